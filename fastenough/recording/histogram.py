@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The log-linear histogram, mirror of ``format/fe_hist.h``.
+
+Buckets carry a signed index: ``i >= 0`` is bucket ``i`` of the magnitudes 0 and up, ``-i`` is bucket
+``i`` of the mirrored half that holds negative values.  Ascending index is thus ascending value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+IndexArray = NDArray[np.int64]
+CountArray = NDArray[np.int64]
+ValueArray = NDArray[np.int64]
+
+
+def _top_bit(magnitude: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Position of the highest set bit of each magnitude (0 for 0); exact over all 64 bits."""
+    rest = magnitude.copy()
+    top = np.zeros_like(rest)
+    for step in (32, 16, 8, 4, 2, 1):
+        high = (rest >> np.uint64(step)) > 0
+        top[high] += np.uint64(step)
+        rest[high] >>= np.uint64(step)
+    return top
+
+
+def bucket_index(values: Sequence[int] | ValueArray, k: int) -> IndexArray:
+    """Signed bucket index of each value (any shape of int64)."""
+    array = np.asarray(values, dtype=np.int64)
+    magnitude = np.where(array < 0, np.uint64(0) - array.astype(np.uint64), array.astype(np.uint64))
+    top = _top_bit(magnitude)
+    shift = np.where(top > k, top - np.uint64(k), np.uint64(0)).astype(np.uint64)
+    index = ((shift << np.uint64(k)) + (magnitude >> shift)).astype(np.int64)
+    return np.where(array < 0, -index, index)
+
+
+def bucket_lowest(index: Sequence[int] | IndexArray, k: int) -> ValueArray:
+    """Smallest value of each bucket."""
+    array = np.asarray(index, dtype=np.int64)
+    magnitude = np.abs(array)
+    lower, width = _lower_and_width(magnitude, k)
+    return np.where(array < 0, -(lower + width - 1), lower)
+
+
+def bucket_highest(index: Sequence[int] | IndexArray, k: int) -> ValueArray:
+    """Greatest value of each bucket."""
+    array = np.asarray(index, dtype=np.int64)
+    magnitude = np.abs(array)
+    lower, width = _lower_and_width(magnitude, k)
+    return np.where(array < 0, -lower, lower + width - 1)
+
+
+def _lower_and_width(magnitude_index: IndexArray, k: int) -> tuple[ValueArray, ValueArray]:
+    octave = magnitude_index >> k
+    shift = np.maximum(octave - 1, 0)
+    low_bits = magnitude_index & ((1 << k) - 1)
+    mantissa = np.where(octave > 0, low_bits + (1 << k), low_bits)
+    return mantissa << shift, np.int64(1) << shift
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts per bucket, ascending by value, with exact statistics beside them.
+
+    ``index`` and ``count`` are int64 arrays of one length holding non-empty buckets only; ``minimum`` and
+    ``maximum`` are None when the histogram is empty.  Values are integers in the series' unit.
+    """
+
+    k: int
+    index: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    count: CountArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    minimum: int | None = None
+    maximum: int | None = None
+    sum: int = 0
+    sum_sq: int = 0
+
+    @classmethod
+    def from_values(cls, values: Sequence[int] | ValueArray, k: int) -> Histogram:
+        """The histogram of integer values (any one-dimensional sequence)."""
+        array = np.asarray(values, dtype=np.int64)
+        if array.size == 0:
+            return cls(k)
+        index, count = np.unique(bucket_index(array, k), return_counts=True)
+        exact = [int(value) for value in array]
+        return cls(k, index, count.astype(np.int64), min(exact), max(exact),
+                   sum(exact), sum(value * value for value in exact))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram], k: int) -> Histogram:
+        """The exact sum of histograms of one k; raises ValueError where the k differ."""
+        kept = [part for part in parts if part.total > 0]
+        if any(part.k != k for part in kept):
+            raise ValueError(f"cannot add histograms of different resolution (k = {k} and another)")
+        if not kept:
+            return cls(k)
+        index, inverse = np.unique(np.concatenate([part.index for part in kept]), return_inverse=True)
+        count = np.zeros(index.size, dtype=np.int64)
+        np.add.at(count, inverse, np.concatenate([part.count for part in kept]))
+        minima = [part.minimum for part in kept if part.minimum is not None]
+        maxima = [part.maximum for part in kept if part.maximum is not None]
+        return cls(k, index, count, min(minima), max(maxima),
+                   sum(part.sum for part in kept), sum(part.sum_sq for part in kept))
+
+    @property
+    def total(self) -> int:
+        """How many values are stored."""
+        return int(self.count.sum())
+
+    @property
+    def mean(self) -> float | None:
+        """Exact mean, None when empty."""
+        return self.sum / self.total if self.total else None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Sample standard deviation from the exact sums, None below two values."""
+        n = self.total
+        if n < 2:
+            return None
+        return float((n * self.sum_sq - self.sum * self.sum) / (n * (n - 1))) ** 0.5
+
+    def lowest(self) -> ValueArray:
+        """Smallest value each bucket can hold, narrowed by the exact minimum."""
+        return np.maximum(bucket_lowest(self.index, self.k), -(2**63) if self.minimum is None else self.minimum)
+
+    def highest(self) -> ValueArray:
+        """Greatest value each bucket can hold, narrowed by the exact maximum."""
+        return np.minimum(bucket_highest(self.index, self.k), 2**63 - 1 if self.maximum is None else self.maximum)
+
+    def value_at_rank(self, rank: int) -> int:
+        """Upper edge of the bucket that holds the ``rank``-th smallest value (1-based): never understates."""
+        if not 1 <= rank <= self.total:
+            raise ValueError(f"rank {rank} is outside 1 to {self.total}")
+        position = int(np.searchsorted(np.cumsum(self.count), rank))
+        return int(self.highest()[position])
+
+    def count_above(self, limit: int) -> int:
+        """Values that may exceed ``limit``: a bucket astride the limit counts wholly (errs to the safe side)."""
+        return int(self.count[self.highest() > limit].sum())
