@@ -7,6 +7,7 @@ Buckets carry a signed index: ``i >= 0`` is bucket ``i`` of the magnitudes 0 and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -122,7 +123,7 @@ class Histogram:
         n = self.total
         if n < 2:
             return None
-        return float((n * self.sum_sq - self.sum * self.sum) / (n * (n - 1))) ** 0.5
+        return math.sqrt((n * self.sum_sq - self.sum * self.sum) / (n * (n - 1)))
 
     def lowest(self) -> ValueArray:
         """Smallest value each bucket can hold, narrowed by the exact minimum."""

@@ -88,12 +88,13 @@ class Recording:
 
 
 @cache
-def line_validator() -> Any:
-    """The published schema, compiled; raises fastjsonschema.JsonSchemaValueException on a bad line."""
+def line_validators() -> dict[str, Any]:
+    """The published schema, one compiled check per record type; each raises JsonSchemaValueException."""
     packaged = resources.files("fastenough.recording") / "recording-1.schema.json"
     beside = Path(__file__).resolve().parents[2] / "format" / "recording-1.schema.json"
-    text = packaged.read_text() if packaged.is_file() else beside.read_text()
-    return fastjsonschema.compile(json.loads(text))
+    schema = json.loads(packaged.read_text() if packaged.is_file() else beside.read_text())
+    types = [choice["$ref"].rpartition("/")[2] for choice in schema["oneOf"]]
+    return {name: fastjsonschema.compile({"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"}) for name in types}
 
 
 def _open(path: Path) -> io.BufferedIOBase:
@@ -119,10 +120,20 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def _parse(path: Path, number: int, raw: bytes) -> dict[str, Any]:
+    """One line, checked against the schema of its type."""
     try:
         line = json.loads(raw)
-        line_validator()(line)
-    except (ValueError, RecursionError, fastjsonschema.JsonSchemaValueException) as error:
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}:{number}: not a line of a recording: {error}") from error
+    kind = line.get("type") if isinstance(line, dict) else None
+    check = line_validators().get(kind) if isinstance(kind, str) else None
+    if check is None:
+        raise BadInput(f"{path}:{number}: not a line of a recording: unknown type; known: {', '.join(line_validators())}")
+    if kind == "head" and line.get("version") != VERSION:
+        raise BadInput(f"{path}: recording of version {line.get('version')}; this program reads version {VERSION}")
+    try:
+        check(line)
+    except fastjsonschema.JsonSchemaValueException as error:
         raise BadInput(f"{path}:{number}: not a line of a recording: {error}") from error
     return dict(line)
 
@@ -194,40 +205,43 @@ def _check_end(path: Path, recording: Recording) -> None:
             raise BadInput(f"{path}: end: series {entry['id']}: the intervals do not add up to the totals")
 
 
+def _lines_in_order(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Checked lines with their numbers: a head first, and nothing behind an end."""
+    previous = None
+    for number, raw in enumerate(_whole_lines(path), start=1):
+        line = _parse(path, number, raw)
+        if (line["type"] == "head") != (previous is None):
+            raise BadInput(f"{path}:{number}: the head must be the first line, and only the first")
+        if previous == "end":
+            raise BadInput(f"{path}:{number}: something follows the end line")
+        previous = line["type"]
+        yield number, line
+    if previous is None:
+        raise BadInput(f"{path}: no recording: the file is empty or was cut off within its head")
+
+
 def read_recording(path: Path) -> Recording:
     """Read a recording (plain or zstd-compressed).
 
     A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
     Raises BadInput for what is not a recording or contradicts itself.
     """
-    head: dict[str, Any] | None = None
-    by_id: dict[int, Series] = {}
-    intervals: list[Interval] = []
-    events: list[dict[str, Any]] = []
-    end: dict[str, Any] | None = None
-    for number, raw in enumerate(_whole_lines(path), start=1):
-        line = _parse(path, number, raw)
-        if end is not None:
-            raise BadInput(f"{path}:{number}: something follows the end line")
-        if (line["type"] == "head") != (head is None):
-            raise BadInput(f"{path}:{number}: the head must be the first line, and only the first")
-        match line["type"]:
-            case "head":
-                head = line
-                by_id = {entry["id"]: _series(path, entry) for entry in line["series"]}
-                if len(by_id) != len(line["series"]):
-                    raise BadInput(f"{path}: two series share one id")
-            case "interval":
-                intervals.append(_interval(path, number, line, by_id))
-            case "event":
-                events.append(line)
-            case "end":
-                end = line
-    if head is None:
-        raise BadInput(f"{path}: no recording: the file is empty or was cut off within its head")
+    lines = _lines_in_order(path)
+    _, head = next(lines)
+    by_id = {entry["id"]: _series(path, entry) for entry in head["series"]}
+    if len(by_id) != len(head["series"]):
+        raise BadInput(f"{path}: two series share one id")
+    intervals, events, end = [], [], None
+    for number, line in lines:
+        if line["type"] == "interval":
+            intervals.append(_interval(path, number, line, by_id))
+        elif line["type"] == "event":
+            events.append(line)
+        else:
+            end = line
     totals = {
-        series.id: Histogram.merged((i.histograms[series.id] for i in intervals if series.id in i.histograms), series.k)
-        for series in by_id.values()
+        number: Histogram.merged((i.histograms[number] for i in intervals if number in i.histograms), series.k)
+        for number, series in by_id.items()
     }
     cut_off = None if end else "the recording has no end line: it was cut off"
     recording = Recording(head, tuple(by_id.values()), tuple(intervals), tuple(events), end, cut_off, totals)
