@@ -128,7 +128,7 @@ def _parse(path: Path, number: int, raw: bytes) -> dict[str, Any]:
     kind = line.get("type") if isinstance(line, dict) else None
     check = line_validators().get(kind) if isinstance(kind, str) else None
     if check is None:
-        raise BadInput(f"{path}:{number}: not a line of a recording: unknown type; known: {', '.join(line_validators())}")
+        raise BadInput(f"{path}:{number}: not a line of a recording: type is none of {', '.join(line_validators())}")
     if kind == "head" and line.get("version") != VERSION:
         raise BadInput(f"{path}: recording of version {line.get('version')}; this program reads version {VERSION}")
     try:

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+PYTHON = .venv/bin/python
+
+.PHONY: assess check bench lint lock setup setup-test clean
+
+# Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
+assess: setup
+	@$(PYTHON) -m fastenough assess $(ARGS) || { status=$$?; case $$status in 1|3|4|5) ;; *) exit $$status;; esac; }
+
+check: setup-test lint
+	.venv/bin/meson test -C build --print-errorlogs
+	$(PYTHON) -m pytest $(ARGS)
+
+bench: setup-test
+	$(PYTHON) tests/bench_peers.py $(ARGS)
+
+lint:
+	.venv/bin/ruff check
+	.venv/bin/mypy
+
+lock:
+	.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--allow-unsafe --strip-extras --no-annotate --no-header -o setup/requirements.lock setup/requirements.in
+
+setup:
+	@setup/install run
+
+setup-test:
+	@setup/install test
+
+clean:
+	rm -rf build .venv report
