@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Keeps a process tree on a leash: it ends with its command, on request, or with the bench, however that ends.
+
+Run as a program of its own: ``guard.py LIFELINE SCRATCH COMMAND...``.  LIFELINE is the read end of a pipe whose
+other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  The guard adopts
+orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
+SIGINT is passed on; SIGTERM, or the end of the lifeline, ends the tree: the command is asked first, and after
+GRACE_S whatever is left is killed.  SCRATCH, when not empty, is a directory made first and removed last.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+GRACE_S = 2.0
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_RETRY_S = 0.02
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _become_ordinary() -> None:
+    """Loads and probes start as ordinary tasks, whatever the bench runs as; a probe raises itself."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+def _spawn(command: list[str]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def descendants(root: int) -> list[int]:
+    """Every live process below ``root``."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+    found = {root}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return sorted(found - {root})
+
+
+def _reap() -> dict[int, int]:
+    """Exit status (128 + signal where one ended it) of every child that has ended."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        code = os.waitstatus_to_exitcode(status)
+        ended[pid] = code if code >= 0 else 128 - code
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _kill_rest() -> dict[int, int]:
+    """Kill until no child is left; a process in the middle of forking is caught in the next round."""
+    ended: dict[int, int] = {}
+    while _has_children():
+        for pid in descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(_RETRY_S)
+        ended |= _reap()
+    return ended
+
+
+def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
+    """Wait for the command; its exit status, or None when it did not end within the grace."""
+    poller = select.poll()
+    poller.register(lifeline, select.POLLIN | select.POLLHUP)
+    poller.register(wakeup, select.POLLIN)
+    deadline: float | None = None
+    while deadline is None or time.monotonic() < deadline:
+        left_ms = None if deadline is None else max(1.0, (deadline - time.monotonic()) * 1000)
+        ready = {fd for fd, _ in poller.poll(left_ms)}
+        numbers = set(os.read(wakeup, 512)) if wakeup in ready else set()
+        ended = _reap()
+        if command_pid in ended:
+            return ended[command_pid]
+        if signal.SIGINT in numbers:
+            os.kill(command_pid, signal.SIGINT)
+        if deadline is None and (lifeline in ready or signal.SIGTERM in numbers):
+            poller.unregister(lifeline)
+            os.kill(command_pid, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
+    return None
+
+
+def main(argv: list[str]) -> int:
+    lifeline, scratch, command = int(argv[1]), argv[2], argv[3:]
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _become_ordinary()
+    wakeup, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    if scratch:
+        Path(scratch).mkdir(mode=0o700)
+    command_pid = _spawn(command)
+    for stream in (0, 1):
+        os.close(stream)
+    status = _watch(command_pid, lifeline, wakeup)
+    rest = _kill_rest()
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return rest.get(command_pid, 128 + signal.SIGKILL) if status is None else status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine the bench itself runs on."""
+
+from __future__ import annotations
+
+import glob as globbing
+import os
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fastenough.link import guard
+from fastenough.link.base import Completed, Process, Stalled
+from fastenough.model import BadInput, FastenoughError
+
+_STOP_MARGIN_S = 30.0
+"""How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
+
+
+class LocalProcess:
+    """A command under its guard; see ``guard.py`` for what holds when the bench dies."""
+
+    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None) -> None:
+        self._name = Path(argv[0]).name
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
+        lifeline, self._lifeline = os.pipe()
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(input)
+            stdin.seek(0)
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, str(lifeline), scratch or "", *argv],
+                stdin=stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
+                pass_fds=(lifeline,), start_new_session=True,
+            )
+        os.close(lifeline)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
+        assert self._popen.stdout is not None
+        stream = self._popen.stdout.fileno()
+        poller = select.poll()
+        poller.register(stream, select.POLLIN | select.POLLHUP)
+        pending = b""
+        while True:
+            if not poller.poll(None if timeout_s is None else timeout_s * 1000):
+                raise Stalled(f"{self._name} said nothing for {timeout_s:g} s")
+            chunk = os.read(stream, 1 << 20)
+            if not chunk:
+                break
+            *whole, pending = (pending + chunk).split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+        if pending:
+            yield pending
+
+    def signal(self, number: int) -> None:
+        self._popen.send_signal(number)
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        try:
+            status = self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
+        self._close()
+        return status
+
+    def stop(self) -> int:
+        if self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGTERM)
+        return self.wait(guard.GRACE_S + _STOP_MARGIN_S)
+
+    def stderr(self) -> bytes:
+        return os.pread(self._stderr.fileno(), 1 << 20, 0)
+
+    def _close(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+
+class LocalLink:
+    """Touches the bench's own machine."""
+
+    name = "local"
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        process = self.start(argv, input=input)
+        deadline = time.monotonic() + timeout_s
+        try:
+            stdout = b"".join(process.lines(timeout_s))
+            status = process.wait(max(0.1, deadline - time.monotonic()))
+        except BaseException:
+            process.stop()
+            raise
+        return Completed(status, stdout, process.stderr())
+
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None) -> Process:
+        if self.which(argv[0]) is None:
+            raise FileNotFoundError(2, "no such command", argv[0])
+        return LocalProcess(argv, input, scratch)
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def write(self, path: str, content: bytes) -> None:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | (0 if Path(path).exists() else os.O_CREAT), 0o644)
+        try:
+            if os.write(file, content) != len(content):
+                raise FastenoughError(f"{path}: only a part of the value was taken")
+        finally:
+            os.close(file)
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def glob(self, pattern: str) -> list[str]:
+        return sorted(globbing.glob(pattern))  # noqa: PTH207 - several times as fast as Path.glob
+
+    def scratch_name(self) -> str:
+        parent = "/var/tmp" if os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()
+        return f"{parent}/fastenough-{secrets.token_hex(6)}"
+
+    def which(self, tool: str) -> str | None:
+        return shutil.which(tool)
+
+
+def open_local(which: str) -> LocalLink:
+    """The bench's own machine; there is only one."""
+    if which:
+        raise BadInput(f"there is only one local board; say 'local', not 'local:{which}'")
+    return LocalLink()
