@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Values people type: durations, percentages, lists of names.  Bad ones say what is wrong and what would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastenough.units import parse_duration_ns
+
+
+class Duration(click.ParamType):
+    """A duration with unit, as integer nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_duration_ns(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Fraction(click.ParamType):
+    """A share of one: ``95%``, ``0.95`` or ``1e-6``."""
+
+    name = "fraction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            self.fail(f"'{value}' is no share; write 95%, 0.95 or 1e-6", param, ctx)
+        if not 0 <= share <= 1:
+            self.fail(f"'{value}' must lie between 0 and 1, or 0% and 100%", param, ctx)
+        return share
+
+
+class Names(click.ParamType):
+    """Comma-separated names out of a known set, each once."""
+
+    name = "names"
+
+    def __init__(self, kind: str, known: list[str]) -> None:
+        self._kind = kind
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        if isinstance(value, list):
+            return value
+        names = [name.strip() for name in str(value).split(",") if name.strip()]
+        for name in names:
+            if name not in self._known:
+                self.fail(f"unknown {self._kind} '{name}'; known: {', '.join(self._known)}", param, ctx)
+        if not names or len(set(names)) != len(names):
+            self.fail(f"name each {self._kind} once, at least one of: {', '.join(self._known)}", param, ctx)
+        return names
+
+
+DURATION = Duration()
+FRACTION = Fraction()
+STORE_PATH = click.Path(path_type=Path, file_okay=False)
+
+store_option = click.option("--store", "store_path", type=STORE_PATH, default=Path("runs"), show_default=True,
+                            help="Directory of the store.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
