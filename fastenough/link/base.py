@@ -60,8 +60,12 @@ class Link(Protocol):
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow."""
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None) -> Process:
-        """Start a command; the directory ``scratch``, if given, is made before and removed after its last process."""
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
+              limit_s: float = 0.0) -> Process:
+        """Start a command; the directory ``scratch``, if given, is made before and removed after its last process.
+
+        After ``limit_s``, unless 0, the tree is ended whatever the bench does.
+        """
 
     def read(self, path: str) -> bytes:
         """The content of a file; raises OSError."""

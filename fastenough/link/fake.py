@@ -25,7 +25,8 @@ class FakeLink:
             raise FileNotFoundError(2, "no such command", argv[0])
         return Completed(0, self._commands[line].encode(), b"")
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None) -> Process:
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
+              limit_s: float = 0.0) -> Process:
         raise NotApplicable("a fake board runs nothing")
 
     def read(self, path: str) -> bytes:

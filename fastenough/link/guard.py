@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keeps a process tree on a leash: it ends with its command, on request, or with the bench, however that ends.
 
-Run as a program of its own: ``guard.py LIFELINE SCRATCH COMMAND...``.  LIFELINE is the read end of a pipe whose
+Run as a program of its own: ``guard.py LIFELINE LIMIT_S SCRATCH COMMAND...``.  LIFELINE is the read end of a pipe whose
 other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  The guard adopts
 orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
-SIGINT is passed on; SIGTERM, or the end of the lifeline, ends the tree: the command is asked first, and after
-GRACE_S whatever is left is killed.  SCRATCH, when not empty, is a directory made first and removed last.
+SIGINT is passed on; SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked
+first, and after GRACE_S whatever is left is killed.  SCRATCH, when not empty, is a directory made first and
+removed last.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
             return ended[command_pid]
         if signal.SIGINT in numbers:
             os.kill(command_pid, signal.SIGINT)
-        if deadline is None and (lifeline in ready or signal.SIGTERM in numbers):
+        if deadline is None and (lifeline in ready or numbers & {signal.SIGTERM, signal.SIGALRM}):
             poller.unregister(lifeline)
             os.kill(command_pid, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_S
@@ -124,14 +125,15 @@ def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
 
 
 def main(argv: list[str]) -> int:
-    lifeline, scratch, command = int(argv[1]), argv[2], argv[3:]
+    lifeline, limit_s, scratch, command = int(argv[1]), float(argv[2]), argv[3], argv[4:]
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _become_ordinary()
     wakeup, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM):
         signal.signal(number, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
     if scratch:
         Path(scratch).mkdir(mode=0o700)
     command_pid = _spawn(command)

@@ -27,7 +27,7 @@ _STOP_MARGIN_S = 30.0
 class LocalProcess:
     """A command under its guard; see ``guard.py`` for what holds when the bench dies."""
 
-    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None) -> None:
+    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> None:
         self._name = Path(argv[0]).name
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         lifeline, self._lifeline = os.pipe()
@@ -35,7 +35,7 @@ class LocalProcess:
             stdin.write(input)
             stdin.seek(0)
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(lifeline), scratch or "", *argv],
+                [sys.executable, "-I", "-S", guard.__file__, str(lifeline), str(limit_s), scratch or "", *argv],
                 stdin=stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
                 pass_fds=(lifeline,), start_new_session=True,
             )
@@ -104,10 +104,11 @@ class LocalLink:
             raise
         return Completed(status, stdout, process.stderr())
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None) -> Process:
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
+              limit_s: float = 0.0) -> Process:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
-        return LocalProcess(argv, input, scratch)
+        return LocalProcess(argv, input, scratch, limit_s)
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Building ``fastenough.ko`` (and test modules) against a kernel's unpacked headers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from fastenough.link.virtual.packages import Kernel, cache_lock
+from fastenough.model import FastenoughError, NotApplicable
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+SOURCES = CHECKOUT / "target" / "module"
+FORMAT = CHECKOUT / "format" / "fe_hist.h"
+
+_KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86"}
+_CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-"}
+
+
+def compiler(arch: str) -> str:
+    """The C compiler for that architecture; raises NotApplicable where it is missing."""
+    gcc = f"{_CROSS[arch]}gcc"
+    if shutil.which(gcc) is None:
+        raise NotApplicable(f"{gcc} is missing; mend: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
+    return gcc
+
+
+def _sources(folder: Path) -> list[Path]:
+    if not FORMAT.is_file():
+        raise NotApplicable("kernel modules are built from a checkout of fastenough, not from the installed wheel")
+    return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), FORMAT]
+
+
+def _key(kernel: Kernel, sources: list[Path]) -> str:
+    digest = hashlib.sha256(kernel.release.encode())
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def build_module(kernel: Kernel, folder: Path = SOURCES) -> Path:
+    """The module of a folder, built for a kernel; from the cache when nothing changed.
+
+    Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
+    """
+    sources = _sources(folder)
+    compiler(kernel.arch)
+    with cache_lock() as cache:
+        built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources)}"
+        if not built.is_dir():
+            _build(kernel, sources, built)
+        return next(built.glob("*.ko"))
+
+
+def _build(kernel: Kernel, sources: list[Path], built: Path) -> None:
+    work = built.with_suffix(".building")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    for source in sources:
+        shutil.copy(source, work)
+    command = ["make", "-s", "-C", str(kernel.headers), f"M={work}", f"ARCH={_KBUILD_ARCH[kernel.arch]}",
+               f"CROSS_COMPILE={_CROSS[kernel.arch]}", "W=1", "modules"]
+    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
+    complaints = [line for line in done.stderr.splitlines() if "error" in line.lower() or "warning" in line.lower()]
+    if done.returncode or complaints:
+        first = (complaints or done.stderr.splitlines() or ["make does not say why"])[0]
+        raise FastenoughError(f"the module does not build for {kernel.release}: {first}")
+    built.mkdir()
+    for module in work.glob("*.ko"):
+        module.rename(built / module.name)
+    shutil.rmtree(work)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's own kernels, fetched by the machine's own apt from the machine's own sources; nothing is installed.
+
+A private apt state knows the guest's architecture too; the packages are unpacked into one tree in the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+
+GUEST_ARCH = "arm64"
+
+KERNELS = {
+    "stock": "",
+    "rt": "rt-",
+    "stock-6.12": "6.12-",
+    "rt-6.12": "6.12-rt-",
+}
+"""Name of a kernel to what its meta package (``linux-image-…``) has before the architecture."""
+
+_TREE_VERSION = 1
+"""Part of the cache's name: raise it when the layout of the unpacked tree changes."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One unpacked kernel: its release, its image and where its headers and modules lie."""
+
+    name: str
+    arch: str
+    release: str
+    tree: Path
+
+    @property
+    def image(self) -> Path:
+        return self.tree / "boot" / f"vmlinuz-{self.release}"
+
+    @property
+    def headers(self) -> Path:
+        return self.tree / "usr/src" / f"linux-headers-{self.release}"
+
+    def module(self, name: str) -> Path:
+        """A module of the kernel's own package; raises FastenoughError where it has none of that name."""
+        found = next((self.tree / "lib/modules" / self.release).rglob(f"{name}.ko"), None)
+        if found is None:
+            raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
+        return found
+
+
+def cache_dir() -> Path:
+    """``FASTENOUGH_CACHE``, else ``cache/`` of the checkout, else the user's cache directory."""
+    if "FASTENOUGH_CACHE" in os.environ:
+        return Path(os.environ["FASTENOUGH_CACHE"]).absolute() / "virtual"
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "target" / "module").is_dir():
+        return checkout / "cache" / "virtual"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fastenough" / "virtual"
+
+
+@contextlib.contextmanager
+def cache_lock() -> Iterator[Path]:
+    """The cache, for one process at a time."""
+    cache = cache_dir()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = (cache / "lock").open("w")
+    except OSError as error:
+        raise BadInput(f"{cache}: {error.strerror}; name a writable place in FASTENOUGH_CACHE") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield cache
+
+
+def host_arch() -> str:
+    return _output(["dpkg", "--print-architecture"]).strip()
+
+
+def _output(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    if shutil.which(argv[0]) is None:
+        raise NotApplicable(f"{argv[0]} is missing; the virtual bench needs a Debian machine")
+    done = subprocess.run(argv, env={**os.environ, "LC_ALL": "C", **(environment or {})}, cwd=cwd,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()
+        raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'it does not say why'}")
+    return done.stdout
+
+
+class _Apt:
+    """apt with a state and a cache of its own, for this machine's architecture and one more."""
+
+    def __init__(self, cache: Path, arch: str) -> None:
+        self._directory = cache / "apt"
+        for part in ("state/lists/partial", "cache/archives/partial", "download"):
+            (self._directory / part).mkdir(parents=True, exist_ok=True)
+        (self._directory / "status").touch()
+        config = self._directory / f"{arch}.conf"
+        architectures = "".join(f'"{name}"; ' for name in dict.fromkeys((host_arch(), arch)))
+        config.write_text(
+            f"APT::Architectures {{ {architectures}}};\n"
+            f'Dir::State "{self._directory}/state";\n'
+            f'Dir::State::status "{self._directory}/status";\n'
+            f'Dir::Cache "{self._directory}/cache";\n'
+            'APT::Sandbox::User "";\n'
+            'APT::Update::Post-Invoke-Success "";\n'
+        )
+        self._environment = {"APT_CONFIG": str(config)}
+
+    def update(self) -> None:
+        _output(["apt-get", "update", "-q"], self._environment)
+
+    def depends(self, package: str) -> list[str]:
+        """Names of the packages it depends on; raises FastenoughError where there is no such package."""
+        try:
+            shown = _output(["apt-cache", "show", "--no-all-versions", package], self._environment)
+        except FastenoughError as error:
+            raise FastenoughError(
+                f"no package {package} in the apt sources of this machine; "
+                "a suite that has it must be added to them, or choose another kernel") from error
+        field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
+        return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
+
+    def unpack(self, packages: Sequence[str], tree: Path) -> None:
+        """Download packages and unpack them into one tree."""
+        download = self._directory / "download"
+        _output(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
+        for archive in sorted(download.glob("*.deb")):
+            _output(["dpkg", "-x", str(archive), str(tree)])
+            archive.unlink()
+
+
+def _names(packages: Sequence[str], pattern: str) -> list[str]:
+    return [name for name in packages if re.fullmatch(pattern, name)]
+
+
+def _resolve(apt: _Apt, name: str, arch: str) -> tuple[str, list[str]]:
+    """Release of the newest such kernel, and the packages to fetch for it (but for its image)."""
+    meta = f"linux-image-{KERNELS[name]}{arch}"
+    images = _names(apt.depends(f"{meta}:{arch}"), r"linux-image-\d.*")
+    if not images:
+        raise FastenoughError(f"{meta} names no kernel")
+    release = images[0].removeprefix("linux-image-")
+    needs = apt.depends(f"linux-headers-{release}:{arch}")
+    shared = _names(needs, r"linux-(headers|kbuild)-.*")
+    return release, [f"linux-headers-{release}:{arch}", *(f"{package}:{host_arch()}" for package in shared)]
+
+
+def _use_in_place(headers: Path, tree: Path) -> None:
+    """Headers name each other by their installed place: make that place the unpacked one."""
+    makefile = headers / "Makefile"
+    makefile.write_text(re.sub(r"^include /usr/src/", f"include {tree}/usr/src/", makefile.read_text(), flags=re.M))
+
+
+def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
+    if not record.is_file():
+        return None
+    return Kernel(name, arch, json.loads(record.read_text())["release"], tree)
+
+
+def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool = False) -> Kernel:
+    """The kernel of that name (see KERNELS), from the cache or else through apt.
+
+    Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where
+    apt has no such package.
+    """
+    if name not in KERNELS:
+        raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join(KERNELS)}")
+    with cache_lock() as cache:
+        tree = cache / f"tree-{_TREE_VERSION}"
+        record = tree / f"{name}-{arch}-{'image' if image else 'headers'}.json"
+        known = None if refresh else _known(record, name, arch, tree)
+        if known is not None:
+            return known
+        tree.mkdir(exist_ok=True)
+        apt = _Apt(cache, arch)
+        apt.update()
+        release, packages = _resolve(apt, name, arch)
+        if image:
+            packages += [f"linux-image-{release}:{arch}", f"busybox-static:{arch}"]
+        apt.unpack(packages, tree)
+        kernel = Kernel(name, arch, release, tree)
+        _use_in_place(kernel.headers, tree)
+        record.write_text(json.dumps({"release": release}))
+        return kernel
+
+
+def busybox(kernel: Kernel) -> Path:
+    """The guest's only tool box."""
+    return next(place for place in (kernel.tree / "bin/busybox", kernel.tree / "usr/bin/busybox") if place.is_file())

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Loads: one file each, one line here for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastenough.loads import cpu, full, hackbench, hdd, io, none, vm
+from fastenough.loads.load import Expectation, Load
+from fastenough.loads.running import RunningLoad, require_tools
+from fastenough.model import BadInput
+
+__all__ = ["LOADS", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
+
+LOADS: Mapping[str, Load] = {load.name: load for load in (
+    none.LOAD,
+    cpu.LOAD,
+    io.LOAD,
+    vm.LOAD,
+    hdd.LOAD,
+    full.LOAD,
+    hackbench.LOAD,
+)}
+
+
+def find_load(name: str) -> Load:
+    """The load of that name; raises BadInput naming those that exist."""
+    if name not in LOADS:
+        raise BadInput(f"no load is called {name!r}; use {', '.join(LOADS)}")
+    return LOADS[name]

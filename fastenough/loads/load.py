@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a load is: declared commands, what they need, how they are bounded, and what shows that they ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+TOOL_PACKAGES = {
+    "stress-ng": "stress-ng",
+    "hackbench": "rt-tests",
+    "scp": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "sshd": "openssh-server",
+}
+"""Debian package of each tool a load may need and a minimal system may lack."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The least a load must do while the probe measures, else it did not run; rates are far below the ordinary.
+
+    ``cpu_share`` is CPU time per second and CPU; switches are voluntary and involuntary ones together; bytes are
+    those passed through read and write calls.
+    """
+
+    cpu_share: float = 0.0
+    switches_per_s: float = 0.0
+    bytes_read_per_s: float = 0.0
+    bytes_written_per_s: float = 0.0
+    processes: int = 0
+    processes_per_cpu: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """One kind of background work.
+
+    In ``commands``, ``{cpus}`` stands for the number of CPUs in use, ``{scratch}`` for a directory of the command's
+    own, removed at the end, and ``{limit_s}`` for the time after which the command must be gone by itself.
+    ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.
+    """
+
+    name: str
+    source: str
+    tools: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
+    expects: Expectation = Expectation()
+    disk_bytes: int = 0
+    memory_bytes: int = 0
+
+    def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
+        """The commands as they are started, each with its scratch directory."""
+        return [
+            [word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
+             for word in command]
+            for command, scratch in zip(self.commands, scratches, strict=True)
+        ]
+
+    def bounds(self, cpus: int, limit_s: int) -> dict[str, Any]:
+        return {"disk_bytes": self.disk_bytes * cpus, "memory_bytes": self.memory_bytes * cpus, "time_s": limit_s}
+
+
+def stress_ng(*arguments: str) -> tuple[str, ...]:
+    """A stress-ng command that keeps its files in the scratch directory and ends by itself."""
+    return ("stress-ng", *arguments, "--temp-path", "{scratch}", "--timeout", "{limit_s}s", "--quiet")

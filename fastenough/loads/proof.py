@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a load ran: what its processes had consumed before and after, out of /proc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastenough.link import Link
+from fastenough.loads.load import Expectation
+
+_TICKS_PER_S = 100
+"""USER_HZ: what /proc counts CPU time in, on every architecture of this field."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one process has consumed, its ended and waited-for children included (switches: without them)."""
+
+    cpu_ticks: int = 0
+    voluntary: int = 0
+    involuntary: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at the process trees: use by (pid, start time)."""
+
+    mono_s: float
+    roots: frozenset[int]
+    uses: dict[tuple[int, int], Use] = field(default_factory=dict)
+
+    def workers(self) -> int:
+        """Processes alive, the guards at the roots not counted."""
+        return sum(1 for pid, _ in self.uses if pid not in self.roots)
+
+
+def parse_stat(text: str) -> tuple[int, int, int]:
+    """Parent, start time and CPU ticks (own and waited-for children's) out of /proc/PID/stat (proc(5))."""
+    fields = text.rpartition(")")[2].split()
+    return int(fields[1]), int(fields[19]), sum(int(ticks) for ticks in fields[11:15])
+
+
+def parse_numbers(text: str) -> dict[str, int]:
+    """The ``name: number`` lines of /proc/PID/status and /proc/PID/io."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
+
+
+def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
+    """Look at every process below the roots, them included."""
+    stats: dict[int, tuple[int, int, int]] = {}
+    for path in link.glob("/proc/[0-9]*/stat"):
+        try:
+            stats[int(path.split("/")[2])] = parse_stat(link.read(path).decode(errors="replace"))
+        except OSError:
+            continue
+    tree = set(roots) & set(stats)
+    grown = bool(tree)
+    while grown:
+        more = {pid for pid, (parent, _, _) in stats.items() if parent in tree} - tree
+        tree |= more
+        grown = bool(more)
+    sample = Sample(mono_s, frozenset(roots))
+    for pid in tree:
+        try:
+            status = parse_numbers(link.read(f"/proc/{pid}/status").decode(errors="replace"))
+            moved = parse_numbers(link.read(f"/proc/{pid}/io").decode(errors="replace"))
+        except OSError:
+            continue
+        sample.uses[(pid, stats[pid][1])] = Use(
+            stats[pid][2], status.get("voluntary_ctxt_switches", 0), status.get("nonvoluntary_ctxt_switches", 0),
+            moved.get("rchar", 0), moved.get("wchar", 0),
+        )
+    return sample
+
+
+_Counter = Callable[[Use], int]
+
+
+def _grown(before: Sample, after: Sample, counter: _Counter) -> int:
+    """For what ended and was waited for stays in its parent's sum: the difference of the sums."""
+    return max(0, sum(map(counter, after.uses.values())) - sum(map(counter, before.uses.values())))
+
+
+def _switched(before: Sample, after: Sample, counter: _Counter) -> int:
+    """For what ends with its process: only processes alive at the end count, so this is what there was at least."""
+    return sum(max(0, counter(use) - counter(before.uses.get(key, Use()))) for key, use in after.uses.items())
+
+
+def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> dict[str, Any]:
+    """The ``load`` entry of the recording's end: what was consumed between two looks, and whether it is enough."""
+    window_s = after.mono_s - before.mono_s
+    proof: dict[str, Any] = {
+        "name": name,
+        "ran": True,
+        "window_s": round(window_s, 3),
+        "cpu_time_s": _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S,
+        "voluntary_switches": _switched(before, after, lambda use: use.voluntary),
+        "involuntary_switches": _switched(before, after, lambda use: use.involuntary),
+        "bytes_read": _grown(before, after, lambda use: use.bytes_read),
+        "bytes_written": _grown(before, after, lambda use: use.bytes_written),
+        "processes": after.workers(),
+        "reasons": [],
+    }
+    switches = proof["voluntary_switches"] + proof["involuntary_switches"]
+    bars = [
+        ("CPU seconds", proof["cpu_time_s"], expects.cpu_share * cpus * window_s),
+        ("context switches", switches, expects.switches_per_s * window_s),
+        ("bytes read", proof["bytes_read"], expects.bytes_read_per_s * window_s),
+        ("bytes written", proof["bytes_written"], expects.bytes_written_per_s * window_s),
+        ("processes", proof["processes"], expects.processes + expects.processes_per_cpu * cpus),
+    ]
+    proof["reasons"] = [f"load {name} had {got:g} {what}, at least {least:g} were expected"
+                        for what, got, least in bars if got < least]
+    proof["ran"] = not proof["reasons"]
+    return proof
