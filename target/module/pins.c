@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* GPIO lines by chip label and offset, and every reason why one cannot be had. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/gpio/consumer.h>
+#include <linux/gpio/machine.h>
+#include <linux/platform_device.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+
+#include "fastenough.h"
+
+#define DEVICE "fastenough"
+
+struct gpio_desc *fe_input, *fe_output;
+
+static struct platform_device *device;
+
+static struct gpiod_lookup_table lines = {
+	.dev_id = DEVICE,
+	.table = { {}, {}, {} },
+};
+
+static int explain(const char *what, int offset, int error)
+{
+	switch (error) {
+	case -EPROBE_DEFER:
+		pr_err("%s: there is no GPIO chip labelled '%s' (gpiodetect lists the labels)\n", what,
+		       fe_options.chip);
+		return -ENODEV;
+	case -EINVAL:
+		pr_err("%s: chip '%s' has no line %d\n", what, fe_options.chip, offset);
+		return -EINVAL;
+	case -EBUSY:
+		pr_err("%s: line %d of '%s' is in use (gpioinfo says by whom)\n", what, offset, fe_options.chip);
+		return -EBUSY;
+	default:
+		pr_err("%s: line %d of '%s' cannot be had: error %d\n", what, offset, fe_options.chip, error);
+		return error;
+	}
+}
+
+static int check_names(const struct fe_task *task)
+{
+	if (!*fe_options.chip) {
+		pr_err("%s needs a GPIO chip: give its label as chip=\n", task->name);
+		return -EINVAL;
+	}
+	if ((task->needs_input && fe_options.in_line < 0) || fe_options.out_line < 0) {
+		pr_err("%s needs %sout_line=\n", task->name, task->needs_input ? "in_line= and " : "");
+		return -EINVAL;
+	}
+	if (task->needs_input && fe_options.in_line == fe_options.out_line) {
+		pr_err("in_line and out_line must be two lines, not both %d\n", fe_options.in_line);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The tasks touch pins with interrupts off: a chip behind a bus that sleeps would hang the machine. */
+static int get_line(const char *what, int offset, enum gpiod_flags flags, struct gpio_desc **line)
+{
+	struct gpio_desc *found = gpiod_get(&device->dev, what, flags);
+
+	if (IS_ERR(found))
+		return explain(what, offset, PTR_ERR(found));
+	if (gpiod_cansleep(found)) {
+		pr_err("%s: chip '%s' may sleep, its lines cannot be used in an interrupt: use a chip on the processor's own bus, or the user-space task\n",
+		       what, fe_options.chip);
+		gpiod_put(found);
+		return -EINVAL;
+	}
+	*line = found;
+	return 0;
+}
+
+static int get_lines(const struct fe_task *task)
+{
+	int level = 0, error;
+
+	if (task->needs_input) {
+		error = get_line("in", fe_options.in_line, GPIOD_IN, &fe_input);
+		if (error)
+			return error;
+		level = gpiod_get_raw_value(fe_input);
+	}
+	error = get_line("out", fe_options.out_line, GPIOD_ASIS, &fe_output);
+	if (error)
+		return error;
+	error = gpiod_direction_output_raw(fe_output, level);
+	return error ? explain("out", fe_options.out_line, error) : 0;
+}
+
+int fe_pins_get(const struct fe_task *task)
+{
+	int error;
+
+	if (!task->needs_output)
+		return 0;
+	error = check_names(task);
+	if (error)
+		return error;
+	lines.table[0] = (struct gpiod_lookup)GPIO_LOOKUP(fe_options.chip, fe_options.out_line, "out", GPIO_ACTIVE_HIGH);
+	if (task->needs_input)
+		lines.table[1] =
+			(struct gpiod_lookup)GPIO_LOOKUP(fe_options.chip, fe_options.in_line, "in", GPIO_ACTIVE_HIGH);
+	gpiod_add_lookup_table(&lines);
+	device = platform_device_register_simple(DEVICE, PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(device)) {
+		error = PTR_ERR(device);
+		device = NULL;
+		gpiod_remove_lookup_table(&lines);
+		return error;
+	}
+	error = get_lines(task);
+	if (error)
+		fe_pins_put();
+	return error;
+}
+
+void fe_pins_put(void)
+{
+	if (!device)
+		return;
+	if (fe_output) {
+		gpiod_direction_input(fe_output);
+		gpiod_put(fe_output);
+	}
+	if (fe_input)
+		gpiod_put(fe_input);
+	fe_input = fe_output = NULL;
+	platform_device_unregister(device);
+	device = NULL;
+	gpiod_remove_lookup_table(&lines);
+}
