@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ import click
 from fastenough.units import parse_duration_ns
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[int]):
     """A duration with unit, as integer nanoseconds."""
 
     name = "duration"
@@ -25,7 +24,7 @@ class Duration(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class Fraction(click.ParamType):
+class Fraction(click.ParamType[float]):
     """A share of one: ``95%``, ``0.95`` or ``1e-6``."""
 
     name = "fraction"
@@ -43,7 +42,7 @@ class Fraction(click.ParamType):
         return share
 
 
-class Names(click.ParamType):
+class Names(click.ParamType[list[str]]):
     """Comma-separated names out of a known set, each once."""
 
     name = "names"
@@ -66,8 +65,4 @@ class Names(click.ParamType):
 
 DURATION = Duration()
 FRACTION = Fraction()
-STORE_PATH = click.Path(path_type=Path, file_okay=False)
-
-store_option = click.option("--store", "store_path", type=STORE_PATH, default=Path("runs"), show_default=True,
-                            help="Directory of the store.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough list``: the runs in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fastenough.analysis import words
+from fastenough.cli.output import print_json, print_table, wall_text
+from fastenough.cli.parameters import json_option
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.store import RunSummary
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    return (
+        run.id, wall_text(run.begin_wall_ns), run.board or "–", run.probe or "–", run.load or "–",
+        run.outcome or run.state, "–" if run.samples is None else words.number(run.samples),
+        words.latency(run.worst_ns),
+    )
+
+
+@click.command()
+@store_option
+@json_option
+def command(store_path: Path, as_json: bool) -> None:
+    """List the runs in the store, oldest first."""
+    store = existing_store(store_path)
+    runs = store.runs()
+    if as_json:
+        print_json(runs)
+    elif runs:
+        print_table("", ("run", "begin", "board", "probe", "load", "outcome", "samples", "worst"), map(_row, runs))
+    else:
+        print(f"no runs in {store.path}; make some with: fastenough assess")

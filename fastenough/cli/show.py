@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough show``: the measures of one run, or the whole of its recording's head and end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastenough.analysis import Measures, measure, pool, words
+from fastenough.analysis.measures import QUANTILES
+from fastenough.cli.output import print_json, print_table
+from fastenough.cli.parameters import json_option
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.model import Series
+from fastenough.recording import Recording
+
+
+def series_label(series: Series) -> str:
+    """What tells one series of a run from the others, for people."""
+    parts = [series.name]
+    if series.cpu is not None:
+        parts.append(f"cpu {series.cpu}")
+    return " ".join(parts + [f"{name}={value}" for name, value in series.labels.items()])
+
+
+def _row(series: Series, measures: Measures) -> tuple[str, ...]:
+    if series.refused is not None:
+        return (series_label(series), "refused", series.refused)
+    quantiles = [words.latency(quantile.value_ns) for quantile in measures.quantiles]
+    return (series_label(series), words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
+            words.latency(measures.minimum_ns), words.latency(measures.mean_ns), *quantiles,
+            words.latency(measures.maximum_ns))
+
+
+def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> None:
+    head = recording.head
+    outcome = recording.outcome or f"cut off ({recording.cut_off})"
+    print(f"run {recording.run_id}: {head['probe']} ({head['implementation']}), "
+          f"load {head.get('load', {}).get('name', 'not stated')}, {words.duration(recording.duration_ns)}, {outcome}")
+    for reason in (recording.end or {}).get("reasons", ()):
+        print(f"  {reason}")
+    quantiles = [f"{quantile * 100:.10g} %" for quantile in QUANTILES]
+    print_table("", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
+                (_row(series, measures) for series, measures in measured))
+    for name in dict.fromkeys(series.name for series in recording.series):
+        series = recording.named(name)[0]
+        print(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})")
+    differing = [s for s in head["settings"] if s["asked"] is not None and s["asked"] != s["granted"]]
+    for setting in differing:
+        print(f"setting {setting['name']}: asked {setting['asked']}, granted {setting['granted']}")
+
+
+def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:
+    return {"head": recording.head, "end": recording.end, "cut_off": recording.cut_off,
+            "measures": [{"series": series, "measures": measures} for series, measures in measured],
+            "events": recording.events}
+
+
+@click.command()
+@click.argument("run")
+@store_option
+@json_option
+def command(run: str, store_path: Path, as_json: bool) -> None:
+    """Show one RUN: its id, the unique beginning of it, or 'last'."""
+    recording = existing_store(store_path).load(run)
+    measured = [(series, measure(pool([(recording, series)]))) for series in recording.series]
+    if as_json:
+        print_json(_document(recording, measured))
+    else:
+        _print(recording, measured)
