@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run: profile, load, probe, proof, and all of it into the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastenough.campaign.plan import Plan, RunSpec
+from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.transcript import Transcript, Writer
+from fastenough.facts import collect, profile_sha256
+from fastenough.link import Link
+from fastenough.loads import RunningLoad
+from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
+
+_WARM_UP_S = 1.0
+_GRACE_S = 60.0
+"""How much longer than planned a probe may take before its guard ends it."""
+
+
+class Keeper(Protocol):
+    """Where runs are kept: the store."""
+
+    def begin(self, origin: Mapping[str, Any] | None = None) -> Writer: ...
+
+    def runs(self, **equal: Any) -> list[Any]: ...
+
+    def settle(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Measures the runs of one campaign on one board.
+
+    ``origin`` is what every run's summary says of its campaign; ``bench_settings`` are the settings the bench made,
+    as read back.
+    """
+
+    link: Link
+    plan: Plan
+    keeper: Keeper
+    probe: str
+    stopping: Stopping
+    origin: Mapping[str, Any]
+    bench_settings: Sequence[Mapping[str, Any]] = ()
+
+    def _added(self, profile: dict[str, Any]) -> dict[str, Any]:
+        """What the bench adds to a head, the load apart."""
+        kernel = profile.get("kernel") or {}
+        marks = [mark for mark, holds in (("emulated", profile.get("emulated")),
+                                          ("virtual-machine", profile.get("hypervisor"))) if holds]
+        board = profile.get("hostname") if self.link.name == "local" else self.link.name
+        return {
+            "profile": profile, "profile_sha256": profile_sha256(profile), "board": str(board or self.link.name),
+            "configuration": f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip(),
+            "marks": marks, "settings": list(self.bench_settings),
+        }
+
+    def measure(self, spec: RunSpec, report: Callable[[str, Transcript | None], None]) -> Transcript:
+        """Make one run and store it, whatever becomes of it."""
+        report("profile", None)
+        profile = collect(self.link)
+        load = self.plan.load(spec.load)
+        added = self._added(profile) | {"load": {"name": spec.load, "commands": []}}
+
+        def begin() -> Writer:
+            return self.keeper.begin({**self.origin, "position": spec.position})
+
+        try:
+            with RunningLoad(self.link, load, len(_online(self.link)), spec.duration_s) as running:
+                transcript = Transcript(begin, added | {"load": running.head()}, running.proof)
+                report("load", transcript)
+                self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
+                running.begin()
+                self._listen(spec, transcript, lambda: report("measuring", transcript))
+        except NotApplicable as reason:
+            transcript = Transcript(begin, added, dict)
+            transcript.make(spec, Outcome.NOT_APPLICABLE, str(reason))
+        assert transcript.writer is not None
+        transcript.writer.end()
+        return transcript
+
+    def _listen(self, spec: RunSpec, transcript: Transcript, tick: Callable[[], None]) -> None:
+        """Run the probe and pass on what it says."""
+        command = [self.probe, *spec.probe_arguments()]
+        process = self.link.start(command, limit_s=spec.duration_s + _GRACE_S)
+        try:
+            with self.stopping.telling(process):
+                for raw in process.lines():
+                    transcript.take(raw)
+                    tick()
+                status = process.wait()
+        except BaseException:
+            process.stop()
+            if transcript.writer is not None:
+                transcript.writer.close()
+            raise
+        if transcript.writer is None:
+            _silent(spec, transcript, status, process.stderr().decode(errors="replace"))
+
+
+def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> None:
+    """The probe ended without a head: its exit status and its one line say why."""
+    said = (stderr.strip().splitlines() or [f"the probe ended with status {status} and said nothing"])[-1]
+    if status == ExitStatus.BAD_INPUT:
+        raise BadInput(said)
+    if status == ExitStatus.NOT_APPLICABLE:
+        transcript.make(spec, Outcome.NOT_APPLICABLE, said)
+    elif status == 128 + 2:
+        transcript.make(spec, Outcome.ABORTED, "stopped before the probe began")
+    else:
+        transcript.make(spec, Outcome.FAILED, f"the probe ended with status {status}: {said}")
+
+
+def _online(link: Link) -> list[int]:
+    """CPUs in use on the board."""
+    cpus: list[int] = []
+    for part in link.read("/sys/devices/system/cpu/online").decode().strip().split(","):
+        first, _, last = part.partition("-")
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return cpus

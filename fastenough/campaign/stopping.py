@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ending early: the first SIGINT or SIGTERM lets the probe end its recording, the second one hurries."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from fastenough.link import Process
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopping:
+    """Whether to end, and what to tell so."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._process: Process | None = None
+
+    @property
+    def asked(self) -> bool:
+        return self._asked.is_set()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, but no longer than until asked to end."""
+        self._asked.wait(seconds)
+
+    def request(self) -> None:
+        """Ask to end; the probe is told at once."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self._asked.set()
+        if self._process is not None:
+            self._process.signal(signal.SIGINT)
+
+    @contextmanager
+    def telling(self, process: Process) -> Iterator[None]:
+        """While inside, this process is told."""
+        self._process = process
+        try:
+            if self.asked:
+                process.signal(signal.SIGINT)
+            yield
+        finally:
+            self._process = None
+
+
+@contextmanager
+def listening(stopping: Stopping) -> Iterator[None]:
+    """Turn signals into requests; outside the main thread, where Python forbids that, requests come by call."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stopping.request()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Facts about a board: one file per family, one line here for each; together they are the profile of a run."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from typing import Any
+
+from fastenough.facts import kernel
+from fastenough.facts.fact import Absent, Fact, Inputs
+from fastenough.link import Link, Stalled
+
+__all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
+
+FACTS: tuple[Fact, ...] = (
+    *kernel.FACTS,
+)
+
+_GZIP = b"\x1f\x8b"
+
+
+def _read(link: Link, path: str) -> str | None:
+    try:
+        content = link.read(path)
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+    except (OSError, EOFError):
+        return None
+    return content.decode(errors="replace")
+
+
+def gather(link: Link) -> Inputs:
+    """Ask a board everything that any fact is parsed from, each file and command once."""
+    patterns = {pattern for fact in FACTS for pattern in fact.files}
+    paths = {path for pattern in patterns for path in (link.glob(pattern) if "*" in pattern else [pattern])}
+    files = {path: text for path in sorted(paths) if (text := _read(link, path)) is not None}
+    outputs: dict[str, str] = {}
+    for command in sorted({command for fact in FACTS for command in fact.commands}):
+        try:
+            completed = link.run(command.split())
+        except (OSError, Stalled):
+            continue
+        if completed.status == 0:
+            outputs[command] = completed.text
+    return Inputs(files, outputs)
+
+
+def collect(link: Link) -> dict[str, Any]:
+    """The profile: every fact by name, None where it is absent, and under ``absent`` the reason for each of those."""
+    inputs = gather(link)
+    profile: dict[str, Any] = {}
+    absent: dict[str, str] = {}
+    for fact in FACTS:
+        try:
+            profile[fact.name] = fact.parse(inputs)
+        except Absent as reason:
+            profile[fact.name] = None
+            absent[fact.name] = str(reason)
+        except (ValueError, IndexError, KeyError) as error:
+            profile[fact.name] = None
+            absent[fact.name] = f"not understood: {error!r}"
+    return profile | {"absent": absent}
+
+
+def profile_sha256(profile: dict[str, Any]) -> str:
+    """The hash of what makes a board and its configuration, without what changes from run to run."""
+    volatile = {fact.name for fact in FACTS if fact.volatile} | {"absent"}
+    lasting = {name: value for name, value in profile.items() if name not in volatile}
+    return hashlib.sha256(json.dumps(lasting, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

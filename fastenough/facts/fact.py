@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a fact is: the files and commands it is read from, and a pure function that parses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+class Absent(Exception):
+    """The fact cannot be known here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a board answered: contents by path, outputs by command line."""
+
+    files: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    def text(self, path: str) -> str:
+        """The content of a file without surrounding white space and NULs; raises Absent."""
+        if path not in self.files:
+            raise Absent(f"{path} is not there")
+        return self.files[path].strip(" \n\t\0")
+
+    def get(self, path: str) -> str | None:
+        return self.text(path) if path in self.files else None
+
+    def number(self, path: str) -> int | None:
+        """The integer a file holds, None where there is no such file or no such number."""
+        try:
+            return int(self.text(path), 0)
+        except (Absent, ValueError):
+            return None
+
+    def output(self, command: str) -> str:
+        """What a command printed; raises Absent."""
+        if command not in self.outputs:
+            raise Absent(f"{command.split(maxsplit=1)[0]} is not there")
+        return self.outputs[command]
+
+    def matching(self, pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """For each file that matches, what its starred path components are, and its content."""
+        wanted = pattern.split("/")
+        for path, content in self.files.items():
+            parts = path.split("/")
+            if len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted)):
+                starred = (part for part, want in zip(parts, wanted, strict=True) if part != want)
+                yield tuple(starred), content.strip(" \n\t\0")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of a profile.
+
+    ``files`` may hold patterns; a command is one line, split at blanks.  ``parse`` returns what JSON can hold, or
+    raises Absent.  A ``volatile`` fact changes from run to run on the same board and stays out of the profile's hash.
+    """
+
+    name: str
+    parse: Callable[[Inputs], Any]
+    files: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    volatile: bool = False

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel: what was built, with which preemption, and how it was booted."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_RELEASE = "/proc/sys/kernel/osrelease"
+_VERSION = "/proc/sys/kernel/version"
+_REALTIME = "/sys/kernel/realtime"
+_PREEMPT_DEBUG = "/sys/kernel/debug/sched/preempt"
+_CMDLINE = "/proc/cmdline"
+_CONFIGS = ("/proc/config.gz", "/boot/config-*", "/lib/modules/*/config")
+
+_OF_INTEREST = re.compile(
+    r"CONFIG_(PREEMPT\w*|HZ(_\w+)?|NO_HZ\w*|HIGH_RES_TIMERS|RCU_\w+|IRQ_FORCED_THREADING|CPU_IDLE|CPU_FREQ|"
+    r"CPU_ISOLATION|TRANSPARENT_HUGEPAGE\w*|SCHED_MC|SCHED_SMT|NUMA_BALANCING|SMP|PARAVIRT|HYPERVISOR_GUEST|"
+    r"DEBUG_PREEMPT|DEBUG_LOCKDEP|PROVE_LOCKING|LATENCYTOP|KASAN|KCSAN|FUNCTION_TRACER|IRQSOFF_TRACER|"
+    r"PREEMPT_TRACER|TIMERLAT_TRACER|OSNOISE_TRACER|HWLAT_TRACER|XENOMAI|EVL|DOVETAIL|IPIPE)$")
+
+
+def parse_preemption(version: str, realtime: str | None, debug: str | None, options: dict[str, str]) -> str:
+    """The preemption model in force: preempt-rt, preempt, lazy, voluntary or none; stock where only that is sure.
+
+    A dynamic kernel chooses at boot; debugfs shows the choice in brackets, else the configured default holds.
+    """
+    if realtime == "1" or "PREEMPT_RT" in version or re.search(r"PREEMPT[ _]RT", version):
+        return "preempt-rt"
+    chosen = re.search(r"\((\w+)\)", debug or "")
+    if chosen:
+        return {"full": "preempt"}.get(chosen[1], chosen[1])
+    dynamic = re.search(r"PREEMPT_DYNAMIC|PREEMPT\((\w+)\)", version)
+    if dynamic and dynamic[1]:
+        return {"full": "preempt"}.get(dynamic[1], dynamic[1])
+    for option, name in (("PREEMPT", "preempt"), ("PREEMPT_LAZY", "lazy"), ("PREEMPT_VOLUNTARY", "voluntary"),
+                         ("PREEMPT_NONE", "none")):
+        if options.get(f"CONFIG_{option}") == "y":
+            return name
+    return "preempt" if "PREEMPT" in version.split() else "stock"
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Every option that is set, by name."""
+    pairs = (line.partition("=") for line in text.splitlines() if line.startswith("CONFIG_"))
+    return {name: value for name, _, value in pairs}
+
+
+def _config_text(inputs: Inputs) -> str:
+    release = inputs.get(_RELEASE) or ""
+    for path in ("/proc/config.gz", f"/boot/config-{release}", f"/lib/modules/{release}/config"):
+        text = inputs.get(path)
+        if text:
+            return text
+    raise Absent("neither /proc/config.gz nor /boot/config-RELEASE can be read (CONFIG_IKCONFIG_PROC is off)")
+
+
+def _kernel(inputs: Inputs) -> dict[str, Any]:
+    release, version = inputs.text(_RELEASE), inputs.text(_VERSION)
+    try:
+        options = parse_config(_config_text(inputs))
+    except Absent:
+        options = {}
+    preemption = parse_preemption(version, inputs.get(_REALTIME), inputs.get(_PREEMPT_DEBUG), options)
+    return {"release": release, "version": version, "preemption": preemption,
+            "tainted": inputs.number("/proc/sys/kernel/tainted")}
+
+
+def _config(inputs: Inputs) -> dict[str, Any]:
+    text = _config_text(inputs)
+    options = parse_config(text)
+    return {"sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "of_interest": {name: value for name, value in options.items() if _OF_INTEREST.match(name)},
+            "set": [f"{name}={value}" for name, value in options.items()]}
+
+
+def _cmdline(inputs: Inputs) -> str:
+    return inputs.text(_CMDLINE)
+
+
+def _modules(inputs: Inputs) -> list[str]:
+    return sorted(line.split()[0] for line in inputs.text("/proc/modules").splitlines() if line)
+
+
+FACTS = (
+    Fact("kernel", _kernel, files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, *_CONFIGS,
+                                   "/proc/sys/kernel/tainted")),
+    Fact("kernel_config", _config, files=(_RELEASE, *_CONFIGS)),
+    Fact("cmdline", _cmdline, files=(_CMDLINE,)),
+    Fact("modules", _modules, files=("/proc/modules",)),
+)
