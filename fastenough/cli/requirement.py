@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The requirement, as options of every command that judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fastenough.cli.parameters import DURATION, FRACTION
+from fastenough.model import BadInput, Requirement
+
+_OPTIONS = (
+    click.option("--limit", "limit_ns", type=DURATION, help="Latency that must not be exceeded, as in 100us."),
+    click.option("--miss-rate", type=FRACTION, default="0", show_default=True,
+                 help="Share of activations that may exceed the limit, as in 0, 1e-6 or 5%."),
+    click.option("--confidence", type=FRACTION, default="95%", show_default=True, help="Confidence of every bound."),
+)
+
+
+def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --limit, --miss-rate and --confidence."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def requirement(limit_ns: int | None, miss_rate: float, confidence: float) -> Requirement | None:
+    """What was asked for, None without a limit; raises BadInput for rates that belong to no limit."""
+    if limit_ns is not None:
+        return Requirement(limit_ns, miss_rate, confidence)
+    if miss_rate or confidence != 0.95:
+        raise BadInput("--miss-rate and --confidence belong to a limit; give --limit as well")
+    return None

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough run``: one probe under one or more loads, or a whole plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fastenough.campaign import Campaign, Entry, Plan, read_plan, run_campaign
+from fastenough.cli.live import Display
+from fastenough.cli.output import print_json
+from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.stores import store_option
+from fastenough.link import open_link
+from fastenough.loads import LOADS
+from fastenough.model import BadInput, ExitStatus, Outcome
+from fastenough.store import Store
+
+OUTCOME_STATUS = {
+    Outcome.COMPLETED: ExitStatus.DONE,
+    Outcome.NOT_APPLICABLE: ExitStatus.NOT_APPLICABLE,
+    Outcome.FAILED: ExitStatus.BROKEN,
+    Outcome.ABORTED: ExitStatus.BROKEN,
+}
+
+
+def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]]:
+    """``name=value`` and bare ``name``, as the probe's long options without dashes."""
+    parameters: dict[str, tuple[str | bool, ...]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or name.startswith("-"):
+            raise BadInput(f"'{word}' is no parameter; write name=value, as in interval=200us "
+                           "(names: fastenough-probe PROBE --help)")
+        parameters[name] = (value if equals else True,)
+    return parameters
+
+
+def _plan(
+    probe: str | None, plan_path: Path | None, loads: list[str], duration_ns: int, words: tuple[str, ...],
+) -> Plan:
+    if (probe is None) == (plan_path is None):
+        raise BadInput("name either a probe or a plan: fastenough run timer, or fastenough run --plan FILE")
+    if plan_path is not None:
+        if words:
+            raise BadInput(f"'{words[0]}': parameters belong into the plan when there is one")
+        return read_plan(plan_path)
+    assert probe is not None
+    return Plan(probe, (Entry(probe, tuple(loads), duration_ns / 1e9, parse_parameters(words)),))
+
+
+def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
+    """The status that says how the campaign's runs ended: broken before not-applicable before done."""
+    if campaign.stopped:
+        return ExitStatus.BROKEN
+    outcomes = [store.load(run).outcome for run in campaign.runs]
+    statuses = {ExitStatus.BROKEN if outcome is None else OUTCOME_STATUS[outcome] for outcome in outcomes}
+    if ExitStatus.BROKEN in statuses:
+        return ExitStatus.BROKEN
+    return ExitStatus.DONE if ExitStatus.DONE in statuses else ExitStatus.NOT_APPLICABLE
+
+
+@click.command()
+@click.argument("probe", required=False)
+@click.argument("parameters", nargs=-1)
+@click.option("--plan", "plan_path", type=click.Path(path_type=Path, dir_okay=False),
+              help="A plan file (see campaigns/).")
+@click.option("--loads", type=Names("load", list(LOADS)), default="none", show_default=True,
+              help="Comma-separated loads; one run under each.")
+@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
+@click.option("--board", default="local", show_default=True, help="Which board to measure.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
+@store_option
+@json_option
+def command(
+    *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
+    board: str, resume: bool, store_path: Path, as_json: bool,
+) -> ExitStatus:
+    """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
+    plan = _plan(probe, plan_path, loads, duration_ns, parameters)
+    store = Store(store_path)
+    with Display() as display:
+        campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
+    if as_json:
+        print_json({"campaign": campaign.id, "stopped": campaign.stopped,
+                    "runs": [run for run in store.runs() if run.id in campaign.runs]})
+    else:
+        print("\n".join(campaign.runs))
+        print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "nothing was run")
+    return worst_status(store, campaign)
