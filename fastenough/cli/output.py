@@ -22,11 +22,11 @@ def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table; the first column is left-aligned, figures are right-aligned."""
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> None:
+    """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned)."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for position, column in enumerate(columns):
-        table.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
+        table.add_column(column, justify="left" if position < texts else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
