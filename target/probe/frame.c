@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The life of a run, from its probe's setup to the exit status. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "run.h"
+
+/* From the head of the recording to the first act. */
+#define START_NS (5 * NS_PER_MS)
+/* How long workers may take to return once told to stop. */
+#define GRACE_NS (5 * NS_PER_S)
+/* How long the reporter may be kept from running before the run is ended for the machine's sake. */
+#define STARVED_S 30
+/* A worker may compute this long without ever sleeping. */
+#define RT_BOUND_S 3
+
+static struct run *watched; /* for signal handlers, which get no argument */
+
+struct instant instant_now(void)
+{
+	return (struct instant){mono_ns(), clock_ns(CLOCK_REALTIME)};
+}
+
+/*
+ * Setup ------------------------------------------------------------------------------------------
+ */
+
+static void name_run(struct run *run)
+{
+	time_t now = time(NULL);
+	uint32_t random = 0;
+	struct tm utc;
+	size_t used;
+
+	if (run->settings->run_id) {
+		snprintf(run->run_id, sizeof(run->run_id), "%s", run->settings->run_id);
+		return;
+	}
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = (uint32_t)getpid();
+	used = strftime(run->run_id, sizeof(run->run_id), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	snprintf(run->run_id + used, sizeof(run->run_id) - used, "-%08x", random);
+}
+
+struct run *run_new(const struct probe *probe, const struct settings *settings)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		abort();
+	run->probe = probe;
+	run->settings = settings;
+	run->series_end = &run->series;
+	run->workers_end = &run->workers;
+	run->asked = calloc(MAX_SETTINGS, sizeof(*run->asked));
+	run->record_fd = -1;
+	if (!run->asked)
+		abort();
+	name_run(run);
+	return run;
+}
+
+const struct settings *run_settings(const struct run *run)
+{
+	return run->settings;
+}
+
+int run_threads(const struct run *run)
+{
+	return run->settings->threads ? (int)run->settings->threads : run->settings->cpus.count;
+}
+
+int run_cpu(const struct run *run, int index)
+{
+	return run->settings->cpus.cpu[index % run->settings->cpus.count];
+}
+
+int run_other_cpu(const struct run *run, int cpu)
+{
+	for (int i = 0; i < run->settings->cpus.count; i++)
+		if (run->settings->cpus.cpu[i] != cpu)
+			return run->settings->cpus.cpu[i];
+	return -1;
+}
+
+void *run_allocate(struct run *run, size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	(void)run;
+	if (memory == MAP_FAILED)
+		bad_input("no memory for %zu bytes; free some or measure less", size);
+	return memory;
+}
+
+struct series *run_add_series(struct run *run, const struct series_spec *spec)
+{
+	struct series_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		abort();
+	entry->series = series_new(run->series_count++, spec, run->settings->threshold_ns);
+	if (!entry->series)
+		bad_input("no memory for a histogram; free some or measure fewer CPUs");
+	*run->series_end = entry;
+	run->series_end = &entry->next;
+	return entry->series;
+}
+
+struct worker *run_add_worker(struct run *run, const struct worker_spec *spec)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+
+	if (!worker)
+		abort();
+	worker->run = run;
+	worker->spec = *spec;
+	worker->priority = (int)run->settings->priority + spec->priority_offset;
+	if (!spec->ordinary && run->settings->priority && (worker->priority < 1 || worker->priority > 99))
+		bad_input("probe %s needs a thread at priority %d; choose --priority so that it lies within 1 to 99",
+			  run->probe->name, worker->priority);
+	*run->workers_end = worker;
+	run->workers_end = &worker->next;
+	run->worker_count++;
+	return worker;
+}
+
+void run_parameter_text(struct run *run, const char *name, const char *value)
+{
+	json_member_text(&run->parameters, name, value);
+}
+
+void run_parameter_int(struct run *run, const char *name, int64_t value)
+{
+	json_member_int(&run->parameters, name, value);
+}
+
+/*
+ * While it runs ----------------------------------------------------------------------------------
+ */
+
+struct run *worker_run(const struct worker *self)
+{
+	return self->run;
+}
+
+bool run_going(const struct worker *self)
+{
+	return !atomic_load_explicit(&self->run->stop, memory_order_relaxed);
+}
+
+bool run_continues(struct worker *self)
+{
+	return run_going(self) && (self->run->settings->loops == 0 || self->acts++ < self->run->settings->loops);
+}
+
+int64_t run_start_ns(const struct run *run)
+{
+	return run->start_ns;
+}
+
+static void run_stop(struct run *run, enum outcome outcome)
+{
+	int expected = OUTCOME_COMPLETED;
+
+	atomic_compare_exchange_strong(&run->outcome, &expected, (int)outcome);
+	atomic_store(&run->stop, true);
+}
+
+/* The first reason stays. */
+static void run_reason(struct run *run, enum outcome outcome, const char *format, va_list arguments)
+{
+	if (!atomic_exchange(&run->reason_taken, true)) {
+		vsnprintf(run->reason, sizeof(run->reason), format, arguments);
+		atomic_store(&run->reason_written, true);
+	}
+	run_stop(run, outcome);
+}
+
+void run_finish(struct run *run)
+{
+	run_stop(run, OUTCOME_COMPLETED);
+	pthread_kill(run->reporter, SIGUSR1);
+}
+
+void run_fail(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	run_reason(run, OUTCOME_FAILED, format, arguments);
+	va_end(arguments);
+	if (run->reporter)
+		pthread_kill(run->reporter, SIGUSR1);
+}
+
+void run_not_applicable(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	run_reason(run, OUTCOME_NOT_APPLICABLE, format, arguments);
+	va_end(arguments);
+}
+
+static void __attribute__((format(printf, 2, 3))) run_abort(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	run_reason(run, OUTCOME_ABORTED, format, arguments);
+	va_end(arguments);
+}
+
+/*
+ * Signals and bounds -----------------------------------------------------------------------------
+ */
+
+/* Does nothing but end a system call with EINTR. */
+static void on_kick(int signal)
+{
+	(void)signal;
+}
+
+/* A thread computed too long without sleeping, or the reporter was starved: free the machine. */
+static void on_bound(int signal)
+{
+	static const char too_long[] = "a real-time thread computed too long without ever sleeping";
+	static const char starved[] = "the reporter was kept from running for half a minute";
+
+	if (!atomic_exchange(&watched->reason_taken, true)) {
+		memcpy(watched->reason, signal == SIGXCPU ? too_long : starved,
+		       signal == SIGXCPU ? sizeof(too_long) : sizeof(starved));
+		atomic_store(&watched->reason_written, true);
+	}
+	run_stop(watched, OUTCOME_FAILED);
+}
+
+static void handle(int signal, void (*handler)(int))
+{
+	struct sigaction action = {.sa_handler = handler};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(signal, &action, NULL);
+}
+
+/* The reporter waits for these with sigtimedwait(); no other thread ever sees them. */
+static void awaited_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+}
+
+static void prepare_signals(struct run *run)
+{
+	sigset_t blocked;
+
+	watched = run;
+	run->reporter = pthread_self();
+	awaited_signals(&blocked);
+	sigaddset(&blocked, SIGALRM); /* timer methods wait for it */
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	handle(SIGUSR2, on_kick);
+	handle(SIGXCPU, on_bound);
+	handle(SIGVTALRM, on_bound);
+	handle(SIGPIPE, SIG_IGN);
+}
+
+static void bound_real_time(void)
+{
+	struct rlimit limit = {RT_BOUND_S * 1000000, (RT_BOUND_S + 2) * 1000000};
+
+	setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+static timer_t watchdog_start(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};
+	timer_t watchdog;
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &watchdog))
+		bad_input("cannot create the watchdog's timer: %s; raise ulimit -i", strerror(errno));
+	return watchdog;
+}
+
+static void watchdog_feed(timer_t watchdog, int64_t within_ns)
+{
+	struct itimerspec when = {.it_value = timespec_of(within_ns + STARVED_S * NS_PER_S)};
+
+	timer_settime(watchdog, 0, &when, NULL);
+}
+
+/* Waits for a signal until an instant; 0 when the time has come. */
+static int wait_until(int64_t until_ns)
+{
+	int64_t left_ns = until_ns - mono_ns();
+	struct timespec timeout = timespec_of(left_ns > 0 ? left_ns : 0);
+	sigset_t set;
+	int signal;
+
+	awaited_signals(&set);
+	signal = sigtimedwait(&set, NULL, &timeout);
+	return signal > 0 ? signal : 0;
+}
+
+/*
+ * The run ----------------------------------------------------------------------------------------
+ */
+
+static void start_workers(struct run *run)
+{
+	pthread_barrier_init(&run->ready, NULL, (unsigned)run->worker_count + 1);
+	pthread_barrier_init(&run->go, NULL, (unsigned)run->worker_count + 1);
+	for_each_worker(worker, run)
+		worker_start(worker);
+	pthread_barrier_wait(&run->ready);
+}
+
+static void release_workers(struct run *run)
+{
+	machine_read(run, &run->at_start);
+	run->at_begin = run->at_start;
+	pthread_barrier_wait(&run->go);
+}
+
+static void begin_recording(struct run *run)
+{
+	int64_t ahead_ns = START_NS;
+
+	record_open(run);
+	run->begin = instant_now();
+	run->begin.mono_ns += ahead_ns;
+	run->begin.wall_ns += ahead_ns;
+	run->start_ns = run->begin.mono_ns;
+	record_head(run);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void report_until_end(struct run *run)
+{
+	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
+	int64_t live_ns = live_period_ns(run);
+	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
+	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
+	timer_t watchdog = watchdog_start();
+
+	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
+		int64_t until_ns = earliest(end_ns, earliest(next_interval_ns, next_live_ns));
+		int signal, reached;
+
+		watchdog_feed(watchdog, until_ns - mono_ns());
+		signal = wait_until(until_ns);
+		if (signal && signal != SIGUSR1)
+			run_abort(run, "ended by signal %s", sigabbrev_np(signal));
+		reached = mono_ns() >= end_ns;
+		if (reached)
+			run_stop(run, OUTCOME_COMPLETED);
+		if (!reached && mono_ns() >= next_interval_ns) {
+			record_interval(run);
+			while (next_interval_ns <= mono_ns())
+				next_interval_ns += run->settings->report_ns;
+		}
+		if (mono_ns() >= next_live_ns) {
+			live_draw(run);
+			next_live_ns = mono_ns() + live_ns;
+		}
+	}
+	timer_delete(watchdog);
+}
+
+static bool all_done(const struct run *run)
+{
+	return atomic_load(&run->workers_done) == run->worker_count;
+}
+
+static void stop_workers(struct run *run)
+{
+	int64_t give_up_ns = mono_ns() + GRACE_NS;
+
+	atomic_store(&run->stop, true);
+	while (!all_done(run) && mono_ns() < give_up_ns) {
+		for_each_worker(worker, run)
+			worker_kick(worker);
+		wait_until(mono_ns() + 5 * NS_PER_MS);
+	}
+	for_each_worker(worker, run)
+		if (!atomic_load(&worker->done))
+			run_fail(run, "thread %s on CPU %d did not stop in time", worker->spec.name, worker->spec.cpu);
+}
+
+static int exit_status(const struct run *run)
+{
+	static const int statuses[] = {
+		[OUTCOME_COMPLETED] = STATUS_DONE,
+		[OUTCOME_FAILED] = STATUS_FAILED,
+		[OUTCOME_ABORTED] = STATUS_ABORTED,
+		[OUTCOME_NOT_APPLICABLE] = STATUS_NOT_APPLICABLE,
+	};
+
+	return statuses[run->outcome];
+}
+
+static int conclude(struct run *run)
+{
+	record_end(run);
+	live_summary(run);
+	if (run->outcome != OUTCOME_COMPLETED)
+		fprintf(stderr, "fastenough-probe: %s: %s\n", outcome_names[run->outcome], run->reason);
+	fflush(stdout);
+	/* Threads that did not stop must not outlive this either. */
+	_exit(exit_status(run));
+}
+
+static void measure(struct run *run)
+{
+	start_workers(run);
+	settings_ask(run);
+	settings_verify(run);
+	machine_open(run);
+	begin_recording(run);
+	release_workers(run);
+	report_until_end(run);
+	stop_workers(run);
+	record_interval(run);
+}
+
+static void skip(struct run *run)
+{
+	machine_open(run);
+	begin_recording(run);
+	machine_read(run, &run->at_start);
+	run->at_begin = run->at_start;
+}
+
+int run_execute(struct run *run)
+{
+	prepare_signals(run);
+	bound_real_time();
+	if (run->outcome == OUTCOME_NOT_APPLICABLE) {
+		skip(run);
+	} else {
+		cost_measure(run);
+		measure(run);
+	}
+	return conclude(run);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * GPIO lines, by whichever way the kernel offers: the character device (v2), or sysfs where there is
+ * nothing else.  The ways are listed in pins.c; a new one is a file and a line there.
+ */
+#ifndef GPIO_H
+#define GPIO_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frame.h"
+
+#define GPIO_LABEL 64
+#define GPIO_CONSUMER "fastenough"
+
+struct gpio_chip {
+	const char *name; /* as it was asked for, or as it was found; outlives the run */
+	char path[PATH_MAX];
+	char label[GPIO_LABEL];
+	unsigned lines;
+	unsigned base; /* of sysfs numbers */
+};
+
+struct gpio_line {
+	const struct gpio_chip *chip;
+	unsigned offset;
+	int fd;
+	bool was_output;
+	uint32_t seqno; /* of the last edge */
+};
+
+struct gpio_edge {
+	int64_t at_mono_ns;
+	uint32_t dropped; /* edges before this one that the kernel had no room to keep */
+	bool high;
+};
+
+struct gpio_way {
+	const char *name;
+	const char *edge_seen;   /* the event that gpio_edge.at_mono_ns is the time of */
+	const char *series;      /* name of a series that begins there */
+	bool (*present)(void);
+	/* Fills in the chip of that name, or the only one where name is NULL; else bad input. */
+	void (*find)(const char *name, struct gpio_chip *chip);
+	void (*request_input)(struct gpio_line *line);
+	void (*request_output)(struct gpio_line *line, bool high);
+	bool (*read)(struct gpio_line *line, bool *high);
+	/* These two are the timed act; false with errno set. */
+	bool (*wait_edge)(struct gpio_line *line, struct gpio_edge *edge);
+	bool (*write)(struct gpio_line *line, bool high);
+	void (*release)(struct gpio_line *line); /* as it was found */
+};
+
+extern const struct gpio_way gpio_cdev, gpio_sysfs;
+
+/* What is common to the probes that use pins. */
+struct gpio_options {
+	const char *chip;
+	int way; /* index into gpio_way_names */
+	int64_t in, out;
+};
+extern struct gpio_options gpio_options;
+extern const char *const gpio_way_names[];
+
+#define GPIO_OPTION_CHIP \
+	{ .name = "chip", .kind = OPTION_TEXT, .target = &gpio_options.chip, \
+	  .help = "GPIO chip, by name (gpiochip0) or label; may be left out where there is only one" }
+#define GPIO_OPTION_WAY \
+	{ .name = "way", .kind = OPTION_CHOICE, .target = &gpio_options.way, .choices = gpio_way_names, \
+	  .help = "how lines are reached: auto (the character device where the kernel has one), cdev, sysfs" }
+#define GPIO_OPTION_LINE(NAME, HELP) \
+	{ .name = #NAME, .kind = OPTION_INTEGER, .target = &gpio_options.NAME, .low = 0, .high = 65535, .help = HELP }
+
+/* The way and the chip asked for; NULL where this kernel has none, and the run is not applicable. */
+const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip);
+/* Checks an offset against its chip; else bad input. */
+struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which way, which chip, which lines. */
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "gpio.h"
+
+struct gpio_options gpio_options = {.in = -1, .out = -1};
+
+const char *const gpio_way_names[] = {"auto", "cdev", "sysfs", NULL};
+static const struct gpio_way *const ways[] = {&gpio_cdev, &gpio_sysfs};
+#define WAYS (int)(sizeof(ways) / sizeof(*ways))
+
+static const struct gpio_way *choose(void)
+{
+	if (gpio_options.way > 0)
+		return ways[gpio_options.way - 1]->present() ? ways[gpio_options.way - 1] : NULL;
+	for (int i = 0; i < WAYS; i++)
+		if (ways[i]->present())
+			return ways[i];
+	return NULL;
+}
+
+const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip)
+{
+	const struct gpio_way *way = choose();
+
+	if (!way) {
+		run_not_applicable(run, "this machine has no GPIO pins to measure with (no /dev/gpiochip*%s)",
+				   gpio_options.way == 1 ? " of version 2" : " and no /sys/class/gpio/gpiochip*");
+		return NULL;
+	}
+	way->find(gpio_options.chip, chip);
+	run_parameter_text(run, "chip", chip->label);
+	run_parameter_text(run, "way", way->name);
+	return way;
+}
+
+struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset)
+{
+	if (offset < 0)
+		bad_input("which pin? give --%s, a line of %s (0 to %u)", option, chip->label, chip->lines - 1);
+	if (offset >= chip->lines)
+		bad_input("--%s %" PRId64 ": %s has no such line; choose 0 to %u", option, offset, chip->label,
+			  chip->lines - 1);
+	return (struct gpio_line){.chip = chip, .offset = (unsigned)offset, .fd = -1};
+}

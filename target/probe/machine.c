@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "machine.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+#define MSR_SMI_COUNT 0x34
+#define STAT_SIZE (256 * 1024)
+/* Readings of two clocks lie this close together, or they are read again. */
+#define CLOCK_PAIR_NS 5000
+#define CLOCK_STEP_NS 100000
+
+const char *const counter_names[COUNTERS] = {
+	[COUNTER_STEAL_NS] = "steal_ns",
+	[COUNTER_SMI] = "smi",
+	[COUNTER_CLOCK_STEP_NS] = "clock_step_ns",
+	[COUNTER_MAJOR_FAULTS] = "major_faults",
+	[COUNTER_MINOR_FAULTS] = "minor_faults",
+	[COUNTER_VOLUNTARY_SWITCHES] = "voluntary_switches",
+	[COUNTER_INVOLUNTARY_SWITCHES] = "involuntary_switches",
+	[COUNTER_MIGRATIONS] = "migrations",
+	[COUNTER_THROTTLED] = "throttled",
+};
+
+bool read_number(const char *path, int64_t *value)
+{
+	long long number;
+	FILE *file = fopen(path, "re");
+	bool found = file && fscanf(file, "%lld", &number) == 1;
+
+	if (file)
+		fclose(file);
+	if (found)
+		*value = number;
+	return found;
+}
+
+static void counter_set(struct counters *counters, enum counter counter, int64_t value)
+{
+	counters->value[counter] = value;
+	counters->known[counter] = true;
+}
+
+/*
+ * Steal: time the hypervisor took from the measured CPUs -------------------------------------------
+ */
+
+static bool measured(const struct machine *machine, int cpu)
+{
+	for (int i = 0; i < machine->cpus.count; i++)
+		if (machine->cpus.cpu[i] == cpu)
+			return true;
+	return false;
+}
+
+static void read_steal(struct machine *machine, struct counters *counters)
+{
+	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
+	int64_t ticks = 0;
+
+	if (length <= 0)
+		return;
+	machine->stat_text[length] = '\0';
+	for (char *line = strstr(machine->stat_text, "\ncpu"); line; line = strstr(line + 1, "\ncpu")) {
+		char *field = line + 4;
+		long cpu = strtol(field, &field, 10);
+
+		if (!measured(machine, (int)cpu))
+			continue;
+		for (int i = 0; i < 7; i++) /* user nice system idle iowait irq softirq */
+			strtoull(field, &field, 10);
+		ticks += (int64_t)strtoull(field, NULL, 10);
+	}
+	counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
+}
+
+/*
+ * System management interrupts -------------------------------------------------------------------
+ */
+
+static bool has_smi_counter(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	unsigned a, b = 0, c = 0, d = 0;
+
+	return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx && c == signature_INTEL_ecx;
+#else
+	return false;
+#endif
+}
+
+static int open_msr(int cpu)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Every CPU sees every SMI, so the greatest count is the count. */
+static void read_smi(struct machine *machine, struct counters *counters)
+{
+	uint64_t count, most = 0;
+
+	for (int i = 0; i < machine->cpus.count; i++) {
+		if (machine->msr_fd[i] < 0 || pread(machine->msr_fd[i], &count, sizeof(count), MSR_SMI_COUNT) != sizeof(count))
+			return;
+		most = count > most ? count : most;
+	}
+	counter_set(counters, COUNTER_SMI, (int64_t)most);
+}
+
+/*
+ * Steps of the wall clock ------------------------------------------------------------------------
+ */
+
+static int64_t wall_offset_ns(void)
+{
+	int64_t before, wall, after = 0, best = INT64_MAX, offset = 0;
+
+	for (int i = 0; i < 20 && best > CLOCK_PAIR_NS; i++) {
+		before = mono_ns();
+		wall = clock_ns(CLOCK_REALTIME);
+		after = mono_ns();
+		if (after - before < best) {
+			best = after - before;
+			offset = wall - before - best / 2;
+		}
+	}
+	return offset;
+}
+
+static void read_clock_steps(struct run *run, struct counters *counters)
+{
+	struct machine *machine = &run->machine;
+	int64_t offset = wall_offset_ns();
+	int64_t step = offset - machine->wall_offset_ns;
+
+	if (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS) {
+		machine->clock_step_ns += step < 0 ? -step : step;
+		record_event(run, "clock-step", NULL, mono_ns(), step, "the wall clock was set");
+	}
+	machine->wall_offset_ns = offset;
+	counter_set(counters, COUNTER_CLOCK_STEP_NS, machine->clock_step_ns);
+}
+
+/*
+ * What befell the measuring threads --------------------------------------------------------------
+ */
+
+static void read_usage(struct counters *counters)
+{
+	struct rusage all, reporter;
+
+	getrusage(RUSAGE_SELF, &all);
+	getrusage(RUSAGE_THREAD, &reporter);
+	counter_set(counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
+	counter_set(counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+	counter_set(counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
+	counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
+}
+
+int64_t machine_migrations(const struct worker *worker)
+{
+	char path[64], line[128];
+	long long count = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/sched", (int)worker->tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "se.nr_migrations : %lld", &count) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static void read_migrations(struct run *run, struct counters *counters)
+{
+	int64_t sum = 0;
+
+	for_each_worker(worker, run) {
+		int64_t count = atomic_load(&worker->done) ? worker->migrations : machine_migrations(worker);
+
+		if (count < 0)
+			return;
+		sum += count;
+	}
+	counter_set(counters, COUNTER_MIGRATIONS, sum);
+}
+
+void machine_open(struct run *run)
+{
+	struct machine *machine = &run->machine;
+	int64_t runtime_us, period_us;
+
+	machine->cpus = run->settings->cpus;
+	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	machine->stat_text = malloc(STAT_SIZE);
+	machine->msr_fd = malloc(sizeof(int) * (size_t)(machine->cpus.count + 1));
+	if (!machine->stat_text || !machine->msr_fd)
+		abort();
+	for (int i = 0; i < machine->cpus.count; i++)
+		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
+	machine->wall_offset_ns = wall_offset_ns();
+	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
+	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
+		machine->rt_runtime_ns = runtime_us * NS_PER_US;
+		machine->rt_period_ns = period_us * NS_PER_US;
+	}
+}
+
+void machine_read(struct run *run, struct counters *counters)
+{
+	*counters = (struct counters){0};
+	read_steal(&run->machine, counters);
+	read_smi(&run->machine, counters);
+	read_clock_steps(run, counters);
+	read_usage(counters);
+	read_migrations(run, counters);
+}
+
+struct counters counters_since(const struct counters *now, const struct counters *then)
+{
+	struct counters since = {0};
+
+	for (int i = 0; i < COUNTERS; i++)
+		if (now->known[i] && then->known[i])
+			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
+	return since;
+}
+
+bool machine_is_virtual(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	unsigned a, b, c = 0, d;
+
+	if (__get_cpuid(1, &a, &b, &c, &d) && c >> 31)
+		return true;
+#endif
+	return !access("/sys/hypervisor/type", F_OK) || !access("/proc/device-tree/hypervisor", F_OK);
+}

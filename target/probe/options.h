@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line, by tables: common options here, a probe's own in its file. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAX_CPUS 1024
+
+enum option_kind {
+	OPTION_FLAG,     /* bool */
+	OPTION_SET,      /* int, set to .low: a letter that stands for one value */
+	OPTION_INTEGER,  /* int64_t */
+	OPTION_DURATION, /* int64_t in ns; .plain is the unit of a bare number */
+	OPTION_CHOICE,   /* int, index into .choices */
+	OPTION_TEXT,     /* const char * */
+	OPTION_CPUS,     /* struct cpu_list */
+};
+
+struct option_spec {
+	const char *name; /* long name without dashes; NULL ends a table */
+	char letter;      /* 0 where there is none */
+	enum option_kind kind;
+	void *target;
+	int64_t low, high;    /* smallest and greatest value allowed; a text may not be empty */
+	int64_t plain;        /* durations: unit of a bare number in ns */
+	const char *plain_name;
+	const char *const *choices; /* ended by NULL */
+	const char *optional; /* value to use when none is given */
+	const char *help;
+};
+
+struct cpu_list {
+	int count;
+	int cpu[MAX_CPUS];
+};
+
+enum policy { POLICY_FIFO, POLICY_RR, POLICY_DEADLINE, POLICY_OTHER, POLICIES };
+extern const char *const policy_names[POLICIES + 1];
+
+/* What every probe is told. */
+struct settings {
+	int policy;             /* enum policy; -1: the probe's own default */
+	int64_t priority;       /* 0: not asked */
+	int64_t interval_ns;    /* of periodic acts */
+	int64_t duration_ns;    /* 0: until something else ends the run */
+	int64_t loops;          /* acts per worker, 0: no limit */
+	struct cpu_list cpus;
+	int64_t threads;        /* 0: one per chosen CPU */
+	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
+	int64_t threshold_ns;   /* 0: none */
+	bool stop_at_threshold;
+	bool lock_memory;
+	int64_t dma_latency_us; /* -1: leave it alone, -2: hold 0 where the kernel knows it */
+	int64_t timer_slack_ns;
+	bool allow_difference;
+	int64_t report_ns;      /* length of an interval line */
+	int64_t histogram_us;   /* 0: none; else print the histogram up to this */
+	bool quiet, json;
+	const char *record;     /* file, "-" for standard output, NULL for none */
+	const char *run_id;
+};
+
+struct probe;
+
+/* Reads the command line.  Prints help, version and lists itself and exits; exits 2 on wrong usage. */
+const struct probe *options_parse(int argc, char **argv, struct settings *settings);
+
+/* One line on standard error that says what is wrong and how to mend it; exits with status 2. */
+void bad_input(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

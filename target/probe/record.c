@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The recording: one write(2) per line, so that a cut never tears more than the last. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define MAX_EVENTS 10000
+
+const char *const outcome_names[] = {
+	[OUTCOME_COMPLETED] = "completed",
+	[OUTCOME_FAILED] = "failed",
+	[OUTCOME_ABORTED] = "aborted",
+	[OUTCOME_NOT_APPLICABLE] = "not-applicable",
+};
+
+void record_open(struct run *run)
+{
+	const char *path = run->settings->record;
+
+	run->record_fd = -1;
+	if (!path)
+		return;
+	if (!strcmp(path, "-")) {
+		run->record_fd = STDOUT_FILENO;
+		return;
+	}
+	run->record_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (run->record_fd < 0 && errno == EEXIST)
+		run->record_fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (run->record_fd < 0)
+		bad_input("cannot write the recording %s: %s; name a file that can be written", path, strerror(errno));
+	if (lseek(run->record_fd, 0, SEEK_END) > 0)
+		bad_input("the recording %s exists already; choose another name or remove it", path);
+}
+
+/* What was recorded stays readable: a line the disk has no room for is taken back whole. */
+static void record_fails(struct run *run, int error)
+{
+	run->record_broken = true;
+	if (ftruncate(run->record_fd, run->recorded_bytes) == 0)
+		lseek(run->record_fd, run->recorded_bytes, SEEK_SET);
+	run_fail(run, "the recording cannot be continued: %s; what was recorded before stays readable", strerror(error));
+}
+
+static void record_line(struct run *run)
+{
+	const char *text = run->line.text;
+	size_t left;
+
+	json_newline(&run->line);
+	text = run->line.text;
+	left = run->line.used;
+	while (left && !run->record_broken) {
+		ssize_t written = write(run->record_fd, text, left);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0) {
+			record_fails(run, errno);
+			return;
+		}
+		text += written;
+		left -= (size_t)written;
+	}
+	run->recorded_bytes += (int64_t)run->line.used;
+}
+
+static bool recording(const struct run *run)
+{
+	return run->record_fd >= 0 && !run->record_broken;
+}
+
+static void line_begin(struct run *run, const char *type)
+{
+	json_clear(&run->line);
+	json_open(&run->line, '{');
+	json_member_text(&run->line, "type", type);
+}
+
+static void line_end(struct run *run)
+{
+	json_close(&run->line, '}');
+	record_line(run);
+}
+
+static void write_instant(struct json *json, const char *name, struct instant instant)
+{
+	json_key(json, name);
+	json_open(json, '{');
+	json_member_int(json, "mono_ns", instant.mono_ns);
+	json_member_int(json, "wall_ns", instant.wall_ns);
+	json_close(json, '}');
+}
+
+static void write_counters(struct json *json, const struct counters *counters)
+{
+	json_key(json, "counters");
+	json_open(json, '{');
+	for (int i = 0; i < COUNTERS; i++) {
+		json_key(json, counter_names[i]);
+		if (counters->known[i])
+			json_int(json, counters->value[i]);
+		else
+			json_null(json);
+	}
+	json_close(json, '}');
+}
+
+/*
+ * head -------------------------------------------------------------------------------------------
+ */
+
+static void write_labels(struct json *json, const struct series_label *labels)
+{
+	if (!labels[0].name)
+		return;
+	json_key(json, "labels");
+	json_open(json, '{');
+	for (int i = 0; i < MAX_LABELS && labels[i].name; i++)
+		json_member_text(json, labels[i].name, labels[i].value);
+	json_close(json, '}');
+}
+
+static void write_series(struct json *json, const struct series *series)
+{
+	const struct series_spec *spec = &series->spec;
+
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_text(json, "name", spec->name);
+	json_member_text(json, "unit", "ns");
+	json_member_text(json, "clock", spec->clock ? spec->clock : "monotonic");
+	json_member_text(json, "from", spec->from);
+	json_member_text(json, "to", spec->to);
+	json_member_int(json, "k", SERIES_K);
+	if (!spec->any_cpu)
+		json_member_int(json, "cpu", spec->cpu);
+	if (spec->period_ns)
+		json_member_int(json, "period_ns", spec->period_ns);
+	if (spec->bytes)
+		json_member_int(json, "bytes", spec->bytes);
+	write_labels(json, spec->labels);
+	if (spec->refused)
+		json_member_text(json, "refused", spec->refused);
+	json_close(json, '}');
+}
+
+static void write_setting(struct json *json, const struct setting *setting)
+{
+	json_open(json, '{');
+	json_member_text(json, "name", setting->name);
+	if (setting->cpu >= 0)
+		json_member_int(json, "cpu", setting->cpu);
+	if (*setting->thread)
+		json_member_text(json, "thread", setting->thread);
+	json_key(json, "asked");
+	json_raw(json, setting->asked, strlen(setting->asked));
+	json_key(json, "granted");
+	json_raw(json, setting->granted, strlen(setting->granted));
+	if (*setting->reason)
+		json_member_text(json, "reason", setting->reason);
+	json_close(json, '}');
+}
+
+static void write_tool(struct json *json)
+{
+	json_key(json, "tool");
+	json_open(json, '{');
+	json_member_text(json, "name", "fastenough-probe");
+	json_member_text(json, "version", PROBE_VERSION);
+	json_member_text(json, "build", PROBE_BUILD);
+	json_close(json, '}');
+}
+
+static void write_parameters(struct json *json, const struct run *run)
+{
+	json_key(json, "parameters");
+	json_open(json, '{');
+	json_member_text(json, "policy", policy_names[run->settings->policy]);
+	json_member_int(json, "duration_ns", run->settings->duration_ns);
+	json_member_int(json, "loops", run->settings->loops);
+	if (run->parameters.used)
+		json_raw(json, ",", 1);
+	json_raw(json, run->parameters.text ? run->parameters.text : "", run->parameters.used);
+	json_close(json, '}');
+}
+
+static void write_marks(struct json *json, const struct run *run)
+{
+	json_key(json, "marks");
+	json_open(json, '[');
+	if (machine_is_virtual())
+		json_text(json, "virtual-machine");
+	if (!settings_real_time(run))
+		json_text(json, "not-real-time");
+	json_close(json, ']');
+}
+
+static void write_cost(struct json *json, const struct run *run)
+{
+	json_key(json, "cost");
+	json_open(json, '{');
+	json_key(json, "clock_read_ns");
+	json_fixed(json, run->clock_read_ns_thousandths);
+	json_key(json, "record_ns");
+	json_fixed(json, run->record_ns_thousandths);
+	json_close(json, '}');
+}
+
+void record_head(struct run *run)
+{
+	struct json *json = &run->line;
+
+	if (!recording(run))
+		return;
+	line_begin(run, "head");
+	json_member_text(json, "format", "fastenough-recording");
+	json_member_int(json, "version", 1);
+	write_tool(json);
+	json_member_text(json, "run_id", run->run_id);
+	json_member_text(json, "probe", run->probe->name);
+	json_member_text(json, "implementation", "linux-user");
+	write_parameters(json, run);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run)
+		write_series(json, entry->series);
+	json_close(json, ']');
+	json_key(json, "settings");
+	json_open(json, '[');
+	for (int i = 0; i < run->asked_count; i++)
+		write_setting(json, &run->asked[i]);
+	json_close(json, ']');
+	write_cost(json, run);
+	json_member_int(json, "interval_ns", run->settings->report_ns);
+	write_instant(json, "begin", run->begin);
+	write_marks(json, run);
+	line_end(run);
+}
+
+/*
+ * interval, event, end ---------------------------------------------------------------------------
+ */
+
+static void write_stats(struct json *json, const struct fe_stats *stats)
+{
+	if (stats->count) {
+		json_member_int(json, "min", stats->min);
+		json_member_int(json, "max", stats->max);
+	}
+	json_member_int(json, "sum", stats->sum);
+	json_key(json, "sum_sq");
+	json_decimal(json, stats->sum_sq_lo, stats->sum_sq_hi);
+}
+
+static void write_bucket(struct json *json, int32_t index, uint32_t count)
+{
+	json_open(json, '[');
+	json_int(json, index);
+	json_uint(json, count);
+	json_close(json, ']');
+}
+
+static void write_buckets(struct json *json, const struct epoch *epoch)
+{
+	int32_t high = series_bucket(epoch->stats.max);
+
+	json_key(json, "buckets");
+	json_open(json, '[');
+	for (int32_t i = series_bucket(epoch->stats.min); epoch->stats.count && i <= high; i++)
+		if (epoch->buckets[i])
+			write_bucket(json, i, epoch->buckets[i]);
+	json_close(json, ']');
+}
+
+static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch)
+{
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_uint(json, "count", epoch->stats.count);
+	json_member_uint(json, "lost", epoch->lost);
+	json_member_uint(json, "missed", epoch->missed);
+	write_stats(json, &epoch->stats);
+	write_buckets(json, epoch);
+	json_close(json, '}');
+}
+
+static void drain(struct run *run, struct series *series)
+{
+	struct epoch *epoch = series_flip(series);
+
+	if (!epoch) {
+		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
+		return;
+	}
+	if (recording(run))
+		write_epoch(&run->line, series, epoch);
+	series_settle(series, epoch);
+}
+
+static void record_notices(struct run *run, struct series *series)
+{
+	struct notice notice;
+
+	while (series_next_notice(series, &notice))
+		record_event(run, notice.maximum ? "max" : "threshold", series, notice.mono_ns, notice.value, NULL);
+}
+
+void record_interval(struct run *run)
+{
+	struct instant end = instant_now();
+	struct counters now, since;
+	struct json *json = &run->line;
+
+	for_each_series(entry, run)
+		record_notices(run, entry->series);
+	machine_read(run, &now);
+	since = counters_since(&now, &run->at_begin);
+	line_begin(run, "interval");
+	json_member_uint(json, "seq", run->seq++);
+	write_instant(json, "begin", run->begin);
+	write_instant(json, "end", end);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run)
+		drain(run, entry->series);
+	json_close(json, ']');
+	write_counters(json, &since);
+	if (recording(run))
+		line_end(run);
+	run->begin = end;
+	run->at_begin = now;
+}
+
+void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+		  const char *text)
+{
+	struct json *json = &run->line;
+
+	if (!recording(run))
+		return;
+	if (run->events >= MAX_EVENTS) {
+		run->events_dropped++;
+		return;
+	}
+	run->events++;
+	line_begin(run, "event");
+	json_member_text(json, "kind", kind);
+	write_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
+	if (series) {
+		json_member_int(json, "series", series->id);
+		if (!series->spec.any_cpu)
+			json_member_int(json, "cpu", series->spec.cpu);
+	}
+	json_member_int(json, "value", value);
+	if (text)
+		json_member_text(json, "text", text);
+	line_end(run);
+}
+
+static void write_total(struct json *json, const struct series *series)
+{
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_uint(json, "taken", series->total.count + series->total_lost);
+	json_member_uint(json, "stored", series->total.count);
+	json_member_uint(json, "lost", series->total_lost);
+	json_member_uint(json, "missed", series->total_missed);
+	write_stats(json, &series->total);
+	json_close(json, '}');
+}
+
+void record_end(struct run *run)
+{
+	struct counters since = counters_since(&run->at_begin, &run->at_start);
+	struct json *json = &run->line;
+	uint64_t dropped = run->events_dropped;
+
+	if (!recording(run))
+		return;
+	line_begin(run, "end");
+	json_member_text(json, "outcome", outcome_names[run->outcome]);
+	json_key(json, "reasons");
+	json_open(json, '[');
+	if (run->reason_written)
+		json_text(json, run->reason);
+	json_close(json, ']');
+	write_instant(json, "at", run->begin);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run) {
+		write_total(json, entry->series);
+		dropped += entry->series->notices_dropped;
+	}
+	json_close(json, ']');
+	write_counters(json, &since);
+	json_member_uint(json, "events_dropped", dropped);
+	line_end(run);
+}

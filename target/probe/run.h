@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of a run, for the files of the frame; probes use frame.h. */
+#ifndef RUN_H
+#define RUN_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "frame.h"
+#include "json.h"
+#include "machine.h"
+
+#define MAX_SETTINGS 4096
+#define REASON_SIZE 256
+
+/* Exit statuses, the same as the bench's. */
+enum { STATUS_DONE = 0, STATUS_BAD_INPUT = 2, STATUS_FAILED = 4, STATUS_NOT_APPLICABLE = 5, STATUS_ABORTED = 130 };
+
+enum outcome { OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_ABORTED, OUTCOME_NOT_APPLICABLE };
+extern const char *const outcome_names[];
+
+struct instant {
+	int64_t mono_ns, wall_ns;
+};
+
+/* What a worker reads back about itself. */
+struct granted {
+	int policy_error, affinity_error; /* errno of asking, 0 if it was granted without complaint */
+	int policy;                       /* SCHED_* */
+	int priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+	struct cpu_list affinity;
+	int64_t timer_slack_ns;
+};
+
+struct worker {
+	struct run *run;
+	struct worker_spec spec;
+	int priority; /* asked */
+	pthread_t thread;
+	pid_t tid;
+	void *stack;
+	struct granted granted;
+	int64_t acts;
+	int64_t migrations; /* set before done; -1: cannot be read */
+	_Atomic bool done;
+	struct worker *next;
+};
+
+struct series_entry {
+	struct series *series;
+	struct series_entry *next;
+};
+
+/* One line of head.settings; asked and granted are JSON. */
+struct setting {
+	const char *name;
+	int cpu; /* -1: of the whole run */
+	char thread[16];
+	char asked[64], granted[64];
+	char reason[REASON_SIZE]; /* empty where there is nothing to explain */
+	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
+};
+
+struct run {
+	const struct probe *probe;
+	const struct settings *settings;
+	char run_id[64];
+	struct json parameters;
+	struct series_entry *series, **series_end;
+	int series_count;
+	struct worker *workers, **workers_end;
+	int worker_count;
+	struct setting *asked; /* MAX_SETTINGS of them */
+	int asked_count;
+
+	pthread_t reporter;
+	pthread_barrier_t ready, go;
+	struct machine machine;
+	int64_t clock_read_ns_thousandths, record_ns_thousandths;
+	int64_t start_ns;
+	struct instant begin; /* of the current interval */
+	struct counters at_start, at_begin;
+	uint64_t seq;
+	uint64_t events, events_dropped;
+
+	_Atomic bool stop;
+	_Atomic int workers_done;
+	_Atomic int outcome;
+	_Atomic bool reason_taken;
+	char reason[REASON_SIZE];
+	_Atomic bool reason_written;
+
+	int record_fd; /* -1: none */
+	bool record_broken;
+	int64_t recorded_bytes; /* up to the end of the last whole line */
+	struct json line;
+};
+
+#define for_each_series(entry, run) for (struct series_entry *entry = (run)->series; entry; entry = entry->next)
+#define for_each_worker(worker, run) for (struct worker *worker = (run)->workers; worker; worker = worker->next)
+
+struct instant instant_now(void);
+
+/* worker.c */
+void worker_start(struct worker *worker);
+void worker_kick(struct worker *worker);
+
+/* settings.c: what was asked, what was granted */
+void settings_ask(struct run *run);
+void settings_verify(struct run *run);
+bool settings_real_time(const struct run *run);
+
+/* record.c */
+void record_open(struct run *run);
+void record_head(struct run *run);
+void record_interval(struct run *run);
+void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+		  const char *text);
+void record_end(struct run *run);
+
+/* live.c */
+int64_t live_period_ns(const struct run *run); /* 0: no live view */
+void live_draw(struct run *run);
+void live_summary(struct run *run);
+
+/* cost.c */
+void cost_measure(struct run *run);
+
+#endif

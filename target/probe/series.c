@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "series.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "clock.h"
+
+/* How long an add may be seen under way before its writer counts as stuck. */
+#define STUCK_NS (2 * NS_PER_S)
+
+static void *map_zeroed(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static uint32_t *map_buckets(void)
+{
+	uint32_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint32_t));
+
+	return first ? first + SERIES_HALF - 1 : NULL;
+}
+
+struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns)
+{
+	struct series *series = map_zeroed(sizeof(*series));
+
+	if (!series)
+		return NULL;
+	series->id = id;
+	series->spec = *spec;
+	series->highest_ns = INT64_MIN;
+	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
+	series->threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
+	for (int i = 0; i < 2; i++) {
+		series->epochs[i].buckets = map_buckets();
+		if (!series->epochs[i].buckets)
+			return NULL;
+	}
+	return series;
+}
+
+void series_free(struct series *series)
+{
+	for (int i = 0; i < 2; i++)
+		munmap(series->epochs[i].buckets - (SERIES_HALF - 1), SERIES_BUCKETS * sizeof(uint32_t));
+	if (series->totals)
+		munmap(series->totals - (SERIES_HALF - 1), SERIES_BUCKETS * sizeof(uint64_t));
+	munmap(series, sizeof(*series));
+}
+
+void series_notice(struct series *series, int64_t value)
+{
+	uint32_t written = atomic_load_explicit(&series->notices_written, memory_order_relaxed);
+	bool maximum = value > series->highest_ns;
+
+	if (maximum)
+		series->highest_ns = value;
+	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
+	if (written - atomic_load_explicit(&series->notices_read, memory_order_acquire) == NOTICES) {
+		atomic_fetch_add_explicit(&series->notices_dropped, 1, memory_order_relaxed);
+		return;
+	}
+	series->notices[written % NOTICES] = (struct notice){mono_ns(), value, maximum};
+	atomic_store_explicit(&series->notices_written, written + 1, memory_order_release);
+}
+
+bool series_next_notice(struct series *series, struct notice *notice)
+{
+	uint32_t read = atomic_load_explicit(&series->notices_read, memory_order_relaxed);
+
+	if (read == atomic_load_explicit(&series->notices_written, memory_order_acquire))
+		return false;
+	*notice = series->notices[read % NOTICES];
+	atomic_store_explicit(&series->notices_read, read + 1, memory_order_release);
+	return true;
+}
+
+void series_add_lost(struct series *series, uint64_t count)
+{
+	series_enter(series)->lost += count;
+	series_leave(series);
+}
+
+void series_add_missed(struct series *series, uint64_t count)
+{
+	series_enter(series)->missed += count;
+	series_leave(series);
+}
+
+struct epoch *series_flip(struct series *series)
+{
+	uint32_t old = atomic_load(&series->current);
+	int64_t give_up_ns = mono_ns() + STUCK_NS;
+	uint32_t busy;
+
+	atomic_store(&series->current, !old);
+	busy = atomic_load(&series->busy);
+	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile. */
+	while ((busy & 1) && atomic_load(&series->busy) == busy) {
+		if (mono_ns() > give_up_ns)
+			return NULL;
+		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	}
+	return &series->epochs[old];
+}
+
+static bool map_totals(struct series *series)
+{
+	uint64_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint64_t));
+
+	if (first)
+		series->totals = first + SERIES_HALF - 1;
+	return first != NULL;
+}
+
+static void settle_buckets(struct series *series, struct epoch *epoch)
+{
+	int32_t high = series_bucket(epoch->stats.max);
+
+	for (int32_t i = series_bucket(epoch->stats.min); i <= high; i++) {
+		if (epoch->buckets[i]) {
+			series->totals[i] += epoch->buckets[i];
+			epoch->buckets[i] = 0;
+		}
+	}
+}
+
+void series_settle(struct series *series, struct epoch *epoch)
+{
+	if (epoch->stats.count) {
+		if (!series->totals && !map_totals(series))
+			abort();
+		settle_buckets(series, epoch);
+	}
+	fe_stats_merge(&series->total, &epoch->stats);
+	series->total_lost += epoch->lost;
+	series->total_missed += epoch->missed;
+	epoch->stats = (struct fe_stats){0};
+	epoch->lost = epoch->missed = 0;
+}
+
+static int64_t bucket_highest(int32_t index)
+{
+	uint64_t lower = fe_hist_lower((uint32_t)abs(index), SERIES_K);
+
+	if (index < 0)
+		return -(int64_t)lower;
+	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
+}
+
+int64_t series_quantile(const struct series *series, double share)
+{
+	uint64_t rank = (uint64_t)(share * (double)series->total.count);
+	uint64_t seen = 0;
+	int32_t high, i;
+
+	if (!series->total.count)
+		return 0;
+	if ((double)rank < share * (double)series->total.count)
+		rank++;
+	high = series_bucket(series->total.max);
+	for (i = series_bucket(series->total.min); i < high; i++) {
+		seen += series->totals[i];
+		if (seen >= rank)
+			break;
+	}
+	return bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
+}

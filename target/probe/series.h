@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A series: the histogram one worker fills and the reporter reads without stopping it.
+ *
+ * There are two epochs, each a whole histogram.  The worker adds to the current one; the reporter
+ * makes the other one current, waits until no add is under way in the old one, reads and empties it.
+ * No sample is ever lost or counted twice.  A series has exactly one writer.
+ */
+#ifndef SERIES_H
+#define SERIES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fe_hist.h"
+
+#define SERIES_K 10
+#define SERIES_HALF ((int32_t)FE_HIST_BUCKETS(63, SERIES_K))
+#define SERIES_BUCKETS (2 * SERIES_HALF - 1) /* the mirrored half shares bucket 0 */
+#define NOTICES 64
+#define MAX_LABELS 4
+
+struct series_label {
+	const char *name, *value;
+};
+
+/* What a probe says of a series.  Texts must outlive the run. */
+struct series_spec {
+	const char *name;
+	const char *from, *to;   /* the two events each value lies between */
+	const char *clock;       /* as in the head, "monotonic" where left out */
+	bool any_cpu;            /* the act belongs to no single CPU; cpu is ignored */
+	int cpu;
+	int64_t period_ns;       /* periodic acts only, else 0 */
+	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
+	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
+	bool silent;             /* new maxima are no events: another series has them already */
+	struct series_label labels[MAX_LABELS];
+};
+
+struct epoch {
+	uint32_t *buckets; /* points at bucket 0; -(SERIES_HALF - 1) .. SERIES_HALF - 1 are valid */
+	struct fe_stats stats;
+	uint64_t lost, missed;
+};
+
+/* A new maximum or a value over the threshold, on its way to the reporter. */
+struct notice {
+	int64_t mono_ns, value;
+	bool maximum;
+};
+
+struct series {
+	/* the writer's */
+	_Atomic uint32_t busy; /* odd while an add is under way */
+	_Atomic uint32_t current;
+	int64_t watch_ns; /* values above are worth a notice */
+	struct epoch epochs[2];
+	int64_t highest_ns, threshold_ns;
+	_Atomic uint32_t notices_written, notices_read;
+	_Atomic uint32_t notices_dropped;
+	struct notice notices[NOTICES];
+	/* the reporter's */
+	int id;
+	struct series_spec spec;
+	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
+	struct fe_stats total;
+	uint64_t total_lost, total_missed;
+};
+
+struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
+void series_free(struct series *series);
+
+/* The writer has something to tell; keeps the latest in a bounded ring. */
+void series_notice(struct series *series, int64_t value);
+
+static inline int32_t series_bucket(int64_t value)
+{
+	int32_t index = (int32_t)fe_hist_index(fe_magnitude(value), SERIES_K);
+
+	return value < 0 ? -index : index;
+}
+
+static inline struct epoch *series_enter(struct series *series)
+{
+	uint32_t busy = atomic_load_explicit(&series->busy, memory_order_relaxed);
+
+	/* Sequentially consistent, as the reporter's store of current and load of busy are: one of
+	 * the two sides always sees the other. */
+	atomic_store(&series->busy, busy + 1);
+	return &series->epochs[atomic_load(&series->current)];
+}
+
+static inline void series_leave(struct series *series)
+{
+	uint32_t busy = atomic_load_explicit(&series->busy, memory_order_relaxed);
+
+	atomic_store_explicit(&series->busy, busy + 1, memory_order_release);
+}
+
+static inline void epoch_store(struct epoch *epoch, int64_t value)
+{
+	uint32_t *bucket = &epoch->buckets[series_bucket(value)];
+
+	if (__builtin_expect(*bucket == UINT32_MAX, 0)) {
+		epoch->lost++;
+		return;
+	}
+	++*bucket;
+	fe_stats_add(&epoch->stats, value);
+}
+
+/* Store one value: the whole cost of recording a sample. */
+static inline void series_add(struct series *series, int64_t value)
+{
+	epoch_store(series_enter(series), value);
+	series_leave(series);
+	if (__builtin_expect(value > series->watch_ns, 0))
+		series_notice(series, value);
+}
+
+/* Count values that were taken but could not be stored, and acts that never took place. */
+void series_add_lost(struct series *series, uint64_t count);
+void series_add_missed(struct series *series, uint64_t count);
+
+/* The reporter's side: make the other epoch current; NULL if the writer is stuck within an add. */
+struct epoch *series_flip(struct series *series);
+/* Add what was read to the totals and empty it for its next turn. */
+void series_settle(struct series *series, struct epoch *epoch);
+bool series_next_notice(struct series *series, struct notice *notice);
+
+/* Of the totals; 0 < share <= 1.  Upper edge of the bucket, never above the exact maximum. */
+int64_t series_quantile(const struct series *series, double share);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What was asked of the machine and what it granted, always as read back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define DMA_LATENCY "/dev/cpu_dma_latency"
+
+static struct setting *setting_add(struct run *run, const char *name, const struct worker *worker)
+{
+	struct setting *setting;
+
+	if (run->asked_count == MAX_SETTINGS)
+		bad_input("more than %d settings to verify; ask for fewer threads", MAX_SETTINGS);
+	setting = &run->asked[run->asked_count++];
+	*setting = (struct setting){.name = name, .cpu = worker ? worker->spec.cpu : -1};
+	if (worker)
+		snprintf(setting->thread, sizeof(setting->thread), "%s", worker->spec.name);
+	strcpy(setting->asked, "null");
+	strcpy(setting->granted, "null");
+	return setting;
+}
+
+static void __attribute__((format(printf, 2, 3))) explain(struct setting *setting, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(setting->reason, sizeof(setting->reason), format, arguments);
+	va_end(arguments);
+}
+
+static void set_int(char text[64], int64_t value)
+{
+	snprintf(text, 64, "%" PRId64, value);
+}
+
+static void set_text(char text[64], const char *value)
+{
+	snprintf(text, 64, "\"%s\"", value);
+}
+
+static bool same(const struct setting *setting)
+{
+	return !strcmp(setting->asked, setting->granted);
+}
+
+/*
+ * The whole run ----------------------------------------------------------------------------------
+ */
+
+/* "VmLck: N kB" of this process, -1 if it cannot be read. */
+static int64_t locked_kib(void)
+{
+	char line[128];
+	long long kib = -1;
+	FILE *status = fopen("/proc/self/status", "re");
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmLck: %lld", &kib) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kib;
+}
+
+/* All that exists by now; what comes later is the reporter's, and never touched within an act. */
+static void lock_memory(struct run *run)
+{
+	struct setting *setting = setting_add(run, "memory_lock", NULL);
+	int error = run->settings->lock_memory && mlockall(MCL_CURRENT) ? errno : 0;
+	int64_t kib = locked_kib();
+
+	strcpy(setting->asked, run->settings->lock_memory ? "true" : "false");
+	if (kib >= 0)
+		strcpy(setting->granted, kib > 0 ? "true" : "false");
+	setting->differs = run->settings->lock_memory && !same(setting);
+	setting->real_time = true;
+	if (setting->differs)
+		explain(setting, "memory cannot be locked (%s); run as root or raise ulimit -l", strerror(error));
+}
+
+/* Opens, writes and reads back; the file stays open, for closing it ends the hold. */
+static int hold_dma_latency(int32_t us, int32_t *granted)
+{
+	int fd = open(DMA_LATENCY, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, &us, sizeof(us)) != sizeof(us) || pread(fd, granted, sizeof(*granted), 0) != sizeof(*granted))
+		return errno ? errno : EIO;
+	return 0;
+}
+
+static void ask_dma_latency(struct run *run)
+{
+	struct setting *setting = setting_add(run, "cpu_dma_latency_us", NULL);
+	int64_t asked = run->settings->dma_latency_us;
+	bool by_default = asked == -2;
+	int32_t granted = 0;
+	int error;
+
+	if (asked == -1)
+		return;
+	error = hold_dma_latency(by_default ? 0 : (int32_t)asked, &granted);
+	if (error == ENOENT && by_default) {
+		explain(setting, "this kernel has no " DMA_LATENCY);
+		return;
+	}
+	set_int(setting->asked, by_default ? 0 : asked);
+	if (!error)
+		set_int(setting->granted, granted);
+	setting->differs = error || granted > (by_default ? 0 : asked);
+	if (error)
+		explain(setting, DMA_LATENCY " cannot be held (%s); run as root, or leave it alone with --latency off",
+			strerror(error));
+	else if (setting->differs)
+		explain(setting, "the kernel holds another value");
+}
+
+static void read_throttling(struct run *run)
+{
+	struct setting *setting = setting_add(run, "rt_throttling_us", NULL);
+	int64_t runtime_us;
+
+	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us))
+		set_int(setting->granted, runtime_us);
+	else
+		explain(setting, "this kernel has no sched_rt_runtime_us");
+}
+
+void settings_ask(struct run *run)
+{
+	lock_memory(run);
+	ask_dma_latency(run);
+	read_throttling(run);
+}
+
+/*
+ * Each worker ------------------------------------------------------------------------------------
+ */
+
+static const char *policy_text(int policy)
+{
+	switch (policy) {
+	case SCHED_FIFO:
+		return "fifo";
+	case SCHED_RR:
+		return "rr";
+	case 6:
+		return "deadline";
+	case SCHED_OTHER:
+		return "other";
+	default:
+		return "unknown";
+	}
+}
+
+static void verify_policy(struct run *run, const struct worker *worker, int policy)
+{
+	struct setting *setting = setting_add(run, "policy", worker);
+	int error = worker->granted.policy_error;
+
+	set_text(setting->asked, policy_names[policy]);
+	set_text(setting->granted, policy_text(worker->granted.policy));
+	setting->differs = !same(setting);
+	setting->real_time = !worker->spec.ordinary;
+	if (setting->differs && policy == POLICY_DEADLINE)
+		explain(setting, "policy deadline is refused (%s); run as root, and with less --runtime per period",
+			strerror(error));
+	else if (setting->differs)
+		explain(setting, "policy %s is refused (%s); run as root or allow it with ulimit -r %d",
+			policy_names[policy], strerror(error), worker->priority);
+}
+
+static void verify_priority(struct run *run, const struct worker *worker)
+{
+	struct setting *setting = setting_add(run, "priority", worker);
+
+	set_int(setting->asked, worker->priority);
+	set_int(setting->granted, worker->granted.priority);
+	setting->differs = !same(setting);
+	setting->real_time = true;
+	if (setting->differs)
+		explain(setting, "priority %d is refused (%s); run as root or allow it with ulimit -r %d",
+			worker->priority, strerror(worker->granted.policy_error), worker->priority);
+}
+
+static void verify_reservation(struct run *run, const struct worker *worker)
+{
+	const char *const names[] = {"runtime_ns", "deadline_ns", "period_ns"};
+	uint64_t granted[] = {worker->granted.runtime_ns, worker->granted.deadline_ns, worker->granted.period_ns};
+
+	for (int i = 0; i < 3; i++)
+		set_int(setting_add(run, names[i], worker)->granted, (int64_t)granted[i]);
+}
+
+static void verify_affinity(struct run *run, const struct worker *worker, bool pinned)
+{
+	struct setting *setting = setting_add(run, "affinity", worker);
+	const struct cpu_list *granted = &worker->granted.affinity;
+	size_t used = 0;
+
+	if (pinned)
+		snprintf(setting->asked, sizeof(setting->asked), "\"%d\"", worker->spec.cpu);
+	setting->granted[used++] = '"';
+	for (int i = 0; i < granted->count && used < sizeof(setting->granted) - 8; i++)
+		used += (size_t)snprintf(setting->granted + used, sizeof(setting->granted) - used, i ? ",%d" : "%d",
+					 granted->cpu[i]);
+	strcpy(setting->granted + used, "\"");
+	setting->differs = pinned && !same(setting);
+	if (setting->differs)
+		explain(setting, "cannot stay on CPU %d (%s); choose CPUs this process may use with --affinity",
+			worker->spec.cpu, strerror(worker->granted.affinity_error));
+}
+
+static void verify_slack(struct run *run, const struct worker *worker)
+{
+	struct setting *setting = setting_add(run, "timer_slack_ns", worker);
+
+	set_int(setting->asked, run->settings->timer_slack_ns);
+	if (worker->granted.timer_slack_ns < 0) {
+		explain(setting, "this kernel does not tell");
+		return;
+	}
+	set_int(setting->granted, worker->granted.timer_slack_ns);
+	setting->differs = worker->granted.timer_slack_ns > run->settings->timer_slack_ns;
+	if (!same(setting))
+		explain(setting, setting->differs ? "the kernel kept a longer slack" :
+						    "the kernel gives real-time tasks no slack at all");
+}
+
+static void verify_worker(struct run *run, const struct worker *worker)
+{
+	int policy = worker->spec.ordinary ? POLICY_OTHER : run->settings->policy;
+
+	verify_policy(run, worker, policy);
+	if (policy == POLICY_FIFO || policy == POLICY_RR)
+		verify_priority(run, worker);
+	if (policy == POLICY_DEADLINE)
+		verify_reservation(run, worker);
+	verify_affinity(run, worker, worker->spec.cpu >= 0 && policy != POLICY_DEADLINE);
+	verify_slack(run, worker);
+}
+
+void settings_verify(struct run *run)
+{
+	for_each_worker(worker, run)
+		verify_worker(run, worker);
+	for (int i = 0; i < run->asked_count && !run->settings->allow_difference; i++)
+		if (run->asked[i].differs)
+			bad_input("%s (or measure all the same with --allow-difference)", run->asked[i].reason);
+}
+
+bool settings_real_time(const struct run *run)
+{
+	if (run->settings->policy == POLICY_OTHER || !run->settings->lock_memory)
+		return false;
+	for (int i = 0; i < run->asked_count; i++)
+		if (run->asked[i].differs && run->asked[i].real_time)
+			return false;
+	return true;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "timer_method.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "owed.h"
+
+static int begin_nothing(struct sleep *sleep)
+{
+	(void)sleep;
+	return 0;
+}
+
+static void finish_nothing(struct sleep *sleep)
+{
+	(void)sleep;
+}
+
+/* Where nobody but the clock tells what was missed. */
+static uint64_t missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
+{
+	return periods_missed(sleep->due_ns, begin_ns, sleep->period_ns);
+}
+
+/* Where the kernel keeps the grid, its count is the one that stays in step with its expiries. */
+static uint64_t missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
+{
+	(void)begin_ns;
+	return sleep->overruns;
+}
+
+/* A relative sleep is due an interval after it began. */
+static struct timespec interval_from_now(struct sleep *sleep)
+{
+	sleep->due_ns = clock_ns(sleep->clock) + sleep->period_ns;
+	return timespec_of(sleep->period_ns);
+}
+
+/*
+ * clock_nanosleep and nanosleep ------------------------------------------------------------------
+ */
+
+static int wait_absolute(struct sleep *sleep)
+{
+	struct timespec due = timespec_of(sleep->due_ns);
+
+	return clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL);
+}
+
+static int wait_relative(struct sleep *sleep)
+{
+	struct timespec interval = interval_from_now(sleep);
+
+	return clock_nanosleep(sleep->clock, 0, &interval, NULL);
+}
+
+/* The system call itself, where there is one: libc would turn it into clock_nanosleep. */
+static int wait_nanosleep(struct sleep *sleep)
+{
+	struct timespec interval = interval_from_now(sleep);
+#ifdef SYS_nanosleep
+	struct {
+		long s, ns;
+	} kernel_interval = {(long)interval.tv_sec, interval.tv_nsec};
+
+	return syscall(SYS_nanosleep, &kernel_interval, NULL) ? errno : 0;
+#else
+	return nanosleep(&interval, NULL) ? errno : 0;
+#endif
+}
+
+/*
+ * Signals: POSIX timer and setitimer ---------------------------------------------------------------
+ */
+
+static void alarm_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGALRM);
+}
+
+static int wait_alarm(struct sleep *sleep)
+{
+	siginfo_t info;
+	sigset_t set;
+
+	alarm_set(&set);
+	if (sigwaitinfo(&set, &info) < 0)
+		return errno;
+	sleep->overruns = info.si_code == SI_TIMER ? (uint64_t)info.si_overrun : 0;
+	return 0;
+}
+
+static int begin_posix_timer(struct sleep *sleep)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+	struct itimerspec when = {timespec_of(sleep->period_ns), timespec_of(sleep->due_ns)};
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (timer_create(sleep->clock, &event, &sleep->timer))
+		return errno;
+	return timer_settime(sleep->timer, TIMER_ABSTIME, &when, NULL) ? errno : 0;
+}
+
+static void finish_posix_timer(struct sleep *sleep)
+{
+	timer_delete(sleep->timer);
+}
+
+/* Its grid begins when it is armed: it takes a length of time, in whole microseconds. */
+static int begin_setitimer(struct sleep *sleep)
+{
+	struct timespec first = timespec_of(sleep->due_ns - clock_ns(sleep->clock));
+	struct timespec interval = timespec_of(sleep->period_ns);
+	struct itimerval when = {
+		.it_value = {first.tv_sec, first.tv_nsec / 1000},
+		.it_interval = {interval.tv_sec, interval.tv_nsec / 1000},
+	};
+
+	sleep->due_ns = clock_ns(sleep->clock) + (int64_t)first.tv_sec * NS_PER_S + first.tv_nsec / 1000 * 1000;
+	return setitimer(ITIMER_REAL, &when, NULL) ? errno : 0;
+}
+
+/* An expiry between the wake-up and the reading of the clock was counted as missed: its signal must
+ * not count as an early wake-up of the next period too. */
+static int wait_setitimer(struct sleep *sleep)
+{
+	int error;
+
+	do {
+		error = wait_alarm(sleep);
+	} while (!error && clock_ns(sleep->clock) < sleep->due_ns - sleep->period_ns / 2);
+	return error;
+}
+
+static void finish_setitimer(struct sleep *sleep)
+{
+	struct itimerval never = {0};
+
+	(void)sleep;
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/*
+ * timerfd ----------------------------------------------------------------------------------------
+ */
+
+static int begin_timerfd(struct sleep *sleep)
+{
+	struct itimerspec when = {timespec_of(sleep->period_ns), timespec_of(sleep->due_ns)};
+
+	sleep->fd = timerfd_create(sleep->clock, TFD_CLOEXEC);
+	if (sleep->fd < 0)
+		return errno;
+	return timerfd_settime(sleep->fd, TFD_TIMER_ABSTIME, &when, NULL) ? errno : 0;
+}
+
+static int wait_timerfd(struct sleep *sleep)
+{
+	uint64_t expiries = 0;
+
+	if (read(sleep->fd, &expiries, sizeof(expiries)) != sizeof(expiries))
+		return errno;
+	sleep->overruns = expiries - 1;
+	return 0;
+}
+
+static void finish_timerfd(struct sleep *sleep)
+{
+	close(sleep->fd);
+}
+
+/*
+ * Time-outs of calls that wait for something else ----------------------------------------------------
+ */
+
+static long futex_wait(struct sleep *sleep, int operation)
+{
+#if defined(SYS_futex_time64)
+	struct {
+		int64_t s, ns;
+	} due = {sleep->due_ns / NS_PER_S, sleep->due_ns % NS_PER_S};
+	struct {
+		long s, ns;
+	} old_due = {(long)due.s, (long)due.ns};
+	long result = syscall(SYS_futex_time64, &sleep->word, operation, 0, &due, NULL, FUTEX_BITSET_MATCH_ANY);
+
+	if (result == 0 || errno != ENOSYS)
+		return result;
+	return syscall(SYS_futex, &sleep->word, operation, 0, &old_due, NULL, FUTEX_BITSET_MATCH_ANY);
+#else
+	struct timespec due = timespec_of(sleep->due_ns);
+
+	return syscall(SYS_futex, &sleep->word, operation, 0, &due, NULL, FUTEX_BITSET_MATCH_ANY);
+#endif
+}
+
+static int wait_futex(struct sleep *sleep)
+{
+	int clock = sleep->clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
+
+	if (futex_wait(sleep, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) && errno != ETIMEDOUT)
+		return errno;
+	return 0;
+}
+
+static int wait_ppoll(struct sleep *sleep)
+{
+	struct timespec interval = interval_from_now(sleep);
+
+	return ppoll(NULL, 0, &interval, NULL) < 0 ? errno : 0;
+}
+
+const struct timer_method timer_methods[METHODS] = {
+	{"clock_nanosleep-abs", .begin = begin_nothing, .wait = wait_absolute, .missed = missed_by_clock,
+	 .finish = finish_nothing},
+	{"clock_nanosleep-rel", .relative = true, .begin = begin_nothing, .wait = wait_relative,
+	 .missed = missed_by_clock, .finish = finish_nothing},
+	{"nanosleep", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_nanosleep,
+	 .missed = missed_by_clock, .finish = finish_nothing},
+	{"posix-timer", .begin = begin_posix_timer, .wait = wait_alarm, .missed = missed_by_kernel,
+	 .finish = finish_posix_timer},
+	{"setitimer", .one_per_process = true, .monotonic_only = true, .begin = begin_setitimer,
+	 .wait = wait_setitimer, .missed = missed_by_clock, .finish = finish_setitimer},
+	{"timerfd", .begin = begin_timerfd, .wait = wait_timerfd, .missed = missed_by_kernel, .finish = finish_timerfd},
+	{"futex", .begin = begin_nothing, .wait = wait_futex, .missed = missed_by_clock, .finish = finish_nothing},
+	{"ppoll", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_ppoll,
+	 .missed = missed_by_clock, .finish = finish_nothing},
+};
+
+const char *const timer_method_names[METHODS + 1] = {
+	"clock_nanosleep-abs", "clock_nanosleep-rel", "nanosleep", "posix-timer", "setitimer", "timerfd", "futex", "ppoll",
+};
