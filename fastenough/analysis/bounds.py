@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a finite number of samples allows one to say; distribution-free, on plain numbers.
+
+All of it takes activations as independent.  Real ones come in bursts, so the bounds are the best that
+could be said of n samples, never an overstatement of how bad it is.
+
+Sources: Clopper & Pearson 1934 (rates); David & Nagaraja, Order Statistics, section 7.1 (quantiles);
+Hanley & Lippman-Hand 1983 (the rule of three, of which the exact form is used); Newcombe 1998, method 10
+(differences of rates).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+
+def rate_upper(exceeded: int, n: int, confidence: float) -> float:
+    """One-sided upper bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
+    if exceeded >= n:
+        return 1.0
+    if exceeded == 0:
+        return unseen_rate(n, confidence)
+    return float(stats.beta.ppf(confidence, exceeded + 1, n - exceeded))
+
+
+def rate_lower(exceeded: int, n: int, confidence: float) -> float:
+    """One-sided lower bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
+    if exceeded == 0:
+        return 0.0
+    return float(stats.beta.ppf(1.0 - confidence, exceeded, n - exceeded + 1))
+
+
+def unseen_rate(n: int, confidence: float) -> float:
+    """Greatest rate that ``n`` activations without a single case do not exclude: 1 - (1 - c)^(1/n), about 3/n."""
+    if n == 0:
+        return 1.0
+    return -math.expm1(math.log1p(-confidence) / n)
+
+
+def samples_for_unseen_rate(rate: float, confidence: float) -> int:
+    """How many activations without a case bring :func:`unseen_rate` down to ``rate``."""
+    return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
+
+
+def samples_for_rate(allowed: float, seen: float, confidence: float) -> int | None:
+    """How many samples, at the rate seen so far, bring the upper bound within ``allowed``; None: no number does."""
+    if seen >= allowed:
+        return None
+    low, high = 0, samples_for_unseen_rate(allowed, confidence)
+    while rate_upper(math.ceil(seen * high), high, confidence) > allowed:
+        low, high = high, high * 2
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        if rate_upper(math.ceil(seen * middle), middle, confidence) > allowed:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def quantile_ranks(quantile: float, n: int, confidence: float) -> tuple[int | None, int | None]:
+    """1-based ranks between whose values the quantile lies at the two-sided confidence; None: beyond the samples."""
+    tail = (1.0 - confidence) / 2.0
+    lower = int(stats.binom.ppf(tail, n, quantile))
+    upper = int(stats.binom.ppf(1.0 - tail, n, quantile)) + 1
+    return (lower if lower >= 1 else None), (upper if upper <= n else None)
+
+
+def quantile_upper_rank(quantile: float, n: int, confidence: float) -> int | None:
+    """Rank whose value the quantile does not exceed at the one-sided confidence; None: n is too small for one."""
+    rank = int(stats.binom.ppf(confidence, n, quantile)) + 1
+    return rank if rank <= n else None
+
+
+def samples_for_quantile_upper(quantile: float, confidence: float) -> int:
+    """How many samples it takes until the quantile's two-sided interval has an upper end."""
+    return samples_for_unseen_rate(1.0 - quantile, (1.0 + confidence) / 2.0)
+
+
+def _wilson(exceeded: int, n: int, z: float) -> tuple[float, float]:
+    rate = exceeded / n
+    centre = rate + z * z / (2 * n)
+    spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return (centre - spread) / scale, (centre + spread) / scale
+
+
+def rate_difference(first: tuple[int, int], second: tuple[int, int], confidence: float) -> tuple[float, float]:
+    """Interval of (rate of second - rate of first); each is (exceeded, n) with n > 0."""
+    z = float(stats.norm.ppf((1 + confidence) / 2))
+    p1, p2 = first[0] / first[1], second[0] / second[1]
+    (l1, u1), (l2, u2) = _wilson(*first, z), _wilson(*second, z)
+    difference = p2 - p1
+    return (difference - float(np.hypot(p2 - l2, u1 - p1)), difference + float(np.hypot(u2 - p2, p1 - l1)))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers in words a person reads: the same everywhere they are printed."""
+
+from __future__ import annotations
+
+import math
+
+_DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+
+
+def duration(ns: float) -> str:
+    """A duration in the largest unit of which there are at least two (one, below a minute)."""
+    for unit, length_ns in _DURATIONS:
+        least = 2.0 if length_ns > 1e9 else 1.0
+        if abs(ns) >= least * length_ns:
+            return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 1000 * length_ns else f"{ns / length_ns:,.0f} {unit}"
+    return f"{ns:.3g} ns"
+
+
+def latency(ns: float | None) -> str:
+    """A latency in µs, with the digits that mean something."""
+    if ns is None:
+        return "–"
+    us = ns / 1000.0
+    if abs(us) < 10:
+        return f"{us:.2f} µs"
+    if abs(us) < 1000:
+        return f"{us:.1f} µs"
+    return f"{us:,.0f} µs"
+
+
+def number(n: int) -> str:
+    return f"{n:,}"
+
+
+def percent(rate: float) -> str:
+    """A rate as a percentage without needless digits."""
+    return f"{rate * 100:.10g} %"
+
+
+def rate(value: float) -> str:
+    """A rate per activation: as "1 in …" where it is small."""
+    if value <= 0:
+        return "none"
+    return percent(float(f"{value:.3g}")) if value > 0.01 else f"1 in {round(1 / value):,}"
+
+
+def round_up(value_ns: float, digits: int = 2) -> int:
+    """The next value that has no more than ``digits`` significant digits; at least 1 ns."""
+    if value_ns <= 1:
+        return 1
+    step = 10.0 ** (math.floor(math.log10(value_ns)) - digits + 1)
+    return max(1, round(math.ceil(value_ns / step - 1e-9) * step))

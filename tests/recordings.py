@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings made to measure for tests: written with the real writer, read with the real reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.recording import Histogram, Recording, RecordingWriter, read_recording
+from fastenough.recording.writer import end_series, interval_series
+
+K = 10
+WALL_NS = 1_790_000_000_000_000_000
+PROFILE: dict[str, Any] = {
+    "kernel": {"release": "6.1.0-30-rt-amd64", "version": "#1 SMP PREEMPT_RT", "preemption": "preempt-rt"},
+    "cpu": {"model": "Example <CPU> & co", "count": 2},
+    "clocksource": "tsc",
+    "cmdline": "root=/dev/sda1 isolcpus=1",
+    "hypervisor": None,
+    "emulated": False,
+    "packages": {"stress-ng": "0.15.06", "rt-tests": "2.4"},
+    "tunables": {"kernel.sched_rt_runtime_us": 950000},
+}
+COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
+            "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0}
+
+
+@dataclass
+class Plan:
+    """What the recording shall hold; ``values[cpu][interval]`` is an int array of ns."""
+
+    values: Sequence[Sequence[NDArray[np.int64]]]
+    run_id: str = "run-1"
+    load: str | None = "none"
+    period_ns: int = 1_000_000
+    marks: tuple[str, ...] = ()
+    outcome: str | None = "completed"
+    reasons: tuple[str, ...] = ()
+    load_proof: dict[str, Any] | None = None
+    settings: Sequence[dict[str, Any]] = ()
+    counters: dict[str, Any] = field(default_factory=lambda: dict(COUNTERS))
+    lost: int = 0
+    missed: int = 0
+    head: dict[str, Any] = field(default_factory=dict)
+    series: dict[str, Any] = field(default_factory=dict)
+    views: tuple[str, ...] = ("wakeup", "wakeup_owed")
+    events: Sequence[dict[str, Any]] = ()
+    interval_ns: int | None = None
+
+
+def instant(offset_ns: int) -> dict[str, int]:
+    return {"mono_ns": offset_ns, "wall_ns": WALL_NS + offset_ns}
+
+
+def latencies(seed: int, *, cpus: int = 2, intervals: int = 30, per_interval: int = 2000, scale_us: float = 4.0,
+              tail_us: float = 40.0) -> list[list[NDArray[np.int64]]]:
+    """Wake-up latencies as machines have them: a log-normal body and a rare, heavy tail."""
+    random = np.random.default_rng(seed)
+    result = []
+    for cpu in range(cpus):
+        rows = []
+        for _ in range(intervals):
+            body = random.lognormal(np.log(scale_us * (1 + 0.1 * cpu)), 0.25, per_interval)
+            tail = random.random(per_interval) < 0.002
+            body[tail] += random.exponential(tail_us / 6, int(tail.sum()))
+            rows.append((body * 1000).astype(np.int64))
+        result.append(rows)
+    return result
+
+
+def _series(plan: Plan, k: int) -> list[dict[str, Any]]:
+    events = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking"}
+    return [
+        {"id": cpu * len(plan.views) + view, "name": name, "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "cpu": cpu,
+         "period_ns": plan.period_ns} | events | plan.series
+        for cpu in range(len(plan.values)) for view, name in enumerate(plan.views)
+    ]
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    load = {} if plan.load is None else {"load": {"name": plan.load, "commands": []}}
+    asked = plan.settings or (
+        {"name": "policy", "asked": "fifo", "granted": "fifo"}, {"name": "priority", "asked": 98, "granted": 98},
+        {"name": "rt_throttling_us", "asked": None, "granted": 950000},
+    )
+    return {
+        "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "test", "version": "0"},
+        "run_id": plan.run_id, "probe": "timer", "implementation": "linux-user",
+        "parameters": {"mode": "clock_nanosleep", "interval_ns": plan.period_ns},
+        "series": _series(plan, K), "settings": list(asked), "cost": {"clock_read_ns": 25},
+        "interval_ns": 10**9, "begin": instant(0), "marks": list(plan.marks), "profile": PROFILE,
+        "profile_sha256": "0" * 64, "board": "testboard", "configuration": "stock",
+    } | load | plan.head
+
+
+def _proof(plan: Plan) -> dict[str, Any]:
+    if plan.load_proof is not None:
+        return {"load": plan.load_proof}
+    if plan.load in (None, "none"):
+        return {}
+    return {"load": {"name": plan.load, "ran": True, "cpu_time_s": 12.5, "processes": 4, "reasons": []}}
+
+
+def write(path: Path, plan: Plan) -> Path:
+    """Write the planned recording; with ``outcome`` None it ends without an end line."""
+    cpus, views = len(plan.values), len(plan.views)
+    intervals = len(plan.values[0]) if cpus else 0
+    totals: dict[int, list[Histogram]] = {identity: [] for identity in range(cpus * views)}
+    now = 0
+    with path.open("wb") as stream:
+        writer = RecordingWriter(stream)
+        writer.line(_head(plan))
+        for seq in range(intervals):
+            entries = []
+            for identity, held in totals.items():
+                held.append(Histogram.from_values(plan.values[identity // views][seq], K))
+                first = seq == 0
+                entries.append(interval_series(identity, held[-1], plan.lost * first, plan.missed * first))
+            length = plan.interval_ns or len(plan.values[0][seq]) * plan.period_ns
+            counters = {name: value if seq == 0 or value is None else 0 for name, value in plan.counters.items()}
+            writer.line({"type": "interval", "seq": seq, "begin": instant(now), "end": instant(now + length),
+                         "series": entries, "counters": counters})
+            now += length
+        for event in plan.events:
+            writer.line({"type": "event", "at": instant(now)} | event)
+        if plan.outcome is not None:
+            ends = [end_series(identity, Histogram.merged(held, K), plan.lost if intervals else 0,
+                               plan.missed if intervals else 0) for identity, held in totals.items()]
+            writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
+                         "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan))
+    return path
+
+
+def recording(folder: Path, plan: Plan) -> Recording:
+    """Write, then read."""
+    return read_recording(write(folder / f"{plan.run_id}.jsonl", plan))
