@@ -49,7 +49,7 @@ class Runner:
     def _added(self, profile: dict[str, Any]) -> dict[str, Any]:
         """What the bench adds to a head, the load apart."""
         kernel = profile.get("kernel") or {}
-        marks = [mark for mark, holds in (("emulated", profile.get("emulated")),
+        marks = [mark for mark, holds in (("emulated", self.link.emulated or profile.get("emulated")),
                                           ("virtual-machine", profile.get("hypervisor"))) if holds]
         board = profile.get("hostname") if self.link.name == "local" else self.link.name
         return {
@@ -69,7 +69,8 @@ class Runner:
             return self.keeper.begin({**self.origin, "position": spec.position})
 
         try:
-            with RunningLoad(self.link, load, len(_online(self.link)), spec.duration_s) as running:
+            cpus = (profile["cpu"] or {}).get("count") or 1
+            with RunningLoad(self.link, load, cpus, spec.duration_s) as running:
                 transcript = Transcript(begin, added | {"load": running.head()}, running.proof)
                 report("load", transcript)
                 self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
@@ -112,12 +113,3 @@ def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> 
         transcript.make(spec, Outcome.ABORTED, "stopped before the probe began")
     else:
         transcript.make(spec, Outcome.FAILED, f"the probe ended with status {status}: {said}")
-
-
-def _online(link: Link) -> list[int]:
-    """CPUs in use on the board."""
-    cpus: list[int] = []
-    for part in link.read("/sys/devices/system/cpu/online").decode().strip().split(","):
-        first, _, last = part.partition("-")
-        cpus.extend(range(int(first), int(last or first) + 1))
-    return cpus

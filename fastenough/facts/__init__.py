@@ -8,14 +8,36 @@ import hashlib
 import json
 from typing import Any
 
-from fastenough.facts import kernel
+from fastenough.facts import (
+    cpu,
+    disturbance,
+    interrupts,
+    kernel,
+    machine,
+    memory,
+    power,
+    software,
+    tasks,
+    timing,
+    tunables,
+)
 from fastenough.facts.fact import Absent, Fact, Inputs
 from fastenough.link import Link, Stalled
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
 
 FACTS: tuple[Fact, ...] = (
+    *machine.FACTS,
     *kernel.FACTS,
+    *cpu.FACTS,
+    *memory.FACTS,
+    *timing.FACTS,
+    *power.FACTS,
+    *interrupts.FACTS,
+    *tasks.FACTS,
+    *tunables.FACTS,
+    *disturbance.FACTS,
+    *software.FACTS,
 )
 
 _GZIP = b"\x1f\x8b"

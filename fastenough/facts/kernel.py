@@ -23,19 +23,17 @@ _OF_INTEREST = re.compile(
     r"PREEMPT_TRACER|TIMERLAT_TRACER|OSNOISE_TRACER|HWLAT_TRACER|XENOMAI|EVL|DOVETAIL|IPIPE)$")
 
 
-def parse_preemption(version: str, realtime: str | None, debug: str | None, options: dict[str, str]) -> str:
+def parse_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str]) -> str:
     """The preemption model in force: preempt-rt, preempt, lazy, voluntary or none; stock where only that is sure.
 
-    A dynamic kernel chooses at boot; debugfs shows the choice in brackets, else the configured default holds.
+    A dynamic kernel chooses at boot: ``chosen`` holds debugfs' answer in round brackets or the command line's
+    ``preempt=``; without either the configured default holds.
     """
-    if realtime == "1" or "PREEMPT_RT" in version or re.search(r"PREEMPT[ _]RT", version):
+    if realtime == "1" or re.search(r"PREEMPT[ _]RT", version):
         return "preempt-rt"
-    chosen = re.search(r"\((\w+)\)", debug or "")
-    if chosen:
-        return {"full": "preempt"}.get(chosen[1], chosen[1])
-    dynamic = re.search(r"PREEMPT_DYNAMIC|PREEMPT\((\w+)\)", version)
-    if dynamic and dynamic[1]:
-        return {"full": "preempt"}.get(dynamic[1], dynamic[1])
+    named = re.search(r"\((\w+)\)", chosen) or re.search(r"\bpreempt=(\w+)", chosen)
+    if named:
+        return "preempt" if named[1] == "full" else named[1]
     for option, name in (("PREEMPT", "preempt"), ("PREEMPT_LAZY", "lazy"), ("PREEMPT_VOLUNTARY", "voluntary"),
                          ("PREEMPT_NONE", "none")):
         if options.get(f"CONFIG_{option}") == "y":
@@ -64,7 +62,8 @@ def _kernel(inputs: Inputs) -> dict[str, Any]:
         options = parse_config(_config_text(inputs))
     except Absent:
         options = {}
-    preemption = parse_preemption(version, inputs.get(_REALTIME), inputs.get(_PREEMPT_DEBUG), options)
+    chosen = inputs.get(_PREEMPT_DEBUG) or inputs.get(_CMDLINE) or ""
+    preemption = parse_preemption(version, inputs.get(_REALTIME), chosen, options)
     return {"release": release, "version": version, "preemption": preemption,
             "tainted": inputs.number("/proc/sys/kernel/tainted")}
 
@@ -86,7 +85,7 @@ def _modules(inputs: Inputs) -> list[str]:
 
 
 FACTS = (
-    Fact("kernel", _kernel, files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, *_CONFIGS,
+    Fact("kernel", _kernel, files=(_RELEASE, _VERSION, _REALTIME, _PREEMPT_DEBUG, _CMDLINE, *_CONFIGS,
                                    "/proc/sys/kernel/tainted")),
     Fact("kernel_config", _config, files=(_RELEASE, *_CONFIGS)),
     Fact("cmdline", _cmdline, files=(_CMDLINE,)),

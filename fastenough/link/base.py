@@ -57,6 +57,10 @@ class Link(Protocol):
     def name(self) -> str:
         """What this board is called where several are."""
 
+    @property
+    def emulated(self) -> bool:
+        """Known to be emulated, whatever it looks like from inside; its numbers then say nothing about speed."""
+
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow."""
 

@@ -14,6 +14,7 @@ class FakeLink:
     """``files`` maps paths to contents; ``commands`` maps a command line (words joined by blanks) to its output."""
 
     name = "fake"
+    emulated = False
 
     def __init__(self, files: Mapping[str, str], commands: Mapping[str, str] | None = None) -> None:
         self._files = {path: content.encode() for path, content in files.items()}

@@ -92,6 +92,7 @@ class LocalLink:
     """Touches the bench's own machine."""
 
     name = "local"
+    emulated = False
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         process = self.start(argv, input=input)

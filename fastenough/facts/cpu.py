@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The processor: model, number, topology, and the flags that matter for time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Fact, Inputs
+
+_CPUINFO = "/proc/cpuinfo"
+_ONLINE = "/sys/devices/system/cpu/online"
+_TOPOLOGY = "/sys/devices/system/cpu/cpu*/topology/{}"
+_VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/*"
+_MODEL_KEYS = ("model name", "cpu model", "uarch", "Processor", "cpu", "isa")
+_FLAG_KEYS = ("flags", "Features", "features", "ASEs implemented", "isa")
+_OF_INTEREST = {
+    "aperfmperf", "arat", "constant_tsc", "ht", "hypervisor", "nonstop_tsc", "rdtscp", "tsc", "tsc_deadline_timer",
+    "tsc_known_freq", "tsc_reliable", "evtstrm", "lpae", "ecv", "sstc", "nopl", "rtm", "hle",
+}
+_ARM_PARTS = {
+    0x926: "ARM926", 0xb76: "ARM1176", 0xc05: "Cortex-A5", 0xc07: "Cortex-A7", 0xc08: "Cortex-A8",
+    0xc09: "Cortex-A9", 0xc0e: "Cortex-A17", 0xc0f: "Cortex-A15", 0xd01: "Cortex-A32", 0xd03: "Cortex-A53",
+    0xd04: "Cortex-A35", 0xd05: "Cortex-A55", 0xd07: "Cortex-A57", 0xd08: "Cortex-A72", 0xd09: "Cortex-A73",
+    0xd0a: "Cortex-A75", 0xd0b: "Cortex-A76", 0xd0c: "Neoverse-N1", 0xd0d: "Cortex-A77", 0xd40: "Neoverse-V1",
+    0xd41: "Cortex-A78", 0xd42: "Cortex-A78AE", 0xd49: "Neoverse-N2",
+}
+"""Main ID register part numbers of Arm Limited (implementer 0x41), from its technical reference manuals."""
+
+
+def cpu_list(text: str) -> list[int]:
+    """CPU numbers out of the kernel's list form, such as ``0-3,8``."""
+    cpus: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def parse_cpuinfo(text: str) -> list[dict[str, str]]:
+    """The blocks of /proc/cpuinfo, one per processor; what stands outside them (board names) is in a block apart."""
+    blocks = [block for block in text.split("\n\n") if block.strip()]
+    return [{name.strip(): value.strip() for name, _, value in (line.partition(":") for line in block.splitlines())}
+            for block in blocks]
+
+
+def arm_model(block: dict[str, str]) -> str | None:
+    """The core's name out of implementer and part, the numbers themselves where the name is not known here."""
+    if "CPU part" not in block:
+        return None
+    implementer, part = int(block["CPU implementer"], 0), int(block["CPU part"], 0)
+    name = _ARM_PARTS.get(part) if implementer == 0x41 else None
+    return name or f"implementer {implementer:#04x} part {part:#05x}"
+
+
+def _model(blocks: list[dict[str, str]]) -> str | None:
+    for block in blocks:
+        named = arm_model(block) or next((block[key] for key in _MODEL_KEYS if block.get(key)), None)
+        if named:
+            return named
+    return None
+
+
+def _models(blocks: list[dict[str, str]]) -> list[str]:
+    """Every kind of core, for boards that mix them."""
+    return sorted({named for block in blocks if "processor" in block and (named := _model([block]))})
+
+
+def _first(blocks: list[dict[str, str]], *keys: str) -> str | None:
+    return next((block[key] for block in blocks for key in keys if block.get(key)), None)
+
+
+def _topology(inputs: Inputs) -> dict[str, list[list[int]]]:
+    """CPUs by what they share: ``core`` (SMT siblings) and ``package``, each a list of groups."""
+    groups = {}
+    for name, file in (("core", "thread_siblings_list"), ("package", "core_siblings_list")):
+        lists = {content for _, content in inputs.matching(_TOPOLOGY.format(file)) if content}
+        groups[name] = sorted(cpu_list(content) for content in lists)
+    return groups
+
+
+def _cpu(inputs: Inputs) -> dict[str, Any]:
+    blocks = parse_cpuinfo(inputs.text(_CPUINFO))
+    flags = set((_first(blocks, *_FLAG_KEYS) or "").split())
+    flags |= {extension for flag in flags if flag.startswith("rv") for extension in flag.split("_")}
+    online = inputs.get(_ONLINE)
+    count = len(cpu_list(online)) if online else sum("processor" in block for block in blocks)
+    return {
+        "architecture": inputs.get("/proc/sys/kernel/arch"),
+        "model": _model(blocks),
+        "models": _models(blocks),
+        "vendor": _first(blocks, "vendor_id", "vendor", "mvendorid"),
+        "revision": _first(blocks, "stepping", "CPU revision", "revision", "mimpid"),
+        "board_name": _first(blocks, "Hardware", "machine", "system type", "platform"),
+        "count": count,
+        "smt": {"1": True, "0": False}.get(inputs.get("/sys/devices/system/cpu/smt/active") or ""),
+        "microcode": _first(blocks, "microcode"),
+        "flags": sorted(flags & _OF_INTEREST),
+        "topology": _topology(inputs),
+    }
+
+
+def _vulnerabilities(inputs: Inputs) -> dict[str, str]:
+    return {name: content for (name,), content in inputs.matching(_VULNERABILITIES)}
+
+
+def _isolation(inputs: Inputs) -> dict[str, Any]:
+    names = ("online", "offline", "isolated", "nohz_full")
+    return {name: inputs.get(f"/sys/devices/system/cpu/{name}") for name in names}
+
+
+FACTS = (
+    Fact("cpu", _cpu, files=(_CPUINFO, _ONLINE, "/proc/sys/kernel/arch", "/sys/devices/system/cpu/smt/active",
+                             _TOPOLOGY.format("thread_siblings_list"), _TOPOLOGY.format("core_siblings_list"))),
+    Fact("cpu_isolation", _isolation, files=tuple(
+        f"/sys/devices/system/cpu/{name}" for name in ("online", "offline", "isolated", "nohz_full"))),
+    Fact("vulnerabilities", _vulnerabilities, files=(_VULNERABILITIES,)),
+)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Interrupts: what they are called, and which CPUs may serve them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Fact, Inputs
+
+_INTERRUPTS = "/proc/interrupts"
+_AFFINITY = "/proc/irq/*/smp_affinity_list"
+_EFFECTIVE = "/proc/irq/*/effective_affinity_list"
+_DEFAULT = "/proc/irq/default_smp_affinity"
+
+
+def parse_interrupts(text: str) -> dict[str, str]:
+    """By interrupt: what /proc/interrupts says of it after the counts (controller, line, actions)."""
+    header, *lines = text.splitlines()
+    cpus = len(header.split())
+    named = {}
+    for line in lines:
+        label, _, rest = line.partition(":")
+        words = rest.split()
+        counts = next((place for place, word in enumerate(words[:cpus]) if not word.isdigit()), min(cpus, len(words)))
+        named[label.strip()] = " ".join(words[counts:])
+    return named
+
+
+def _interrupts(inputs: Inputs) -> dict[str, dict[str, Any]]:
+    named = parse_interrupts(inputs.text(_INTERRUPTS))
+    allowed = {irq: cpus for (irq,), cpus in inputs.matching(_AFFINITY)}
+    effective = {irq: cpus for (irq,), cpus in inputs.matching(_EFFECTIVE)}
+    return {irq: {"name": name, "cpus": allowed.get(irq), "effective_cpus": effective.get(irq) or None}
+            for irq, name in named.items() if irq.isdigit()}
+
+
+def _default(inputs: Inputs) -> str:
+    return inputs.text(_DEFAULT)
+
+
+FACTS = (
+    Fact("interrupts", _interrupts, files=(_INTERRUPTS, _AFFINITY, _EFFECTIVE)),
+    Fact("interrupt_default_affinity", _default, files=(_DEFAULT,)),
+)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory: size, nodes, huge pages, swap."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fastenough.facts.fact import Fact, Inputs
+
+_MEMINFO = "/proc/meminfo"
+_HUGE = "/sys/kernel/mm/transparent_hugepage/"
+_NODES = "/sys/devices/system/node/node*/cpulist"
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """Sizes in bytes, counts as they are."""
+    values = {}
+    for name, number, unit in re.findall(r"^([^:\n]+):\s+(\d+)(?: (kB))?$", text, re.MULTILINE):
+        values[name] = int(number) * (1024 if unit else 1)
+    return values
+
+
+def chosen(text: str | None) -> str | None:
+    """The word in brackets in a file that lists its possible values."""
+    found = re.search(r"\[(\w+)\]", text or "")
+    return found[1] if found else None
+
+
+def _memory(inputs: Inputs) -> dict[str, Any]:
+    values = parse_meminfo(inputs.text(_MEMINFO))
+    return {"total_bytes": values.get("MemTotal"), "swap_bytes": values.get("SwapTotal"),
+            "huge_pages": values.get("HugePages_Total"), "huge_page_bytes": values.get("Hugepagesize"),
+            "transparent_huge_pages": chosen(inputs.get(_HUGE + "enabled")),
+            "transparent_huge_pages_defrag": chosen(inputs.get(_HUGE + "defrag"))}
+
+
+def _numa(inputs: Inputs) -> dict[str, str]:
+    return {node: cpus for (node,), cpus in inputs.matching(_NODES)}
+
+
+FACTS = (
+    Fact("memory", _memory, files=(_MEMINFO, _HUGE + "enabled", _HUGE + "defrag")),
+    Fact("numa", _numa, files=(_NODES,)),
+)

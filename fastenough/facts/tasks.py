@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tasks that exist already and may come before ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough.facts.fact import Fact, Inputs
+
+_STATS = "/proc/[0-9]*/task/[0-9]*/stat"
+POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+"""Scheduling policies by their numbers in sched.h."""
+_REAL_TIME = {"fifo", "rr", "deadline"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thread, as /proc/PID/task/TID/stat shows it (proc(5))."""
+
+    tid: int
+    comm: str
+    policy: str
+    priority: int
+
+    @property
+    def real_time(self) -> bool:
+        return self.policy in _REAL_TIME
+
+
+def parse_task(text: str) -> Task:
+    """Raises ValueError or IndexError for what is no stat line."""
+    first, _, rest = text.rpartition(")")
+    tid, _, comm = first.partition("(")
+    fields = rest.split()
+    return Task(int(tid), comm, POLICIES.get(int(fields[38]), fields[38]), int(fields[37]))
+
+
+def _tasks(inputs: Inputs) -> list[Task]:
+    return [parse_task(content) for _, content in inputs.matching(_STATS)]
+
+
+def _as_entry(task: Task) -> dict[str, Any]:
+    return {"comm": task.comm, "tid": task.tid, "policy": task.policy, "priority": task.priority}
+
+
+def _real_time(inputs: Inputs) -> list[dict[str, Any]]:
+    found = [task for task in _tasks(inputs) if task.real_time]
+    return [_as_entry(task) for task in sorted(found, key=lambda task: (-task.priority, task.comm, task.tid))]
+
+
+def _interrupt_threads(inputs: Inputs) -> list[dict[str, Any]]:
+    """Threads that serve interrupts or timers: irq/N-name, ksoftirqd/N, ktimers/N and their like."""
+    names = ("irq/", "ksoftirqd/", "ktimers/", "ktimersoftd/", "rcuc/", "rcub/", "rcu_preempt", "migration/")
+    found = [task for task in _tasks(inputs) if task.comm.startswith(names)]
+    return [_as_entry(task) for task in sorted(found, key=lambda task: (task.comm, task.tid))]
+
+
+FACTS = (
+    Fact("real_time_tasks", _real_time, files=(_STATS,), volatile=True),
+    Fact("interrupt_threads", _interrupt_threads, files=(_STATS,), volatile=True),
+)
