@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import lzma
 import os
 import re
 import shutil
@@ -50,12 +51,14 @@ class Kernel:
     def headers(self) -> Path:
         return self.tree / "usr/src" / f"linux-headers-{self.release}"
 
-    def module(self, name: str) -> Path:
-        """A module of the kernel's own package; raises FastenoughError where it has none of that name."""
-        found = next((self.tree / "lib/modules" / self.release).rglob(f"{name}.ko"), None)
-        if found is None:
-            raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
-        return found
+    def module(self, name: str) -> bytes | None:
+        """A module of the kernel's own package, None where the kernel has it built in."""
+        folder = self.tree / "lib/modules" / self.release
+        if any(line.endswith(f"/{name}.ko") for line in (folder / "modules.builtin").read_text().splitlines()):
+            return None
+        for found in folder.rglob(f"{name}.ko*"):
+            return lzma.decompress(found.read_bytes()) if found.suffix == ".xz" else found.read_bytes()
+        raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
 
 
 def cache_dir() -> Path:

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The virtual board: a kernel booted in QEMU, its link, its pins, and the module in it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from fastenough.link.virtual.guest_link import GuestLink
+from fastenough.link.virtual.initramfs import build_initramfs
+from fastenough.link.virtual.module import build_module
+from fastenough.link.virtual.packages import cache_lock, fetch
+from fastenough.link.virtual.pins import Pins
+from fastenough.link.virtual.qemu import Qemu
+from fastenough.model import FastenoughError
+
+MARK = "emulated"
+"""What the head of every recording made here must carry."""
+MODULE = "fastenough"
+_BOOT_TIMEOUT_S = 120.0
+_RESTORE_TIMEOUT_S = 20.0
+
+
+class VirtualBoard:
+    """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``.
+
+    ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
+    Raises NotApplicable where a tool is missing, FastenoughError with the console's last lines when the guest
+    does not come up.
+    """
+
+    def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2) -> None:
+        self.kernel = fetch(kernel)
+        content = build_initramfs(self.kernel)
+        self._directory = Path(tempfile.mkdtemp(prefix="fastenough-board-"))
+        try:
+            self._up(content, cpus, snapshot)
+        except BaseException:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise
+
+    def _up(self, initramfs: bytes, cpus: int, snapshot: bool) -> None:
+        begin = time.monotonic()
+        image = self._directory / "initramfs"
+        image.write_bytes(initramfs)
+        saved = self._snapshot_path(initramfs, cpus)
+        self.was_restored = snapshot and saved.is_file()
+        self.qemu = Qemu(self.kernel, image, self._directory, cpus=cpus, snapshot=saved if self.was_restored else None)
+        try:
+            if self.was_restored:
+                self.qemu.wait_until_restored(_RESTORE_TIMEOUT_S)
+            self._connect()
+            if snapshot and not self.was_restored:
+                self._save(saved)
+            self.boot_s = time.monotonic() - begin
+        except BaseException:
+            self.qemu.close()
+            raise
+
+    def _snapshot_path(self, initramfs: bytes, cpus: int) -> Path:
+        key = hashlib.sha256(b"%d" % cpus + self.kernel.release.encode() + initramfs).hexdigest()[:16]
+        with cache_lock() as cache:
+            folder = cache / "snapshots"
+            folder.mkdir(exist_ok=True)
+            return folder / f"{self.kernel.release}-{key}"
+
+    def _save(self, saved: Path) -> None:
+        """The state is that of a guest whose bench is away, so that every restored guest greets its own."""
+        self.link.close()
+        self.pins.close()
+        time.sleep(0.5)
+        with cache_lock():
+            self.qemu.save(saved)
+        self._connect()
+
+    def _connect(self) -> None:
+        self.pins = Pins(self.qemu.connect("qtest", 5.0), self.qemu.find("pl061"))
+        self.link = GuestLink(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}")
+        try:
+            self.link.run(["date", "-s", f"@{int(time.time())}"], timeout_s=_BOOT_TIMEOUT_S)
+        except FastenoughError as error:
+            raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not come up") from error
+
+    def load_module(self, parameters: Mapping[str, str | int]) -> None:
+        """Insert fastenough.ko; raises FastenoughError with the module's own words when it refuses."""
+        self.insert(build_module(self.kernel), parameters)
+
+    def insert(self, module: Path, parameters: Mapping[str, str | int] | None = None) -> None:
+        """Insert a module built on the bench."""
+        place = f"/tmp/{module.name}"
+        self.link.write(place, module.read_bytes())
+        said = len(self.kernel_log())
+        words = [f"{name}={value}" for name, value in (parameters or {}).items()]
+        done = self.link.run(["insmod", place, *words], timeout_s=30.0)
+        if done.status:
+            said_by_it = [text for text in _texts(self.kernel_log()[said:]) if text.startswith(f"{module.stem}: ")]
+            reason = said_by_it[-1] if said_by_it else done.stderr.decode().strip()
+            raise FastenoughError(f"{module.name} was refused: {reason}")
+
+    def unload_module(self, name: str = MODULE) -> list[str]:
+        """Take a module out; returns what it said in leaving."""
+        said = len(self.kernel_log())
+        done = self.link.run(["rmmod", name], timeout_s=30.0)
+        if done.status:
+            raise FastenoughError(f"{name} could not be taken out: {done.stderr.decode().strip()}")
+        return _texts(self.kernel_log()[said:])
+
+    def kernel_log(self) -> list[str]:
+        return self.link.run(["dmesg"]).text.splitlines()
+
+    def close(self) -> None:
+        """End the guest and leave nothing behind."""
+        self.link.close()
+        self.pins.close()
+        self.qemu.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> VirtualBoard:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _texts(lines: list[str]) -> list[str]:
+    """Lines of the kernel log without their time stamps."""
+    return [line.split("] ", 1)[-1] for line in lines]

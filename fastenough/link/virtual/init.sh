@@ -1,0 +1,18 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The guest's first program: mounts, a shell on the console for people, then the bench's agent.
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/root
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup /sys/fs/cgroup
+mount -t debugfs debug /sys/kernel/debug
+mount -t tracefs trace /sys/kernel/tracing
+mkdir -p /var/tmp /dev/shm
+mount -t tmpfs shm /dev/shm
+hostname virtual-board
+for module in /lib/*.ko; do insmod "$module"; done
+(while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
+exec /bin/agent /dev/vport0p1

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's file system: an archive in cpio's "newc" form, as the kernel unpacks it (no root, no tool needed)."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastenough.link.virtual.module import compiler
+from fastenough.link.virtual.packages import Kernel, busybox, cache_lock
+from fastenough.model import FastenoughError
+
+_HERE = Path(__file__).resolve().parent
+_CONSOLE = (5, 1)
+_GUEST_MODULES = ("virtio_mmio", "virtio_console")
+
+
+@dataclass
+class Archive:
+    """Entries in the order in which they are added; parents must come before what lies in them."""
+
+    _parts: list[bytes] = field(default_factory=list)
+    _inode: int = 0
+
+    def _entry(self, path: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)) -> None:
+        self._inode += 1
+        name = path.encode() + b"\0"
+        numbers = (self._inode, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(name), 0)
+        head = b"070701" + b"".join(b"%08X" % number for number in numbers) + name
+        self._parts += [head, bytes(-len(head) % 4), content, bytes(-len(content) % 4)]
+
+    def directory(self, path: str) -> None:
+        self._entry(path, stat.S_IFDIR | 0o755)
+
+    def file(self, path: str, content: bytes, mode: int = 0o644) -> None:
+        self._entry(path, stat.S_IFREG | mode, content)
+
+    def device(self, path: str, numbers: tuple[int, int]) -> None:
+        self._entry(path, stat.S_IFCHR | 0o600, device=numbers)
+
+    def closed(self) -> bytes:
+        """The whole archive, compressed."""
+        self._inode = -1
+        self._entry("TRAILER!!!", 0)
+        return gzip.compress(b"".join(self._parts), compresslevel=1, mtime=0)
+
+
+def build_agent(arch: str) -> bytes:
+    """The agent, static; raises FastenoughError with the compiler's first complaint."""
+    with cache_lock() as cache:
+        agent = cache / f"agent-{arch}"
+        command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s",
+                   "-o", str(agent), str(_HERE / "agent.c")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise FastenoughError(f"the guest's agent does not build: {(done.stderr.splitlines() or ['?'])[0]}")
+        return agent.read_bytes()
+
+
+def build_initramfs(kernel: Kernel) -> bytes:
+    """What the guest boots into: busybox, the agent, and the modules of the port they talk over."""
+    archive = Archive()
+    for directory in ("bin", "dev", "lib", "proc", "root", "sys", "tmp", "var", "etc"):
+        archive.directory(directory)
+    archive.device("dev/console", _CONSOLE)
+    archive.file("bin/busybox", busybox(kernel).read_bytes(), 0o755)
+    archive.file("bin/agent", build_agent(kernel.arch), 0o755)
+    archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
+    for module in _GUEST_MODULES:
+        content = kernel.module(module)
+        if content is not None:
+            archive.file(f"lib/{module}.ko", content)
+    return archive.closed()

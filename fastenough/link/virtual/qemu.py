@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One QEMU process: the machine, its sockets, its console, and what is said when it does not come up.
+
+labgrid's QEMU driver waits without limit for a QEMU that ended at once, and its child outlives a killed bench;
+only its QMP client is used here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from labgrid.util.qmp import QMPError, QMPMonitor
+
+from fastenough.link.virtual.packages import Kernel
+from fastenough.model import FastenoughError, NotApplicable
+
+PROGRAM = "qemu-system-aarch64"
+_MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")
+_TAIL_LINES = 4
+_POLL_S = 0.02
+
+
+class Qemu:
+    """A guest; its sockets lie in ``directory``, which must have a short path."""
+
+    def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 384,
+                 snapshot: Path | None = None) -> None:
+        if shutil.which(PROGRAM) is None:
+            raise NotApplicable(f"{PROGRAM} is missing; mend: apt-get install qemu-system-arm")
+        self._directory = directory
+        self._console_log = directory / "console.log"
+        with (directory / "qemu.log").open("wb") as log:
+            self._popen = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, "-smp", str(cpus), "-m", f"{memory_mb}M",
+                 "-kernel", str(kernel.image), "-initrd", str(initramfs),
+                 "-append", "console=ttyAMA0 quiet panic=-1", *self._wiring(),
+                 *(("-incoming", f"exec:cat '{snapshot}'") if snapshot else ())],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            stream = self.connect("qmp", timeout_s=20.0).makefile("rwb")
+            self._qmp = QMPMonitor(stream, stream)
+        except BaseException:
+            self.close()
+            raise
+
+    def _wiring(self) -> list[str]:
+        def server(name: str) -> str:
+            return f"path={self._directory}/{name}.sock,server=on,wait=off"
+
+        return [
+            "-qmp", f"unix:{self._directory}/qmp.sock,server=on,wait=off",
+            "-qtest", f"unix:{self._directory}/qtest.sock,server=on,wait=off",
+            "-chardev", f"socket,id=console,{server('console')},logfile={self._console_log}",
+            "-serial", "chardev:console",
+            "-device", "virtio-serial-device", "-chardev", f"socket,id=agent,{server('agent')}",
+            "-device", "virtserialport,chardev=agent,nr=1,name=agent",
+        ]
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._popen.poll() is None
+
+    def connect(self, name: str, timeout_s: float) -> socket.socket:
+        """One of the guest's sockets; raises FastenoughError with QEMU's own words when it ended instead."""
+        path = self._directory / f"{name}.sock"
+        deadline = time.monotonic() + timeout_s
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(str(path))
+                return connection
+            except OSError as error:
+                connection.close()
+                if not self.is_running or time.monotonic() > deadline:
+                    raise self.not_up("QEMU did not start") from error
+                time.sleep(_POLL_S)
+
+    def not_up(self, what: str) -> FastenoughError:
+        """The error that says so, with the last lines of the console (or else of QEMU itself)."""
+        tail: list[str] = []
+        for log in (self._directory / "qemu.log", self._console_log):
+            if log.is_file():
+                lines = log.read_text(errors="replace").replace("\r", "").splitlines()
+                tail = [line.strip() for line in lines if line.strip()][-_TAIL_LINES:] or tail
+        return FastenoughError(f"{what}; it said last: {' | '.join(tail) or 'nothing'}")
+
+    def monitor(self, command: str, **arguments: Any) -> Any:
+        """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
+        try:
+            return self._qmp.execute(command, arguments)
+        except (QMPError, OSError, ValueError) as error:
+            raise FastenoughError(f"QEMU refused {command}: {error}") from error
+
+    def find(self, kind: str) -> str:
+        """The QOM path of the machine's first device of that type."""
+        for entry in self.monitor("qom-list", path="/machine/unattached"):
+            if entry["type"] == f"child<{kind}>":
+                return f"/machine/unattached/{entry['name']}"
+        raise FastenoughError(f"this QEMU's machine has no {kind}")
+
+    def save(self, snapshot: Path) -> None:
+        """Write the guest's whole state into a file and let it run on."""
+        partial = snapshot.with_suffix(".partial")
+        self.monitor("stop")
+        self.monitor("migrate", uri=f"exec:cat > '{partial}'")
+        while (status := self.monitor("query-migrate")["status"]) not in {"completed", "failed"}:
+            time.sleep(_POLL_S)
+        if status == "failed":
+            raise FastenoughError(f"the guest's state could not be written to {snapshot}: is the disk full?")
+        partial.rename(snapshot)
+        self.monitor("cont")
+
+    def wait_until_restored(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while self.monitor("query-status")["status"] == "inmigrate":
+            if time.monotonic() > deadline:
+                raise self.not_up("the snapshot could not be restored")
+            time.sleep(_POLL_S)
+        self.monitor("cont")
+
+    def close(self) -> None:
+        """End the guest, now; nothing in it is worth saving."""
+        self._popen.kill()
+        self._popen.wait()
