@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import click
 
@@ -39,23 +40,31 @@ class Finding:
     mend: str | None = None
 
 
-def _probe(link: Link) -> Finding:
+@dataclass(frozen=True)
+class Patient:
+    """What is examined: a board and its profile, collected once."""
+
+    link: Link
+    profile: dict[str, Any]
+
+
+def _probe(patient: Patient) -> Finding:
     try:
-        return Finding("probe", State.FINE, find_probe(link))
+        return Finding("probe", State.FINE, find_probe(patient.link))
     except NotApplicable as reason:
         return Finding("probe", State.MISSING, str(reason), "make setup")
 
 
-def _real_time(link: Link) -> Finding:
-    granted = link.run(["chrt", "-f", "98", "true"]) if link.which("chrt") else None
+def _real_time(patient: Patient) -> Finding:
+    granted = patient.link.run(["chrt", "-f", "98", "true"]) if patient.link.which("chrt") else None
     if granted is not None and granted.status == 0:
         return Finding("real-time priority", State.FINE, "SCHED_FIFO 98 is granted")
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    "run as root, or set 'rtprio 99' and 'memlock unlimited' in /etc/security/limits.conf")
 
 
-def _kernel(link: Link) -> Finding:
-    kernel = collect(link).get("kernel") or {}
+def _kernel(patient: Patient) -> Finding:
+    kernel = patient.profile.get("kernel") or {}
     kind, release = kernel.get("preemption"), kernel.get("release")
     if kind == "preempt-rt":
         return Finding("kernel", State.FINE, f"{release} ({kind})")
@@ -63,8 +72,8 @@ def _kernel(link: Link) -> Finding:
                    "on Debian: apt-get install linux-image-rt-amd64, then boot it")
 
 
-def _machine(link: Link) -> Finding:
-    profile = collect(link)
+def _machine(patient: Patient) -> Finding:
+    profile = patient.profile
     if profile.get("emulated"):
         return Finding("machine", State.LIMITED, "emulated: function can be shown, speed cannot", "measure on hardware")
     if profile.get("hypervisor"):
@@ -73,25 +82,25 @@ def _machine(link: Link) -> Finding:
     return Finding("machine", State.FINE, "bare machine")
 
 
-def _idle_states(link: Link) -> Finding:
-    if link.exists("/dev/cpu_dma_latency"):
+def _idle_states(patient: Patient) -> Finding:
+    if patient.link.exists("/dev/cpu_dma_latency"):
         return Finding("idle states", State.FINE, "/dev/cpu_dma_latency can be held")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
 
-def _smi(link: Link) -> Finding:
-    if link.glob("/dev/cpu/*/msr"):
+def _smi(patient: Patient) -> Finding:
+    if patient.link.glob("/dev/cpu/*/msr"):
         return Finding("SMI counter", State.FINE, "readable where the CPU has one")
     return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
                    "modprobe msr (x86 of Intel only)")
 
 
-def _loads(link: Link) -> Finding:
+def _loads(patient: Patient) -> Finding:
     missing = []
     for load in LOADS.values():
         try:
-            require_tools(link, load)
+            require_tools(patient.link, load)
         except NotApplicable as reason:
             missing.append(f"{load.name}: {reason}")
     if missing:
@@ -99,31 +108,31 @@ def _loads(link: Link) -> Finding:
     return Finding("loads", State.FINE, ", ".join(LOADS))
 
 
-def _gpio(link: Link) -> Finding:
-    chips = link.glob("/dev/gpiochip*")
+def _gpio(patient: Patient) -> Finding:
+    chips = patient.link.glob("/dev/gpiochip*")
     if chips:
         return Finding("GPIO", State.FINE, ", ".join(chips))
     return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this machine",
                    "use a board with pins, or the virtual bench (fastenough bench up)")
 
 
-def _gauge(link: Link) -> Finding:
-    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in link.glob(pattern)]
+def _gauge(patient: Patient) -> Finding:
+    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in patient.link.glob(pattern)]
     if ports:
         return Finding("gauge", State.FINE, f"serial ports to look at: {', '.join(ports)} (fastenough gauge id PORT)")
     return Finding("gauge", State.MISSING, "no serial port with an instrument: boards can only measure themselves",
                    "connect an Arduino Uno and flash it: fastenough gauge flash")
 
 
-def _virtual_bench(link: Link) -> Finding:
-    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if link.which(tool) is None]
+def _virtual_bench(patient: Patient) -> Finding:
+    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if patient.link.which(tool) is None]
     if missing:
         return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed",
                        "apt-get install qemu-system-arm gcc-aarch64-linux-gnu")
     return Finding("virtual bench", State.FINE, "QEMU and the cross compiler are there")
 
 
-def _disk(link: Link) -> Finding:
+def _disk(patient: Patient) -> Finding:
     free = os.statvfs(".")
     mib = free.f_bavail * free.f_frsize >> 20
     if mib >= 1024:
@@ -131,7 +140,7 @@ def _disk(link: Link) -> Finding:
     return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for recordings and the hdd load", "free a gigabyte")
 
 
-CHECKS: tuple[Callable[[Link], Finding], ...] = (
+CHECKS: tuple[Callable[[Patient], Finding], ...] = (
     _probe, _real_time, _kernel, _machine, _idle_states, _smi, _loads, _gpio, _gauge, _virtual_bench, _disk,
 )
 
@@ -145,7 +154,8 @@ def command(board: str, as_json: bool) -> ExitStatus:
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
     link = open_link(board)
-    findings = [check(link) for check in CHECKS]
+    patient = Patient(link, collect(link))
+    findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)
     else:

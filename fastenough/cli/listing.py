@@ -32,6 +32,7 @@ def command(store_path: Path, as_json: bool) -> None:
     if as_json:
         print_json(runs)
     elif runs:
-        print_table("", ("run", "begin", "board", "probe", "load", "outcome", "samples", "worst"), map(_row, runs), texts=6)
+        columns = ("run", "begin", "board", "probe", "load", "outcome", "samples", "worst")
+        print_table("", columns, map(_row, runs), texts=6)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")
