@@ -12,6 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+_FILE_WIDTH = 200
+"""Columns of a table that goes into a file or pipe: wide enough that no cell is folded."""
+
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output; dataclasses become objects."""
@@ -29,9 +32,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         table.add_column(column, justify="left" if position < texts else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_FILE_WIDTH)
+    console.print(table)
 
 
 def wall_text(wall_ns: int | None) -> str:
     """A wall-clock instant in UTC, to the second."""
     return "–" if wall_ns is None else f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def micros(value_ns: float | None) -> str:
+    """A time in µs without its unit, for columns that name it; a dash where there is none."""
+    if value_ns is None:
+        return "–"
+    return f"{value_ns / 1000:.2f}" if abs(value_ns) < 10_000 else f"{value_ns / 1000:,.1f}"

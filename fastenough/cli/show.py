@@ -10,7 +10,7 @@ import click
 
 from fastenough.analysis import Measures, measure, pool, words
 from fastenough.analysis.measures import QUANTILES
-from fastenough.cli.output import print_json, print_table
+from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import Series
@@ -28,10 +28,9 @@ def series_label(series: Series) -> str:
 def _row(series: Series, measures: Measures) -> tuple[str, ...]:
     if series.refused is not None:
         return (series_label(series), "refused", series.refused)
-    quantiles = [words.latency(quantile.value_ns) for quantile in measures.quantiles]
+    quantiles = [micros(quantile.value_ns) for quantile in measures.quantiles]
     return (series_label(series), words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
-            words.latency(measures.minimum_ns), words.latency(measures.mean_ns), *quantiles,
-            words.latency(measures.maximum_ns))
+            micros(measures.minimum_ns), micros(measures.mean_ns), *quantiles, micros(measures.maximum_ns))
 
 
 def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> None:
@@ -42,14 +41,15 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
     for reason in (recording.end or {}).get("reasons", ()):
         print(f"  {reason}")
     quantiles = [f"{quantile * 100:.10g} %" for quantile in QUANTILES]
-    print_table("", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
+    print_table("times in µs", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
                 (_row(series, measures) for series, measures in measured))
     for name in dict.fromkeys(series.name for series in recording.series):
         series = recording.named(name)[0]
         print(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})")
     differing = [s for s in head["settings"] if s["asked"] is not None and s["asked"] != s["granted"]]
     for setting in differing:
-        print(f"setting {setting['name']}: asked {setting['asked']}, granted {setting['granted']}")
+        print(f"setting {setting['name']}: asked {setting['asked']}, granted {setting['granted']}"
+              + (f" ({setting['reason']})" if "reason" in setting else ""))
 
 
 def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:
