@@ -7,6 +7,8 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from fastenough.campaign.plan import Entry, Plan, RunSpec, expand, parse_duration_s, plan_sha256, read_plan
 from fastenough.campaign.progress import Clock, Progress
@@ -15,6 +17,7 @@ from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Transcript
 from fastenough.link import Link, find_probe
 from fastenough.model import BadInput, Outcome
+from fastenough.settings import Settings
 
 __all__ = ["Campaign", "Entry", "Plan", "Progress", "RunSpec", "Stopping", "expand", "parse_duration_s",
            "plan_sha256", "read_plan", "run_campaign"]
@@ -42,12 +45,14 @@ def _resumable(keeper: Keeper, plan_hash: str, runs: int) -> tuple[str | None, d
 
 
 def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[Progress], None] | None = None, *,
-                 resume: bool = False, probe: str | None = None, stopping: Stopping | None = None) -> Campaign:
+                 resume: bool = False, probe: str | None = None, stopping: Stopping | None = None,
+                 journal: Path | None = None) -> Campaign:
     """Make every run of the plan, in order, and keep each.
 
-    With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  SIGINT and SIGTERM end the
-    run in progress in good order (outcome aborted) and the campaign with it.  Raises BadInput for what the probe
-    refuses, FastenoughError when the store takes no more; what was recorded stays.
+    With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  The plan's settings hold
+    from the first run to the last and are put back, by the next campaign if need be (``journal``).  SIGINT and
+    SIGTERM end the run in progress in good order (outcome aborted) and the campaign with it.  Raises BadInput for
+    what the probe refuses, FastenoughError when the store takes no more; what was recorded stays.
     """
     probe = probe or find_probe(link)
     if link.which(probe) is None:
@@ -60,24 +65,24 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
     campaign = found or f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
     origin = {"campaign": campaign, "plan_sha256": plan_hash, "positions": len(specs)}
     clock = Clock([spec for spec in specs if spec.position not in done])
-    runner = Runner(link, plan, keeper, probe, stopping, origin)
-    with listening(stopping):
+
+    def report(spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
+        if on_progress is not None:
+            writer = transcript.writer if transcript else None
+            on_progress(Progress(
+                campaign, spec.position + 1, len(specs), spec, phase, clock.elapsed_s(), clock.remaining_s(),
+                dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
+                transcript.outcome if transcript else None))
+
+    with Settings(link, journal) as settings, listening(stopping):
+        runner = Runner(link, plan, keeper, probe, stopping, origin, settings.apply_all(plan.settings))
         for spec in specs:
             if spec.position in done or stopping.asked:
                 continue
             clock.begin_run()
-
-            def report(phase: str, transcript: Transcript | None, spec: RunSpec = spec) -> None:
-                if on_progress is not None:
-                    writer = transcript.writer if transcript else None
-                    on_progress(Progress(
-                        campaign, spec.position + 1, len(specs), spec, phase, clock.elapsed_s(), clock.remaining_s(),
-                        dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
-                        transcript.outcome if transcript else None))
-
-            transcript = runner.measure(spec, report)
+            transcript = runner.measure(spec, partial(report, spec))
             clock.end_run()
-            report("ended", transcript)
+            report(spec, "ended", transcript)
             assert transcript.writer is not None
             done[spec.position] = transcript.writer.id
     return Campaign(campaign, tuple(done[position] for position in sorted(done)), stopping.asked)

@@ -15,6 +15,7 @@ from typing import Any
 
 from fastenough.loads import LOADS, Expectation, Load, find_load
 from fastenough.model import BadInput
+from fastenough.settings import SETTINGS
 
 Value = str | int | float | bool
 
@@ -202,6 +203,9 @@ def plan_from(content: dict[str, Any], where: str) -> Plan:
                     for number, run in enumerate(runs, start=1))
     if not entries:
         raise BadInput(f"{where}: there is nothing to run; add a [[run]] table with probe = \"timer\"")
+    unknown = next((setting for setting in settings if setting not in SETTINGS), None)
+    if unknown is not None:
+        raise BadInput(f"{where}: settings: no setting is called {unknown!r}; use {', '.join(SETTINGS)}")
     plan = Plan(name, entries, dict(settings), {load.name: load for load in custom})
     for entry in entries:
         for load in entry.loads:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Settings of a board: one file each, one line here for each; read, written, read back and put back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fastenough.link import Link
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.settings import (
+    control_priority,
+    governor,
+    idle_latency,
+    irq_affinity,
+    irq_threads,
+    rt_ceiling,
+    rt_throttling,
+    timer_threads,
+    transparent_huge_pages,
+)
+from fastenough.settings.journal import Journal
+from fastenough.settings.place import FilePlace, Gone, TaskPlace, place_from
+from fastenough.settings.setting import Setting, Wish
+
+__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal"]
+
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
+    governor.SETTING,
+    idle_latency.SETTING,
+    rt_throttling.SETTING,
+    transparent_huge_pages.SETTING,
+    irq_affinity.SETTING,
+    rt_ceiling.SETTING,
+    irq_threads.SETTING,
+    timer_threads.SETTING,
+    control_priority.SETTING,
+)}
+
+STATE_SETTING = "FASTENOUGH_STATE"
+"""Environment variable that names another directory for what must survive the bench."""
+
+
+def default_journal(link: Link) -> Path:
+    """Where the journal of a board lies: one per board, whatever the store."""
+    if os.environ.get(STATE_SETTING):
+        directory = Path(os.environ[STATE_SETTING])
+    elif os.geteuid() == 0:
+        directory = Path("/var/lib/fastenough")
+    else:
+        directory = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fastenough"
+    return directory / f"{link.name.replace('/', '_')}.journal"
+
+
+class Settings:
+    """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal."""
+
+    def __init__(self, link: Link, journal_path: Path | None = None) -> None:
+        self._link = link
+        self._journal = Journal(journal_path or default_journal(link))
+        self._boot_id = self._read_boot_id()
+        try:
+            self.restored = self._restore()
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _read_boot_id(self) -> str | None:
+        try:
+            return self._link.read("/proc/sys/kernel/random/boot_id").decode().strip()
+        except OSError:
+            return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        try:
+            self._restore()
+        finally:
+            self._journal.close()
+
+    def apply(self, name: str, wish: Wish) -> list[dict[str, Any]]:
+        """Make a setting; returns ``settings`` entries for the recording's head, each as read back.
+
+        Raises NotApplicable where the board has no such thing, BadInput for a setting or a wish that cannot be.
+        """
+        if name not in SETTINGS:
+            raise BadInput(f"no setting is called {name!r}; use {', '.join(SETTINGS)}")
+        entries = []
+        for place, value in SETTINGS[name].steps(self._link, wish):
+            try:
+                entries.append(self._set(name, place, value))
+            except Gone:
+                continue
+        return entries
+
+    def apply_all(self, wishes: Mapping[str, Wish]) -> list[dict[str, Any]]:
+        """Make settings; one that is not applicable gives an entry with its reason."""
+        entries = []
+        for name, wish in wishes.items():
+            try:
+                entries.extend(self.apply(name, wish))
+            except NotApplicable as reason:
+                entries.append({"name": name, "asked": wish, "granted": None, "reason": f"not applicable: {reason}"})
+        return entries
+
+    def _set(self, name: str, place: FilePlace | TaskPlace, value: str) -> dict[str, Any]:
+        """Note the original, write, read back."""
+        entry: dict[str, Any] = {"name": name + place.suffix, **place.label(), "asked": value}
+        original = place.read(self._link)
+        if original == value:
+            return entry | {"granted": original}
+        self._journal.note({"boot_id": self._boot_id, "place": place.entry(), "original": original})
+        reason = None
+        try:
+            place.write(self._link, value)
+        except OSError as error:
+            reason = f"refused: {error.strerror or error}"
+        granted = place.read(self._link)
+        if granted != value:
+            entry["reason"] = reason or "the kernel took another value"
+        return entry | {"granted": granted}
+
+    def _restore(self) -> int:
+        """Put everything back, newest first, and say how much there was; what a reboot has put back counts not."""
+        noted = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
+        failed: list[tuple[dict[str, Any], str]] = []
+        for entry in reversed(noted):
+            fault = self._put_back(entry)
+            if fault:
+                failed.insert(0, (entry, fault))
+        self._journal.replace([entry for entry, _ in failed])
+        if failed:
+            raise FastenoughError(f"{failed[0][1]}; run fastenough as root to put it back")
+        return len(noted)
+
+    def _put_back(self, entry: dict[str, Any]) -> str | None:
+        """What went wrong, None when the original is in force or the place is gone."""
+        try:
+            place = place_from(entry["place"])
+            original = str(entry["original"])
+            if place.read(self._link) != original:
+                place.write(self._link, original)
+        except (Gone, KeyError, TypeError):
+            return None
+        except OSError as error:
+            return f"{place} cannot be put back to {original}: {error.strerror or error}"
+        return None

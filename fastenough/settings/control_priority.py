@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The bench's own priority, high enough to keep control of a loaded board; what it starts stays ordinary."""
+
+from __future__ import annotations
+
+import os
+
+from fastenough.link import Link
+from fastenough.model import NotApplicable
+from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.tasks import find_tasks
+
+
+def _steps(link: Link, wish: Wish) -> list[Step]:
+    priority = integer("control-priority", wish, 1, 99)
+    if link.name != "local":
+        raise NotApplicable("the bench is not on the board")
+    return [(place, f"fifo:{priority}:reset") for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())]
+
+
+SETTING = Setting("control-priority", "the bench's own real-time priority", _steps)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which CPUs serve interrupts."""
+
+from __future__ import annotations
+
+from fastenough.facts.cpu import cpu_list
+from fastenough.link import Link
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.place import FilePlace
+from fastenough.settings.setting import Setting, Step, Wish
+
+_FILES = "/proc/irq/[0-9]*/smp_affinity_list"
+
+
+def _steps(link: Link, wish: Wish) -> list[Step]:
+    try:
+        wanted = set(cpu_list(str(wish)))
+    except ValueError:
+        wanted = set()
+    online = set(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
+    if not wanted or wanted - online:
+        raise BadInput(f"setting irq-affinity = {wish!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
+    paths = link.glob(_FILES)
+    if not paths:
+        raise NotApplicable("the kernel lets no affinities be set (no /proc/irq/*/smp_affinity_list)")
+    return [(FilePlace(path, suffix=f" {path.split('/')[3]}"), _list_form(wanted)) for path in paths]
+
+
+def _list_form(cpus: set[int]) -> str:
+    """As the kernel writes it: runs joined by a dash."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and parts[-1][-1] == cpu - 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps)

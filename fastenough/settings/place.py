@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a setting lives: a file of the kernel's, or a task's scheduling parameters; both read back as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastenough.facts.memory import chosen
+from fastenough.link import Link
+from fastenough.model import FastenoughError
+
+_FLAGS = {"other": "-o", "fifo": "-f", "rr": "-r", "batch": "-b", "idle": "-i"}
+_RESET = "SCHED_RESET_ON_FORK"
+
+
+class Gone(FastenoughError):
+    """The place no longer exists, so there is nothing to restore."""
+
+
+class Place(Protocol):
+    """One value on the board.  ``label`` goes into the recording: cpu, thread, or a suffix of the name."""
+
+    def read(self, link: Link) -> str: ...
+
+    def write(self, link: Link, value: str) -> None: ...
+
+    def entry(self) -> dict[str, Any]:
+        """What the journal needs to find this place again."""
+
+    def label(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """A file below /proc or /sys; one that lists its possible values shows the one in force in brackets."""
+
+    path: str
+    cpu: int | None = None
+    suffix: str = ""
+
+    def read(self, link: Link) -> str:
+        try:
+            text = link.read(self.path).decode(errors="replace").strip()
+        except FileNotFoundError as error:
+            raise Gone(f"{self.path} is not there any more") from error
+        return chosen(text) or text
+
+    def write(self, link: Link, value: str) -> None:
+        link.write(self.path, value.encode())
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "file", "path": self.path}
+
+    def label(self) -> dict[str, Any]:
+        return {} if self.cpu is None else {"cpu": self.cpu}
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class TaskPlace:
+    """A task's policy and priority, as ``fifo:50``, with ``:reset`` where its children start as ordinary tasks.
+
+    ``start_ticks`` tells the task from a later one of the same number.
+    """
+
+    tid: int
+    start_ticks: int
+    comm: str
+
+    def read(self, link: Link) -> str:
+        self._check(link)
+        answer = link.run(["chrt", "-p", str(self.tid)]).text
+        policy = re.search(r"policy: SCHED_(\w+)(\|\w+)?", answer)
+        priority = re.search(r"priority: (\d+)", answer)
+        if not policy or not priority:
+            raise Gone(f"task {self.tid} ({self.comm}) has ended")
+        reset = ":reset" if _RESET in answer else ""
+        return f"{policy[1].lower()}:{priority[1]}{reset}"
+
+    def write(self, link: Link, value: str) -> None:
+        self._check(link)
+        policy, priority, *reset = value.split(":")
+        words = ["chrt", *(["-R"] if reset else []), _FLAGS[policy], "-p", priority, str(self.tid)]
+        completed = link.run(words)
+        if completed.status != 0:
+            raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
+
+    def _check(self, link: Link) -> None:
+        if start_ticks(link, self.tid) != self.start_ticks:
+            raise Gone(f"task {self.tid} ({self.comm}) has ended")
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "task", "tid": self.tid, "start_ticks": self.start_ticks, "comm": self.comm}
+
+    def label(self) -> dict[str, Any]:
+        return {"thread": f"{self.comm} ({self.tid})"}
+
+    @property
+    def suffix(self) -> str:
+        return ""
+
+    def __str__(self) -> str:
+        return f"task {self.tid} ({self.comm})"
+
+
+def start_ticks(link: Link, tid: int) -> int | None:
+    """When a task began, in ticks since boot, None where there is no such task."""
+    try:
+        text = link.read(f"/proc/{tid}/stat").decode(errors="replace")
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def place_from(entry: dict[str, Any]) -> Place:
+    """The place a journal entry speaks of; raises KeyError for what is none."""
+    if entry["kind"] == "file":
+        return FilePlace(entry["path"])
+    return TaskPlace(entry["tid"], entry["start_ticks"], entry["comm"])

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a setting is: a name, and how a wish becomes values for places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastenough.link import Link
+from fastenough.model import BadInput
+from fastenough.settings.place import FilePlace, TaskPlace
+
+Wish = str | int | float | bool
+Step = tuple[FilePlace | TaskPlace, str]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``steps`` turns a wish into places and the values they shall have.
+
+    It raises NotApplicable where the board has no such thing, BadInput for a wish that cannot be.
+    """
+
+    name: str
+    what: str
+    steps: Callable[[Link, Wish], list[Step]]
+
+
+def integer(name: str, wish: Wish, low: int, high: int) -> int:
+    """The wish as an integer within bounds; raises BadInput."""
+    try:
+        value = int(str(wish))
+    except ValueError:
+        value = low - 1
+    if isinstance(wish, bool) or not low <= value <= high:
+        raise BadInput(f"setting {name} = {wish!r} cannot be: write an integer from {low} to {high}")
+    return value

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Raises the threads that run timers, where the kernel runs them in threads of their own."""
+
+from __future__ import annotations
+
+from fastenough.link import Link
+from fastenough.model import NotApplicable
+from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.tasks import find_tasks
+
+_NAMES = ("ktimers/", "ktimersoftd/", "sirq-timer/")
+"""PREEMPT_RT of today, of the 4.x years, and of the 2.6 years."""
+
+
+def _steps(link: Link, wish: Wish) -> list[Step]:
+    priority = integer("timer-threads", wish, 1, 99)
+    found = find_tasks(link, lambda task: task.comm.startswith(_NAMES))
+    if not found:
+        raise NotApplicable("no thread runs timers here (not a PREEMPT_RT kernel)")
+    return [(place, f"fifo:{priority}") for place, _ in found]
+
+
+SETTING = Setting("timer-threads", "priority of the timer soft-IRQ threads", _steps)
