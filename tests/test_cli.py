@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line as people use it: in a process of its own, from an empty directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastenough.cli import COMMANDS
+from fastenough.recording import read_recording
+
+ROOT = Path(__file__).resolve().parents[1]
+Fastenough = Callable[..., "subprocess.CompletedProcess[str]"]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+
+
+def argv(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "fastenough", *arguments]
+
+
+@pytest.fixture
+def fastenough(tmp_path: Path) -> Fastenough:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(argv(*arguments), cwd=tmp_path, env=ENVIRONMENT, text=True, capture_output=True,
+                              timeout=120, check=False)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory, probe_binary: Path) -> Path:
+    """A directory with a store of two runs, made by ``fastenough run``."""
+    home = tmp_path_factory.mktemp("measured")
+    subprocess.run(argv("run", "timer", "interval=1ms", "--loads", "none,cpu", "--duration", "2s"), cwd=home,
+                   env=ENVIRONMENT, check=True, timeout=120)
+    return home
+
+
+def run_ids(home: Path) -> list[str]:
+    listed = subprocess.check_output(argv("list", "--json"), cwd=home, env=ENVIRONMENT)
+    return [run["id"] for run in json.loads(listed)]
+
+
+WRONG = [
+    ("frobnicate",),
+    ("assess", "--limit", "fast"),
+    ("assess", "--limit", "0us"),
+    ("assess", "--limit", "100"),
+    ("assess", "--limit", "100us", "--miss-rate", "200%"),
+    ("assess", "--limit", "100us", "--miss-rate", "often"),
+    ("assess", "--limit", "100us", "--confidence", "100%"),
+    ("assess", "--miss-rate", "5%"),
+    ("assess", "--loads", "none,bogus"),
+    ("assess", "--loads", ""),
+    ("assess", "--loads", "cpu,cpu"),
+    ("assess", "--duration", "3s"),
+    ("assess", "--priority", "0"),
+    ("assess", "--priority", "100"),
+    ("assess", "--interval", "0", "--loads", "none", "--duration", "2s"),
+    ("assess", "--interval", "5h", "--loads", "none", "--duration", "2s"),
+    ("assess", "--board", "mars", "--loads", "none", "--duration", "2s"),
+    ("assess", "--store", "/proc/nowhere", "--loads", "none", "--duration", "2s"),
+    ("assess", "--out", "/proc/nowhere", "--loads", "none", "--duration", "2s"),
+    ("run",),
+    ("run", "nosuchprobe", "--duration", "1s"),
+    ("run", "timer", "--plan", "plan.toml"),
+    ("run", "--plan", "missing.toml"),
+    ("run", "timer", "affinity=99", "--duration", "1s"),
+    ("run", "timer", "=5", "--duration", "1s"),
+    ("list",),
+    ("show", "last"),
+    ("compare", "a"),
+    ("compare", "a", "b"),
+    ("report",),
+    ("store", "rebuild"),
+    ("store", "nonsense"),
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_wrong_usage_is_one_clear_line_and_status_2(
+    fastenough: Fastenough, tmp_path: Path, arguments: tuple[str, ...], probe_binary: Path,
+) -> None:
+    ended = fastenough(*arguments)
+    complaint = [line for line in ended.stderr.splitlines() if line.startswith("fastenough: ")]
+    assert ended.returncode == 2, ended.stderr
+    assert len(complaint) == 1
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_json(fastenough: Fastenough, name: str) -> None:
+    ended = fastenough(name, "--help")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("Usage: ")
+
+
+def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
+    runs = run_ids(measured)
+    assert len(runs) == 2
+    listed = fastenough("list", "--store", str(measured / "fastenough-data"))
+    assert all(run in listed.stdout for run in runs)
+    shown = fastenough("show", "last", "--store", str(measured / "fastenough-data"))
+    assert "wakeup_owed" in shown.stdout
+    document = json.loads(
+        fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
+    assert document["end"]["outcome"] == "completed"
+    assert document["head"]["load"]["name"] == "none"
+    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_owed"]
+    taken = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup"]
+    for act, due in zip(taken, owed, strict=True):
+        assert act["n"] + act["missed"] == due["n"]
+
+
+def test_compare_names_what_differs(measured: Path, fastenough: Fastenough) -> None:
+    first, second = run_ids(measured)
+    ended = fastenough("compare", first, second, "--limit", "100us", "--store", str(measured / "fastenough-data"))
+    assert ended.returncode == 0, ended.stderr
+    assert "differs: load differs: 'none' against 'cpu'" in ended.stdout
+
+
+def test_store_is_rebuilt_and_verified(measured: Path, fastenough: Fastenough, tmp_path: Path) -> None:
+    before = run_ids(measured)
+    (measured / "fastenough-data" / "index.sqlite").unlink()
+    store = str(measured / "fastenough-data")
+    assert fastenough("store", "rebuild", "--store", store).returncode == 0
+    assert run_ids(measured) == before
+    assert fastenough("store", "verify", "--store", store).returncode == 0
+
+
+def test_report_on_runs_measured_before(measured: Path, fastenough: Fastenough, tmp_path: Path) -> None:
+    ended = fastenough("report", "--store", str(measured / "fastenough-data"), "--limit", "1ns", "--json")
+    assert ended.returncode == 1, ended.stderr
+    assert json.loads(ended.stdout)["assessment"]["verdict"] == "FAIL"
+    assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_assess_leaves_a_report_and_the_verdicts_status(
+    fastenough: Fastenough, tmp_path: Path, probe_binary: Path,
+) -> None:
+    ended = fastenough("assess", "--limit", "1h", "--loads", "none,cpu", "--duration", "4s", "--json")
+    document = json.loads(ended.stdout)
+    assert document["assessment"]["verdict"] == "INCONCLUSIVE"
+    assert ended.returncode == 3
+    assert (tmp_path / "report" / "index.html").is_file()
+    assert document["assessment"]["settle"]
+
+
+def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Path) -> None:
+    running = subprocess.Popen(argv("assess", "--loads", "none,cpu", "--duration", "60s"), cwd=tmp_path,
+                               env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    recordings = tmp_path / "fastenough-data" / "runs"
+    deadline_s = time.monotonic() + 30
+    while not any(path.read_text().count('"interval"') for path in recordings.glob("*/recording.jsonl")):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert "Traceback" not in errors
+    sealed = list(recordings.glob("*/recording.jsonl.zst"))
+    assert len(sealed) == 1
+    assert read_recording(sealed[0]).outcome == "aborted"
+
+
+def test_doctor_says_the_mend(fastenough: Fastenough, probe_binary: Path) -> None:
+    findings = json.loads(fastenough("doctor", "--json").stdout)
+    assert {"probe", "kernel", "loads"} <= {finding["matter"] for finding in findings}
+    assert all(finding["mend"] for finding in findings if finding["state"] != "fine")
+
+
+def test_doctor_as_a_stranger_misses_real_time(tmp_path: Path, probe_binary: Path) -> None:
+    """Without privilege the machine cannot be measured, and doctor says so with the mend."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    ended = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv("doctor", "--json")],
+                           cwd="/", env=ENVIRONMENT, text=True, capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 5, ended.stderr
+    priority = next(f for f in json.loads(ended.stdout) if f["matter"] == "real-time priority")
+    assert priority["state"] == "missing"
+    assert "rtprio" in priority["mend"]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What exists is documented, and what the documents point to exists."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fastenough.cli import COMMANDS
+from fastenough.facts import FACTS
+from fastenough.loads import LOADS
+from fastenough.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {page.name: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+EVERYTHING = "\n".join(PAGES.values())
+SCHEMA = json.loads((ROOT / "format" / "recording-1.schema.json").read_text())
+RECORD_TYPES = [choice["$ref"].rpartition("/")[2] for choice in SCHEMA["oneOf"]]
+
+
+def probe_names() -> list[str]:
+    """The registry in C, read as text: one ``&name_probe,`` a line."""
+    registry = (ROOT / "target" / "probe" / "registry.c").read_text()
+    return [name.replace("_", "-") for name in re.findall(r"^\t&(\w+)_probe,", registry, re.MULTILINE)]
+
+
+def test_the_registry_is_as_the_probe_says(probe_binary: Path) -> None:
+    said = subprocess.run([str(probe_binary), "--help"], text=True, capture_output=True, check=True).stdout
+    assert probe_names()
+    assert [name for name in probe_names() if not re.search(rf"^\s+{name}\b", said, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_are_documented(name: str) -> None:
+    assert f"fastenough {name}" in EVERYTHING
+
+
+@pytest.mark.parametrize("name", probe_names())
+def test_probes_are_documented(name: str) -> None:
+    assert f"`{name}`" in EVERYTHING
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_loads_are_documented(name: str) -> None:
+    assert f"`{name}`" in PAGES["loads.md"]
+
+
+@pytest.mark.parametrize("name", RECORD_TYPES)
+def test_record_types_are_documented(name: str) -> None:
+    assert f"### `{name}`" in PAGES["format.md"]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_documented(name: str) -> None:
+    assert f"`{name}`" in PAGES["settings.md"]
+
+
+@pytest.mark.parametrize("name", [fact.name for fact in FACTS])
+def test_facts_are_documented(name: str) -> None:
+    assert f"`{name}`" in PAGES["facts.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    folder = ROOT if page == "README.md" else ROOT / "docs"
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page])
+    assert [target for target in targets if not (folder / target).exists()] == []
