@@ -145,6 +145,11 @@ void run_parameter_int(struct run *run, const char *name, int64_t value)
 	json_member_int(&run->parameters, name, value);
 }
 
+void run_self_measured(struct run *run)
+{
+	run->self_measured = true;
+}
+
 /*
  * While it runs ----------------------------------------------------------------------------------
  */
@@ -425,7 +430,7 @@ static int conclude(struct run *run)
 		fprintf(stderr, "fastenough-probe: %s: %s\n", outcome_names[run->outcome], run->reason);
 	fflush(stdout);
 	/* Threads that did not stop must not outlive this either. */
-	_exit(exit_status(run));
+	quick_exit(exit_status(run));
 }
 
 static void measure(struct run *run)

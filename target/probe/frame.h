@@ -76,6 +76,9 @@ struct worker *run_add_worker(struct run *run, const struct worker_spec *spec);
 void run_parameter_text(struct run *run, const char *name, const char *value);
 void run_parameter_int(struct run *run, const char *name, int64_t value);
 
+/* The board is the only witness of this act, where an instrument could be: the head says so. */
+void run_self_measured(struct run *run);
+
 /* This cannot be measured here: the run ends with that outcome and this reason.  Then return. */
 void run_not_applicable(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -83,7 +83,7 @@ void bad_input(const char *format, ...)
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
-	_exit(2);
+	quick_exit(2);
 }
 
 /*

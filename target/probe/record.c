@@ -195,6 +195,8 @@ static void write_marks(struct json *json, const struct run *run)
 	json_open(json, '[');
 	if (machine_is_virtual())
 		json_text(json, "virtual-machine");
+	if (run->self_measured)
+		json_text(json, "self-measured");
 	if (!settings_real_time(run))
 		json_text(json, "not-real-time");
 	json_close(json, ']');

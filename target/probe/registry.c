@@ -5,9 +5,12 @@
  */
 #include "registry.h"
 
-extern const struct probe timer_probe;
+extern const struct probe timer_probe, response_probe, periodic_probe, hog_probe;
 
 const struct probe *const probes[] = {
 	&timer_probe,
+	&response_probe,
+	&periodic_probe,
+	&hog_probe,
 	NULL,
 };

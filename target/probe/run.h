@@ -67,6 +67,7 @@ struct run {
 	const struct settings *settings;
 	char run_id[64];
 	struct json parameters;
+	bool self_measured;
 	struct series_entry *series, **series_end;
 	int series_count;
 	struct worker *workers, **workers_end;

@@ -188,6 +188,8 @@ static void release(struct gpio_line *line)
 {
 	struct gpio_v2_line_config input = {.flags = GPIO_V2_LINE_FLAG_INPUT};
 
+	if (line->fd < 0)
+		return;
 	if (!line->was_output)
 		ioctl(line->fd, GPIO_V2_LINE_SET_CONFIG_IOCTL, &input);
 	close(line->fd);

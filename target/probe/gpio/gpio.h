@@ -27,7 +27,7 @@ struct gpio_line {
 	const struct gpio_chip *chip;
 	unsigned offset;
 	int fd;
-	bool was_output;
+	bool was_output, exported;
 	uint32_t seqno; /* of the last edge */
 };
 
@@ -50,7 +50,7 @@ struct gpio_way {
 	/* These two are the timed act; false with errno set. */
 	bool (*wait_edge)(struct gpio_line *line, struct gpio_edge *edge);
 	bool (*write)(struct gpio_line *line, bool high);
-	void (*release)(struct gpio_line *line); /* as it was found */
+	void (*release)(struct gpio_line *line); /* as it was found; also one that was refused half-way */
 };
 
 extern const struct gpio_way gpio_cdev, gpio_sysfs;
@@ -77,5 +77,8 @@ extern const char *const gpio_way_names[];
 const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip);
 /* Checks an offset against its chip; else bad input. */
 struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset);
+/* Lines are given back as they were found, whatever way the run ends. */
+void gpio_take_input(const struct gpio_way *way, struct gpio_line *line);
+void gpio_take_output(const struct gpio_way *way, struct gpio_line *line, bool high);
 
 #endif

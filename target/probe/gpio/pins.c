@@ -2,6 +2,7 @@
 /* Which way, which chip, which lines. */
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "gpio.h"
 
@@ -30,6 +31,7 @@ const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip)
 				   gpio_options.way == 1 ? " of version 2" : " and no /sys/class/gpio/gpiochip*");
 		return NULL;
 	}
+	run_self_measured(run);
 	way->find(gpio_options.chip, chip);
 	run_parameter_text(run, "chip", chip->label);
 	run_parameter_text(run, "way", way->name);
@@ -44,4 +46,34 @@ struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int
 		bad_input("--%s %" PRId64 ": %s has no such line; choose 0 to %u", option, offset, chip->label,
 			  chip->lines - 1);
 	return (struct gpio_line){.chip = chip, .offset = (unsigned)offset, .fd = -1};
+}
+
+static const struct gpio_way *held_by;
+static struct gpio_line *held[2];
+static int held_count;
+
+static void give_back(void)
+{
+	while (held_count > 0)
+		held_by->release(held[--held_count]);
+}
+
+static void hold(const struct gpio_way *way, struct gpio_line *line)
+{
+	if (held_count == 0)
+		at_quick_exit(give_back);
+	held_by = way;
+	held[held_count++] = line;
+}
+
+void gpio_take_input(const struct gpio_way *way, struct gpio_line *line)
+{
+	hold(way, line);
+	way->request_input(line);
+}
+
+void gpio_take_output(const struct gpio_way *way, struct gpio_line *line, bool high)
+{
+	hold(way, line);
+	way->request_output(line, high);
 }

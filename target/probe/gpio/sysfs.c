@@ -117,6 +117,7 @@ static void export_line(struct gpio_line *line)
 		bad_input("line %u of %s cannot be had: %s; run as root or choose another line", line->offset,
 			  line->chip->label, strerror(errno));
 	}
+	line->exported = true;
 	line_path(line, "direction", path);
 	line->was_output = read_text(path, direction, sizeof(direction)) && !strcmp(direction, "out");
 }
@@ -174,11 +175,13 @@ static bool write_level(struct gpio_line *line, bool high)
 
 static void release(struct gpio_line *line)
 {
-	char number[16];
+	char number[16], path[PATH_MAX];
 
-	close(line->fd);
+	if (!line->exported)
+		return;
+	line_path(line, "direction", path);
 	if (!line->was_output)
-		set_line(line, "direction", "in");
+		write_text(path, "in");
 	snprintf(number, sizeof(number), "%u", line->chip->base + line->offset);
 	write_text(CLASS "/unexport", number);
 }

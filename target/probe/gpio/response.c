@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* response: the output follows the input, edge by edge. */
+#include <errno.h>
+#include <string.h>
+
+#include "gpio.h"
+
+static const struct option_spec response_options[] = {
+	GPIO_OPTION_CHIP,
+	GPIO_OPTION_WAY,
+	GPIO_OPTION_LINE(in, "line to watch for edges"),
+	GPIO_OPTION_LINE(out, "line that follows it"),
+	{0},
+};
+
+struct response {
+	const struct gpio_way *way;
+	struct gpio_chip chip;
+	struct gpio_line in, out;
+	bool high; /* of the output */
+	struct series *series;
+};
+
+/* An edge that finds the output at its level already was overtaken by the next: it got no answer of its own. */
+static void account(struct response *response, const struct gpio_edge *edge, int64_t answered_mono_ns)
+{
+	if (edge->dropped)
+		series_add_lost(response->series, edge->dropped);
+	if (edge->high == response->high)
+		series_add_missed(response->series, 1);
+	else
+		series_add(response->series, answered_mono_ns - edge->at_mono_ns);
+	response->high = edge->high;
+}
+
+static bool answer(struct response *response)
+{
+	struct gpio_edge edge;
+
+	if (!response->way->wait_edge(&response->in, &edge) || !response->way->write(&response->out, edge.high))
+		return false;
+	account(response, &edge, mono_ns());
+	return true;
+}
+
+static void respond(struct worker *self, void *argument)
+{
+	struct response *response = argument;
+
+	while (run_continues(self))
+		if (!answer(response) && errno != EINTR)
+			run_fail(worker_run(self), "the pins failed: %s", strerror(errno));
+}
+
+/* The output starts where the input is, so that the first edge asks for a change. */
+static void take_pins(struct response *response)
+{
+	if (gpio_options.in >= 0 && gpio_options.in == gpio_options.out)
+		bad_input("--in and --out must be two lines, not both %d", (int)gpio_options.in);
+	response->in = gpio_line(&response->chip, "in", gpio_options.in);
+	response->out = gpio_line(&response->chip, "out", gpio_options.out);
+	gpio_take_input(response->way, &response->in);
+	if (!response->way->read(&response->in, &response->high))
+		bad_input("line %u of %s cannot be read: %s; choose another", response->in.offset, response->chip.label,
+			  strerror(errno));
+	gpio_take_output(response->way, &response->out, response->high);
+}
+
+static void response_setup(struct run *run)
+{
+	struct response *response = run_allocate(run, sizeof(*response));
+
+	response->way = gpio_open(run, &response->chip);
+	if (!response->way)
+		return;
+	take_pins(response);
+	run_parameter_int(run, "in", response->in.offset);
+	run_parameter_int(run, "out", response->out.offset);
+	response->series = run_add_series(run, &(struct series_spec){
+		.name = response->way->series, .from = response->way->edge_seen, .to = "output written", .cpu = run_cpu(run, 0),
+	});
+	run_add_worker(run, &(struct worker_spec){
+		.name = "response", .cpu = run_cpu(run, 0), .function = respond, .argument = response,
+	});
+}
+
+const struct probe response_probe = {
+	.name = "response",
+	.summary = "an edge on one pin is answered on another (from the kernel's time stamp on)",
+	.options = response_options,
+	.setup = response_setup,
+};
