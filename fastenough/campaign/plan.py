@@ -16,22 +16,19 @@ from typing import Any
 from fastenough.loads import LOADS, Expectation, Load, find_load
 from fastenough.model import BadInput
 from fastenough.settings import SETTINGS
+from fastenough.units import parse_duration_ns
 
 Value = str | int | float | bool
 
-_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 
-def parse_duration_s(text: str | float) -> float:
-    """Seconds out of ``90``, ``"90s"``, ``"1.5m"``, ``"12h"``; raises BadInput."""
-    matched = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]*)\s*", str(text))
-    if isinstance(text, bool) or not matched or (matched[2] or "s") not in _UNITS_S:
-        raise BadInput(f"{text!r} is no duration; write a number and a unit of {', '.join(_UNITS_S)}, such as 30s")
-    seconds = float(matched[1]) * _UNITS_S[matched[2] or "s"]
-    if seconds <= 0:
-        raise BadInput(f"a duration must be longer than 0, not {text!r}; write for example 30s")
-    return seconds
+def parse_duration_s(wish: str | float) -> float:
+    """Seconds out of a text with a unit, such as ``"90s"`` or ``"12h"``, or a number of seconds; raises BadInput."""
+    try:
+        return parse_duration_ns(wish if isinstance(wish, str) else f"{wish}s") / 1e9
+    except ValueError as error:
+        raise BadInput(str(error)) from error
 
 
 @dataclass(frozen=True)

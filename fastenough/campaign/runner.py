@@ -90,8 +90,8 @@ class Runner:
         try:
             with self.stopping.telling(process):
                 for raw in process.lines():
-                    transcript.take(raw)
-                    tick()
+                    if transcript.take(raw) in ("head", "interval"):
+                        tick()
                 status = process.wait()
         except BaseException:
             process.stop()

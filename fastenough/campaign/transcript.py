@@ -81,10 +81,10 @@ class Transcript:
         self.outcome: Outcome | None = None
         self.worst_ns: dict[str, int] = {}
 
-    def take(self, raw: bytes) -> None:
-        """Pass one line on; what is not a whole line was torn by the probe's death and is dropped."""
+    def take(self, raw: bytes) -> str | None:
+        """Pass one line on and return its type; what is not a whole line was torn by the probe's death: None."""
         if not raw.endswith(b"\n"):
-            return
+            return None
         try:
             line = json.loads(raw)
             kind = line["type"]
@@ -101,6 +101,7 @@ class Transcript:
                 self._write(raw)
             case _:
                 self._write(raw)
+        return str(kind)
 
     def _head(self, head: dict[str, Any]) -> None:
         self._names = {entry["id"]: entry["name"] for entry in head["series"] if entry["unit"] == "ns"}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every test may use: a state directory of its own, and the real probe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastenough.link import find_probe
+from fastenough.model import NotApplicable
+from fastenough.settings import STATE_SETTING
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Journals of this session; commands started by tests inherit the setting."""
+    directory = tmp_path_factory.mktemp("state")
+    before = os.environ.get(STATE_SETTING)
+    os.environ[STATE_SETTING] = str(directory)
+    yield directory
+    if before is None:
+        del os.environ[STATE_SETTING]
+    else:
+        os.environ[STATE_SETTING] = before
+
+
+@pytest.fixture(scope="session")
+def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The probe that is built, or one built now."""
+    try:
+        return find_probe()
+    except NotApplicable:
+        build = tmp_path_factory.mktemp("build")
+        subprocess.run(["meson", "setup", str(build), str(ROOT), "-Dpython_package=false"], check=True)
+        subprocess.run(["ninja", "-j2", "-C", str(build), "target/probe/fastenough-probe"], check=True)
+        return str(build / "target" / "probe" / "fastenough-probe")

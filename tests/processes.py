@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Helpers of tests: finding processes that should be gone, and running a bench that will be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def with_words(*words: str) -> list[int]:
+    """Processes whose command line holds all of these words (parts of it, anywhere)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if all(word in line for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def eventually(holds: Callable[[], bool], timeout_s: float = 20.0) -> bool:
+    """Whether something comes to hold within the time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def start_bench(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """A bench in a process of its own, running a piece of Python; it prints what the test waits for."""
+    return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
