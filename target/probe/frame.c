@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "owed.h"
 #include "run.h"
 
 /* From the head of the recording to the first act. */
@@ -112,6 +113,8 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 	entry->series = series_new(run->series_count++, spec, run->settings->threshold_ns);
 	if (!entry->series)
 		bad_input("no memory for a histogram; free some or measure fewer CPUs");
+	if (run->settings->stop_at_threshold)
+		entry->series->stop_at_threshold = &run->stop;
 	*run->series_end = entry;
 	run->series_end = &entry->next;
 	return entry->series;
@@ -358,6 +361,12 @@ static int64_t earliest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* The next instant of a grid that is still to come. */
+static int64_t next_after(int64_t instant_ns, int64_t period_ns)
+{
+	return instant_ns + (int64_t)(periods_missed(instant_ns, mono_ns(), period_ns) + 1) * period_ns;
+}
+
 static void report_until_end(struct run *run)
 {
 	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
@@ -379,12 +388,11 @@ static void report_until_end(struct run *run)
 			run_stop(run, OUTCOME_COMPLETED);
 		if (!reached && mono_ns() >= next_interval_ns) {
 			record_interval(run);
-			while (next_interval_ns <= mono_ns())
-				next_interval_ns += run->settings->report_ns;
+			next_interval_ns = next_after(next_interval_ns, run->settings->report_ns);
 		}
-		if (mono_ns() >= next_live_ns) {
+		if (!reached && mono_ns() >= next_live_ns) {
 			live_draw(run);
-			next_live_ns = mono_ns() + live_ns;
+			next_live_ns = next_after(next_live_ns, live_ns);
 		}
 	}
 	timer_delete(watchdog);
@@ -425,7 +433,7 @@ static int exit_status(const struct run *run)
 static int conclude(struct run *run)
 {
 	record_end(run);
-	live_summary(run);
+	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
 		fprintf(stderr, "fastenough-probe: %s: %s\n", outcome_names[run->outcome], run->reason);
 	fflush(stdout);

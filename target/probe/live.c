@@ -1,22 +1,110 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For people: a table that keeps up to date on a terminal, and what it came to at the end. */
+/* The table people watch: redrawn once a second on a terminal. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "run.h"
+#include "units.h"
+
+#define DRAW_NS NS_PER_S
 
 int64_t live_period_ns(const struct run *run)
 {
-	(void)run;
-	return 0;
+	const struct settings *settings = run->settings;
+	bool spoken_for = settings->quiet || settings->json || (settings->record && !strcmp(settings->record, "-"));
+
+	return spoken_for || !isatty(STDOUT_FILENO) ? 0 : DRAW_NS;
+}
+
+static void print_duration(int64_t ns, int width)
+{
+	char text[32];
+	int bytes_beyond; /* µ is two bytes and one column */
+
+	format_duration(text, sizeof(text), ns);
+	bytes_beyond = strstr(text, "µ") ? 1 : 0;
+	printf(" %*s", width + bytes_beyond, text);
+}
+
+static void print_labels(const struct series *series)
+{
+	for (int i = 0; i < MAX_LABELS && series->spec.labels[i].name; i++)
+		printf(" %s=%s", series->spec.labels[i].name, series->spec.labels[i].value);
+	if (series->spec.bytes)
+		printf(" %lld B", (long long)series->spec.bytes);
+}
+
+static void print_row(const struct series *series)
+{
+	static const double shares[] = {0.5, 0.99, 0.999};
+	int64_t quantiles[3];
+
+	if (series->spec.any_cpu)
+		printf("   -");
+	else
+		printf("%4d", series->spec.cpu);
+	printf(" %-16s %10llu %7llu", series->spec.name, (unsigned long long)series->total.count,
+	       (unsigned long long)series->total_missed);
+	if (series->spec.refused)
+		printf("  refused: %s", series->spec.refused);
+	if (series->total.count) {
+		series_quantiles(series, shares, quantiles, 3);
+		print_duration(series->total.min, 9);
+		for (int i = 0; i < 3; i++)
+			print_duration(quantiles[i], 9);
+		print_duration(series->total.max, 9);
+	}
+	print_labels(series);
+	printf("\033[K\n" + (isatty(STDOUT_FILENO) ? 0 : 3));
+}
+
+int live_table(const struct run *run, bool with_silent)
+{
+	int lines = 1;
+
+	printf(" CPU %-16s %10s %7s %9s %9s %9s %9s %9s\n", "series", "count", "missed", "min", "50%", "99%", "99.9%", "max");
+	for_each_series(entry, run) {
+		if (entry->series->spec.silent && !with_silent)
+			continue;
+		print_row(entry->series);
+		lines++;
+	}
+	return lines;
+}
+
+static void print_clock(int64_t ns)
+{
+	long long seconds = (long long)((ns + NS_PER_S / 2) / NS_PER_S);
+
+	if (seconds >= 3600)
+		printf("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+	else
+		printf("%lld:%02lld", seconds / 60, seconds % 60);
+}
+
+static void print_progress(const struct run *run)
+{
+	int64_t gone_ns = mono_ns() - run->start_ns;
+
+	printf("fastenough-probe %s  policy %s", run->probe->name, policy_names[run->settings->policy]);
+	if (run->settings->priority)
+		printf(" %lld", (long long)run->settings->priority);
+	printf("  running ");
+	print_clock(gone_ns);
+	if (run->settings->duration_ns) {
+		printf(", ");
+		print_clock(run->settings->duration_ns - gone_ns);
+		printf(" left");
+	}
+	printf("\033[K\n");
 }
 
 void live_draw(struct run *run)
 {
-	(void)run;
-}
-
-void live_summary(struct run *run)
-{
-	(void)run;
+	if (run->lines_drawn)
+		printf("\033[%dA", run->lines_drawn);
+	print_progress(run);
+	run->lines_drawn = 1 + live_table(run, false);
+	fflush(stdout);
 }

@@ -18,9 +18,12 @@
 
 #define MSR_SMI_COUNT 0x34
 #define STAT_SIZE (256 * 1024)
+#define SCHED_SIZE 2048 /* what is looked for stands near the top */
 /* Readings of two clocks lie this close together, or they are read again. */
 #define CLOCK_PAIR_NS 5000
 #define CLOCK_STEP_NS 100000
+/* From this share on of what real-time tasks are granted, it counts as used up. */
+#define NEARLY 0.98
 
 const char *const counter_names[COUNTERS] = {
 	[COUNTER_STEAL_NS] = "steal_ns",
@@ -172,20 +175,27 @@ static void read_usage(struct counters *counters)
 	counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
 }
 
-int64_t machine_migrations(const struct worker *worker)
+static int open_sched(const struct worker *worker)
 {
-	char path[64], line[128];
-	long long count = -1;
-	FILE *file;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/sched", (int)worker->tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "se.nr_migrations : %lld", &count) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return count;
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int64_t machine_migrations(const struct worker *worker)
+{
+	static const char name[] = "se.nr_migrations";
+	char text[SCHED_SIZE];
+	ssize_t length = worker->sched_fd < 0 ? -1 : pread(worker->sched_fd, text, sizeof(text) - 1, 0);
+	const char *line;
+
+	if (length <= 0)
+		return -1;
+	text[length] = '\0';
+	line = strstr(text, name);
+	line = line ? strchr(line, ':') : NULL;
+	return line ? strtoll(line + 1, NULL, 10) : -1;
 }
 
 static void read_migrations(struct run *run, struct counters *counters)
@@ -202,6 +212,47 @@ static void read_migrations(struct run *run, struct counters *counters)
 	counter_set(counters, COUNTER_MIGRATIONS, sum);
 }
 
+/*
+ * Real-time throttling -----------------------------------------------------------------------------
+ *
+ * The kernel does not say when it held back real-time tasks.  But it does so only once they used up what
+ * sched_rt_runtime_us grants them, and the time our own threads took is known.
+ */
+
+static int64_t worker_cpu_ns(const struct worker *worker)
+{
+	clockid_t clock;
+
+	return pthread_getcpuclockid(worker->thread, &clock) ? 0 : clock_ns(clock);
+}
+
+static bool used_up(const struct machine *machine, struct worker *worker, int64_t elapsed_ns)
+{
+	int64_t cpu_ns = atomic_load(&worker->done) ? worker->cpu_ns : worker_cpu_ns(worker);
+	int64_t used_ns = cpu_ns - worker->cpu_ns;
+
+	worker->cpu_ns = cpu_ns;
+	return elapsed_ns > 0 && (double)used_ns >= NEARLY * (double)elapsed_ns * (double)machine->rt_runtime_ns /
+							    (double)machine->rt_period_ns;
+}
+
+static void read_throttled(struct run *run, struct counters *counters)
+{
+	struct machine *machine = &run->machine;
+	int64_t now_ns = mono_ns(), elapsed_ns = now_ns - machine->read_ns;
+	bool real_time = run->settings->policy == POLICY_FIFO || run->settings->policy == POLICY_RR;
+
+	for_each_worker(worker, run) {
+		if (!machine->rt_runtime_ns || !real_time || worker->spec.ordinary || !used_up(machine, worker, elapsed_ns))
+			continue;
+		machine->throttled++;
+		record_event(run, "throttled", NULL, now_ns, elapsed_ns,
+			     "a thread used up what sched_rt_runtime_us grants real-time tasks");
+	}
+	machine->read_ns = now_ns;
+	counter_set(counters, COUNTER_THROTTLED, machine->throttled);
+}
+
 void machine_open(struct run *run)
 {
 	struct machine *machine = &run->machine;
@@ -216,6 +267,9 @@ void machine_open(struct run *run)
 	for (int i = 0; i < machine->cpus.count; i++)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
 	machine->wall_offset_ns = wall_offset_ns();
+	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
+	for_each_worker(worker, run)
+		worker->sched_fd = open_sched(worker);
 	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
 	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
 		machine->rt_runtime_ns = runtime_us * NS_PER_US;
@@ -231,6 +285,7 @@ void machine_read(struct run *run, struct counters *counters)
 	read_clock_steps(run, counters);
 	read_usage(counters);
 	read_migrations(run, counters);
+	read_throttled(run, counters);
 }
 
 struct counters counters_since(const struct counters *now, const struct counters *then)

@@ -96,7 +96,7 @@ static void write_instant(struct json *json, const char *name, struct instant in
 	json_close(json, '}');
 }
 
-static void write_counters(struct json *json, const struct counters *counters)
+void json_counters(struct json *json, const struct counters *counters)
 {
 	json_key(json, "counters");
 	json_open(json, '{');
@@ -114,7 +114,7 @@ static void write_counters(struct json *json, const struct counters *counters)
  * head -------------------------------------------------------------------------------------------
  */
 
-static void write_labels(struct json *json, const struct series_label *labels)
+void json_labels(struct json *json, const struct series_label *labels)
 {
 	if (!labels[0].name)
 		return;
@@ -143,7 +143,7 @@ static void write_series(struct json *json, const struct series *series)
 		json_member_int(json, "period_ns", spec->period_ns);
 	if (spec->bytes)
 		json_member_int(json, "bytes", spec->bytes);
-	write_labels(json, spec->labels);
+	json_labels(json, spec->labels);
 	if (spec->refused)
 		json_member_text(json, "refused", spec->refused);
 	json_close(json, '}');
@@ -248,7 +248,7 @@ void record_head(struct run *run)
  * interval, event, end ---------------------------------------------------------------------------
  */
 
-static void write_stats(struct json *json, const struct fe_stats *stats)
+void json_stats(struct json *json, const struct fe_stats *stats)
 {
 	if (stats->count) {
 		json_member_int(json, "min", stats->min);
@@ -286,7 +286,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 	json_member_uint(json, "count", epoch->stats.count);
 	json_member_uint(json, "lost", epoch->lost);
 	json_member_uint(json, "missed", epoch->missed);
-	write_stats(json, &epoch->stats);
+	json_stats(json, &epoch->stats);
 	write_buckets(json, epoch);
 	json_close(json, '}');
 }
@@ -308,8 +308,12 @@ static void record_notices(struct run *run, struct series *series)
 {
 	struct notice notice;
 
-	while (series_next_notice(series, &notice))
-		record_event(run, notice.maximum ? "max" : "threshold", series, notice.mono_ns, notice.value, NULL);
+	while (series_next_notice(series, &notice)) {
+		if (notice.maximum)
+			record_event(run, "max", series, notice.mono_ns, notice.value, NULL);
+		if (notice.over_threshold)
+			record_event(run, "threshold", series, notice.mono_ns, notice.value, NULL);
+	}
 }
 
 void record_interval(struct run *run)
@@ -331,7 +335,7 @@ void record_interval(struct run *run)
 	for_each_series(entry, run)
 		drain(run, entry->series);
 	json_close(json, ']');
-	write_counters(json, &since);
+	json_counters(json, &since);
 	if (recording(run))
 		line_end(run);
 	run->begin = end;
@@ -372,8 +376,17 @@ static void write_total(struct json *json, const struct series *series)
 	json_member_uint(json, "stored", series->total.count);
 	json_member_uint(json, "lost", series->total_lost);
 	json_member_uint(json, "missed", series->total_missed);
-	write_stats(json, &series->total);
+	json_stats(json, &series->total);
 	json_close(json, '}');
+}
+
+void json_reasons(struct json *json, const struct run *run)
+{
+	json_key(json, "reasons");
+	json_open(json, '[');
+	if (run->reason_written)
+		json_text(json, run->reason);
+	json_close(json, ']');
 }
 
 void record_end(struct run *run)
@@ -386,11 +399,7 @@ void record_end(struct run *run)
 		return;
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
-	json_key(json, "reasons");
-	json_open(json, '[');
-	if (run->reason_written)
-		json_text(json, run->reason);
-	json_close(json, ']');
+	json_reasons(json, run);
 	write_instant(json, "at", run->begin);
 	json_key(json, "series");
 	json_open(json, '[');
@@ -399,7 +408,7 @@ void record_end(struct run *run)
 		dropped += entry->series->notices_dropped;
 	}
 	json_close(json, ']');
-	write_counters(json, &since);
+	json_counters(json, &since);
 	json_member_uint(json, "events_dropped", dropped);
 	line_end(run);
 }

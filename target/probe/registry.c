@@ -5,10 +5,15 @@
  */
 #include "registry.h"
 
-extern const struct probe timer_probe, response_probe, periodic_probe, hog_probe;
+extern const struct probe timer_probe;
+extern const struct probe spin_probe;
+extern const struct probe response_probe;
+extern const struct probe periodic_probe;
+extern const struct probe hog_probe;
 
 const struct probe *const probes[] = {
 	&timer_probe,
+	&spin_probe,
 	&response_probe,
 	&periodic_probe,
 	&hog_probe,

@@ -42,6 +42,8 @@ struct worker {
 	void *stack;
 	struct granted granted;
 	int64_t acts;
+	int sched_fd;
+	int64_t cpu_ns; /* at the last reading */
 	int64_t migrations; /* set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;
@@ -96,6 +98,7 @@ struct run {
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct json line;
+	int lines_drawn; /* of the live view */
 };
 
 #define for_each_series(entry, run) for (struct series_entry *entry = (run)->series; entry; entry = entry->next)
@@ -119,11 +122,19 @@ void record_interval(struct run *run);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
 void record_end(struct run *run);
+/* Members that recording and summary share. */
+void json_stats(struct json *json, const struct fe_stats *stats);
+void json_counters(struct json *json, const struct counters *counters);
+void json_labels(struct json *json, const struct series_label *labels);
+void json_reasons(struct json *json, const struct run *run);
 
 /* live.c */
 int64_t live_period_ns(const struct run *run); /* 0: no live view */
 void live_draw(struct run *run);
-void live_summary(struct run *run);
+int live_table(const struct run *run, bool with_silent); /* prints it; how many lines */
+
+/* summary.c */
+void summary_print(const struct run *run);
 
 /* cost.c */
 void cost_measure(struct run *run);

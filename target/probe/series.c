@@ -56,8 +56,10 @@ void series_free(struct series *series)
 void series_notice(struct series *series, int64_t value)
 {
 	uint32_t written = atomic_load_explicit(&series->notices_written, memory_order_relaxed);
-	bool maximum = value > series->highest_ns;
+	bool maximum = value > series->highest_ns, over = value > series->threshold_ns;
 
+	if (over && series->stop_at_threshold)
+		atomic_store(series->stop_at_threshold, true);
 	if (maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
@@ -65,7 +67,7 @@ void series_notice(struct series *series, int64_t value)
 		atomic_fetch_add_explicit(&series->notices_dropped, 1, memory_order_relaxed);
 		return;
 	}
-	series->notices[written % NOTICES] = (struct notice){mono_ns(), value, maximum};
+	series->notices[written % NOTICES] = (struct notice){mono_ns(), value, maximum, over};
 	atomic_store_explicit(&series->notices_written, written + 1, memory_order_release);
 }
 
@@ -153,21 +155,25 @@ static int64_t bucket_highest(int32_t index)
 	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
 }
 
-int64_t series_quantile(const struct series *series, double share)
+static uint64_t rank_of(double share, uint64_t count)
 {
-	uint64_t rank = (uint64_t)(share * (double)series->total.count);
-	uint64_t seen = 0;
-	int32_t high, i;
+	uint64_t rank = (uint64_t)(share * (double)count);
 
-	if (!series->total.count)
-		return 0;
-	if ((double)rank < share * (double)series->total.count)
-		rank++;
-	high = series_bucket(series->total.max);
-	for (i = series_bucket(series->total.min); i < high; i++) {
-		seen += series->totals[i];
-		if (seen >= rank)
-			break;
+	return (double)rank < share * (double)count ? rank + 1 : rank;
+}
+
+void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
+{
+	int32_t i = series_bucket(series->total.min), high = series_bucket(series->total.max);
+	uint64_t seen = series->totals ? series->totals[i] : 0;
+
+	for (int n = 0; n < count; n++) {
+		if (!series->total.count) {
+			values[n] = 0;
+			continue;
+		}
+		while (seen < rank_of(shares[n], series->total.count) && i < high)
+			seen += series->totals[++i];
+		values[n] = bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
 	}
-	return bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
 }

@@ -49,7 +49,7 @@ struct epoch {
 /* A new maximum or a value over the threshold, on its way to the reporter. */
 struct notice {
 	int64_t mono_ns, value;
-	bool maximum;
+	bool maximum, over_threshold;
 };
 
 struct series {
@@ -59,6 +59,7 @@ struct series {
 	int64_t watch_ns; /* values above are worth a notice */
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
+	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
 	_Atomic uint32_t notices_written, notices_read;
 	_Atomic uint32_t notices_dropped;
 	struct notice notices[NOTICES];
@@ -131,7 +132,10 @@ struct epoch *series_flip(struct series *series);
 void series_settle(struct series *series, struct epoch *epoch);
 bool series_next_notice(struct series *series, struct notice *notice);
 
-/* Of the totals; 0 < share <= 1.  Upper edge of the bucket, never above the exact maximum. */
-int64_t series_quantile(const struct series *series, double share);
+/*
+ * Quantiles of the totals, in one pass: shares ascend, each above 0 and at most 1.  Each value is the
+ * upper edge of its bucket, never above the exact maximum; 0 where nothing is stored.
+ */
+void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count);
 
 #endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the run came to, once it is over: for people, or in JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run.h"
+
+static const double shares[] = {0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999};
+static const char *const share_names[] = {"p50_ns", "p95_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "p99_999_ns"};
+enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
+
+static struct counters whole_run(const struct run *run)
+{
+	return counters_since(&run->at_begin, &run->at_start);
+}
+
+/*
+ * JSON -------------------------------------------------------------------------------------------
+ */
+
+static void json_values(struct json *json, const struct series *series)
+{
+	int64_t quantiles[SHARES];
+
+	series_quantiles(series, shares, quantiles, SHARES);
+	json_member_int(json, "min_ns", series->total.min);
+	json_key(json, "mean_ns");
+	json_fixed(json, (int64_t)((double)series->total.sum / (double)series->total.count * 1000));
+	for (int i = 0; i < SHARES; i++)
+		json_member_int(json, share_names[i], quantiles[i]);
+	json_member_int(json, "max_ns", series->total.max);
+}
+
+static void json_series(struct json *json, const struct series *series)
+{
+	json_open(json, '{');
+	json_member_text(json, "name", series->spec.name);
+	if (!series->spec.any_cpu)
+		json_member_int(json, "cpu", series->spec.cpu);
+	json_labels(json, series->spec.labels);
+	if (series->spec.bytes)
+		json_member_int(json, "bytes", series->spec.bytes);
+	if (series->spec.refused)
+		json_member_text(json, "refused", series->spec.refused);
+	json_member_uint(json, "count", series->total.count);
+	json_member_uint(json, "lost", series->total_lost);
+	json_member_uint(json, "missed", series->total_missed);
+	if (series->total.count)
+		json_values(json, series);
+	json_close(json, '}');
+}
+
+static void print_json(const struct run *run)
+{
+	struct counters counters = whole_run(run);
+	struct json json = {0};
+
+	json_open(&json, '{');
+	json_member_text(&json, "run_id", run->run_id);
+	json_member_text(&json, "probe", run->probe->name);
+	json_member_text(&json, "outcome", outcome_names[run->outcome]);
+	json_reasons(&json, run);
+	json_member_int(&json, "duration_ns", run->begin.mono_ns - run->start_ns);
+	json_key(&json, "series");
+	json_open(&json, '[');
+	for_each_series(entry, run)
+		json_series(&json, entry->series);
+	json_close(&json, ']');
+	json_counters(&json, &counters);
+	json_close(&json, '}');
+	json_newline(&json);
+	fwrite(json.text, 1, json.used, stdout);
+	json_free(&json);
+}
+
+/*
+ * The histogram by microseconds, as this field plots it ------------------------------------------------
+ */
+
+static uint64_t count_between(const struct series *series, int64_t low_ns, int64_t high_ns)
+{
+	uint64_t count = 0;
+
+	if (!series->total.count || low_ns > series->total.max || high_ns < series->total.min)
+		return 0;
+	low_ns = low_ns < series->total.min ? series->total.min : low_ns;
+	high_ns = high_ns > series->total.max ? series->total.max : high_ns;
+	for (int32_t i = series_bucket(low_ns); i <= series_bucket(high_ns); i++)
+		count += series->totals[i];
+	return count;
+}
+
+static void print_counts(const struct run *run, const char *heading, int64_t low_ns, int64_t high_ns)
+{
+	printf("%s", heading);
+	for_each_series(entry, run)
+		if (!entry->series->spec.silent)
+			printf("\t%06llu", (unsigned long long)count_between(entry->series, low_ns, high_ns));
+	putchar('\n');
+}
+
+/* A bucket astride two microseconds belongs to the one it begins in. */
+static int64_t first_bucket_from(int64_t ns)
+{
+	int32_t index = series_bucket(ns);
+	int64_t lower = (int64_t)fe_hist_lower((uint32_t)index, SERIES_K);
+
+	return lower < ns ? lower + (int64_t)fe_hist_width((uint32_t)index, SERIES_K) : lower;
+}
+
+static void print_histogram(const struct run *run)
+{
+	char heading[32];
+
+	puts("# Histogram: us, then a column for each series");
+	for (int64_t us = 0; us < run->settings->histogram_us; us++) {
+		snprintf(heading, sizeof(heading), "%06lld", (long long)us);
+		print_counts(run, heading, first_bucket_from(us * NS_PER_US), first_bucket_from((us + 1) * NS_PER_US) - 1);
+	}
+	print_counts(run, "# beyond:", first_bucket_from(run->settings->histogram_us * NS_PER_US), INT64_MAX);
+	print_counts(run, "# early:", INT64_MIN + 1, -1);
+}
+
+/*
+ * For people -------------------------------------------------------------------------------------
+ */
+
+static void print_counters(const struct run *run)
+{
+	struct counters counters = whole_run(run);
+	const char *separator = "meanwhile: ";
+
+	for (int i = 0; i < COUNTERS; i++) {
+		if (!counters.known[i] || counters.value[i] == 0)
+			continue;
+		printf("%s%s %lld", separator, counter_names[i], (long long)counters.value[i]);
+		separator = ", ";
+	}
+	if (*separator == ',')
+		putchar('\n');
+}
+
+static void print_differences(const struct run *run)
+{
+	for (int i = 0; i < run->asked_count; i++)
+		if (run->asked[i].differs)
+			printf("not granted: %s\n", run->asked[i].reason);
+	if (!settings_real_time(run))
+		puts("This was not a real-time run.");
+}
+
+static void print_text(const struct run *run)
+{
+	if (run->lines_drawn)
+		printf("\033[%dA\033[J", run->lines_drawn);
+	live_table(run, true);
+	print_counters(run);
+	print_differences(run);
+	if (run->settings->histogram_us)
+		print_histogram(run);
+}
+
+void summary_print(const struct run *run)
+{
+	if (run->settings->record && !strcmp(run->settings->record, "-"))
+		return;
+	if (run->settings->json)
+		print_json(run);
+	else if (run->outcome != OUTCOME_NOT_APPLICABLE)
+		print_text(run);
+}
