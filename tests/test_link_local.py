@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import subprocess
@@ -12,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import eventually, start_bench, with_words
 
 from fastenough.link import LocalLink, Stalled, find_probe, open_link
 from fastenough.model import BadInput, NotApplicable
-from processes import eventually, start_bench, with_words
 
 
 @pytest.fixture
@@ -58,7 +57,8 @@ def test_silence_is_noticed() -> None:
 
 
 def test_escaped_children_are_ended(marker: str) -> None:
-    escape = f"setsid sleep {marker} & (sleep {marker} &) ; nohup setsid sh -c 'sleep {marker}' & echo up; sleep {marker}"
+    sleep = f"sleep {marker}"
+    escape = f"setsid {sleep} & ({sleep} &) ; nohup setsid sh -c '{sleep}' & echo up; {sleep}"
     process = LocalLink().start(["sh", "-c", escape])
     assert next(process.lines(10)) == b"up\n"
     assert eventually(lambda: len(with_words("sleep", marker)) >= 4)
@@ -139,14 +139,14 @@ def test_what_a_real_time_bench_starts_is_ordinary() -> None:
 
 def test_one_process_does_not_hold_the_leash_of_another() -> None:
     link = LocalLink()
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     processes = [link.start(["sleep", "100"]) for _ in range(3)]
     begun = time.monotonic()
     for process in processes:
         process.stop()
     del process, processes
     assert time.monotonic() - begun < 30
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_files(tmp_path: Path) -> None:

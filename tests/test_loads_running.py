@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Loads run, prove it, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from processes import eventually, start_bench, with_words
+
+from fastenough.link import FakeLink, LocalLink
+from fastenough.link.guard import descendants
+from fastenough.loads import LOADS, Expectation, Load, RunningLoad, find_load, require_tools
+from fastenough.loads.proof import Sample, Use, parse_numbers, parse_stat, prove
+from fastenough.model import BadInput, NotApplicable
+
+CPUS = len(os.sched_getaffinity(0))
+
+
+def _begun(running: RunningLoad) -> None:
+    """Until its processes exist."""
+    assert eventually(lambda: running.proof()["processes"] > 0)
+
+
+def _needed(name: str) -> Load:
+    load = find_load(name)
+    try:
+        require_tools(LocalLink(), load)
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+    return load
+
+
+@pytest.mark.parametrize("name", [name for name in LOADS if name != "none"])
+def test_every_load_runs_and_proves_it(name: str) -> None:
+    load = _needed(name)
+    with RunningLoad(LocalLink(), load, CPUS, 3) as running:
+        scratches = [word for line in running.command_lines for word in line if "/fastenough-" in word]
+        running.begin()
+        _begun(running)
+        time.sleep(1)
+        running.begin()
+        assert eventually(lambda: running.proof()["ran"], 10), running.proof()["reasons"]
+        policies = {os.sched_getscheduler(pid) for line in running.command_lines for pid in with_words(*line)}
+        assert policies == {os.SCHED_OTHER}
+        head = running.head()
+    assert head["name"] == name
+    assert head["bounds"]["time_s"] > 3
+    assert not any(with_words(*line) for line in running.command_lines)
+    assert not any(Path(scratch).exists() for scratch in scratches)
+
+
+def test_none_is_nothing() -> None:
+    with RunningLoad(LocalLink(), LOADS["none"], CPUS, 3) as running:
+        running.begin()
+        proof = running.proof()
+    assert proof["ran"]
+    assert (proof["processes"], proof["cpu_time_s"]) == (0, 0)
+
+
+def test_a_load_that_ends_early_did_not_run() -> None:
+    load = Load("short", "here", ("true",), (("true",),), Expectation(cpu_share=0.05, processes=1))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        time.sleep(0.2)
+        running.begin()
+        time.sleep(0.3)
+        proof = running.proof()
+    assert not proof["ran"]
+    assert any("CPU seconds" in reason for reason in proof["reasons"])
+
+
+def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
+    load = Load("dying", "here", ("sh",), (("sh", "-c", "timeout 1 sh -c 'while :; do :; done'; exit 0"),),
+                Expectation(cpu_share=0.01, processes=1))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.begin()
+        _begun(running)
+        assert eventually(lambda: running.proof()["processes"] == 0)
+        proof = running.proof()
+    assert not proof["ran"]
+    assert "processes" in " ".join(proof["reasons"])
+
+
+def test_work_of_ended_children_counts() -> None:
+    burn = "while :; do sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; done"
+    load = Load("bursts", "here", ("sh",), (("sh", "-c", burn),), Expectation(cpu_share=0.01))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.begin()
+        assert eventually(lambda: running.proof()["cpu_time_s"] > 0.3)
+
+
+def test_missing_tool_names_its_mend() -> None:
+    fake = FakeLink({})
+    with pytest.raises(NotApplicable, match="apt-get install stress-ng"):
+        RunningLoad(fake, LOADS["cpu"], 2, 3)
+    with pytest.raises(NotApplicable, match="apt-get install rt-tests"):
+        RunningLoad(fake, LOADS["hackbench"], 2, 3)
+
+
+def test_unknown_load() -> None:
+    with pytest.raises(BadInput, match="use none, cpu"):
+        find_load("everything")
+
+
+def test_a_command_that_cannot_start_leaves_nothing() -> None:
+    load = Load("half", "here", (), (("sleep", "7777.123"), ("no-such-command",)))
+    with pytest.raises(NotApplicable, match="no-such-command"), RunningLoad(LocalLink(), load, 1, 3):
+        pass
+    assert with_words("7777.123") == []
+
+
+def test_numbers_out_of_proc() -> None:
+    stat = "12 (a) b) S 3 12 12 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
+    assert parse_stat(stat) == (3, 555, 100)
+    assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == \
+        {"rchar": 12, "voluntary_ctxt_switches": 7}
+
+
+def test_a_reused_process_number_is_another_process() -> None:
+    before = Sample(0.0, frozenset(), {(5, 100): Use(voluntary=1000)})
+    after = Sample(1.0, frozenset(), {(5, 200): Use(voluntary=10)})
+    assert prove("x", Expectation(), 1, before, after)["voluntary_switches"] == 10
+
+
+_BENCH = """
+import sys, time
+from fastenough.link import LocalLink
+from fastenough.loads import RunningLoad, find_load
+with RunningLoad(LocalLink(), find_load(sys.argv[1]), 2, 600) as running:
+    running.begin()
+    while running.proof()["processes"] < 2:
+        time.sleep(0.05)
+    print(*{word for line in running.command_lines for word in line if "/fastenough-" in word}, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("name", ["full", "hackbench"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_load_outlives_the_bench(name: str, number: signal.Signals) -> None:
+    _needed(name)
+    bench = start_bench(_BENCH, name)
+    assert bench.stdout is not None
+    scratches = bench.stdout.readline().split()
+    tree = descendants(bench.pid)
+    assert len(tree) > CPUS
+    bench.send_signal(number)
+    bench.communicate()
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
+    assert eventually(lambda: not any(Path(scratch).exists() for scratch in scratches))
