@@ -53,7 +53,7 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("the end", {"outcome": None}, Verdict.BROKEN, "cut off"),
     ("the outcome", {"outcome": "failed", "reasons": ("disk full",)}, Verdict.BROKEN, "the run failed: disk full"),
     ("completion", {"outcome": "aborted", "reasons": ("SIGINT",)}, Verdict.INCONCLUSIVE, "aborted: SIGINT"),
-    ("no loss", {"lost": 1}, Verdict.BROKEN, "4 values were lost"),
+    ("no loss", {"lost": 1}, Verdict.BROKEN, "4 values lost"),
     ("the samples", {"values": [[np.array([], dtype=np.int64)] * 30] * 2, "interval_ns": 10**9}, Verdict.BROKEN,
      "holds no sample"),
     ("the load", {"load_proof": {"name": "cpu", "ran": False, "reasons": ["stress-ng ended"]}}, Verdict.BROKEN,
@@ -138,7 +138,7 @@ def test_too_few_samples_say_how_many_more_and_how_long(tmp_path: Path) -> None:
     finding = _judge(tmp_path, _good(values=values)).judgments[0].findings[0]
     assert finding.more_samples == 29_956 - 24_000
     assert finding.more_ns == (29_956 - 24_000) * 1e6
-    assert finding.settle == "5,956 more samples on CPU 0 (5.96 s more)"
+    assert finding.settle == "5,956 more samples on each CPU (5.96 s more)"
 
 
 @pytest.mark.parametrize(("limit_us", "miss_rate", "expected"), [
@@ -218,7 +218,7 @@ def test_runs_of_one_key_are_pooled_and_a_broken_one_is_named(tmp_path: Path) ->
     assert judge(halves, LIMIT).verdict is Verdict.PASS
     assert len(judge(halves, LIMIT).judgments) == 1
     halves.append(recording(tmp_path, _good(run_id="fourth", lost=1)))
-    assert "run fourth: 4 values were lost" in _text(judge(halves, LIMIT))
+    assert "run fourth: 4 values lost" in _text(judge(halves, LIMIT))
 
 
 def test_without_a_requirement_the_hardest_supported_is_stated(tmp_path: Path) -> None:

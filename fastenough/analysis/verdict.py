@@ -131,7 +131,7 @@ def _ended_well(recording: Recording) -> Iterator[Finding]:
 def _nothing_lost(recording: Recording) -> Iterator[Finding]:
     lost = sum(recording.lost(series.id) for series in recording.series)
     if lost:
-        yield Finding(Verdict.BROKEN, f"{words.number(lost)} values were lost, and the worst may be among them",
+        yield Finding(Verdict.BROKEN, f"{words.counted(lost, 'value')} lost, and the worst may be among them",
                       "run it again on a quieter machine or with a longer interval")
 
 
@@ -196,6 +196,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             yield Finding(Verdict.BROKEN, f"CPU {series.cpu} accounts for {words.number(held)} of about "
                           f"{words.number(round(due))} due periods: the rest is neither stored nor counted as lost",
                           "run it again; if it stays, the probe is at fault")
+            return
 
 
 def _not_emulated(recording: Recording) -> Iterator[Finding]:
@@ -223,57 +224,73 @@ class _Evidence:
     minimum: Minimum
 
 
-def _cpu(values: Pool) -> str:
-    return f"CPU {values.cpus[0]}" if values.cpus else values.name
-
-
-def _allowed(requirement: Requirement) -> str:
-    return "none is" if requirement.miss_rate == 0 else f"{words.rate(requirement.miss_rate)} is"
+    def where(self, some: Sequence[Pool]) -> str:
+        """Names the first of these, and how many there are beside it."""
+        several_kinds = len({values.name for values in self.pools}) > 1
+        parts = [some[0].name] if several_kinds or not some[0].cpus else []
+        parts += [f"CPU {cpu}" for cpu in some[0].cpus]
+        more = f" (and on {len(some) - 1} more)" if len(some) > 1 else ""
+        return f"on {', '.join(parts)}{more}"
 
 
 def _within_limit(evidence: _Evidence) -> Iterator[Finding]:
     requirement = evidence.requirement
-    for values in evidence.pools:
-        surely, possibly = values.exceeded(requirement.limit_ns)
-        allowed = requirement.miss_rate * values.judged
-        told = f"of {words.number(values.judged)} activations on {_cpu(values)}"
-        if surely > allowed:
-            yield Finding(Verdict.FAIL, f"{words.number(surely)} {told} took longer than "
-                          f"{words.latency(requirement.limit_ns)}; {_allowed(requirement)} allowed "
-                          f"(worst {words.latency(values.maximum_ns)})")
-        elif possibly > allowed:
-            yield Finding(Verdict.INCONCLUSIVE, f"the limit lies within a bucket of the histogram: between "
-                          f"{words.number(surely)} and {words.number(possibly)} {told} took longer",
-                          "choose a limit at the edge of a bucket, or record with a greater k")
+    counted = [(values, *values.exceeded(requirement.limit_ns)) for values in evidence.pools if values.judged]
+    counted.sort(key=lambda entry: entry[1] / entry[0].judged, reverse=True)
+    failed = [values for values, surely, _ in counted if surely > requirement.miss_rate * values.judged]
+    if failed:
+        yield _too_late(evidence, failed)
+    astride = [values for values, surely, possibly in counted
+               if surely <= requirement.miss_rate * values.judged < possibly]
+    if astride:
+        yield Finding(Verdict.INCONCLUSIVE, "the limit lies within a bucket of the histogram, so it cannot be told "
+                      f"how many activations {evidence.where(astride)} took longer",
+                      "choose a limit at the edge of a bucket, or record with a greater k")
+
+
+def _too_late(evidence: _Evidence, failed: Sequence[Pool]) -> Finding:
+    requirement, first = evidence.requirement, failed[0]
+    allowed = "none is" if requirement.miss_rate == 0 else f"{words.rate(requirement.miss_rate)} is"
+    late = words.number(first.exceeded(requirement.limit_ns)[0])
+    worst_ns = max(values.maximum_ns or 0.0 for values in failed)
+    return Finding(Verdict.FAIL, f"{late} of {words.counted(first.judged, 'activation')} {evidence.where(failed)} took "
+                   f"longer than {words.latency(requirement.limit_ns)}; {allowed} allowed "
+                   f"(worst {words.latency(worst_ns)})")
 
 
 def _rate_shown(evidence: _Evidence) -> Iterator[Finding]:
     """The upper confidence bound of the rate must lie within what is allowed (or, for never, within the minimum)."""
     requirement = evidence.requirement
     required = requirement.miss_rate or evidence.minimum.rate
+    lacking: list[tuple[float, Pool]] = []
     for values in evidence.pools:
         surely, possibly = values.exceeded(requirement.limit_ns)
-        if surely > requirement.miss_rate * values.judged:
+        if surely > requirement.miss_rate * values.judged or (requirement.miss_rate == 0 and possibly):
             continue
         upper = bounds.rate_upper(possibly, values.judged, requirement.confidence)
-        if upper <= required or (requirement.miss_rate == 0 and possibly):
-            continue
-        seen = possibly / values.judged if values.judged else 0.0
-        needed = bounds.samples_for_rate(required, seen, requirement.confidence)
-        yield _too_few(values, upper, required, needed, requirement.confidence)
+        if upper > required:
+            lacking.append((upper, values))
+    if lacking:
+        lacking.sort(key=lambda entry: entry[0], reverse=True)
+        yield _too_few(evidence, lacking[0][0], required, [values for _, values in lacking])
 
 
-def _too_few(values: Pool, upper: float, required: float, needed: int | None, confidence: float) -> Finding:
-    text = (f"{words.number(values.judged)} activations on {_cpu(values)} do not exclude a rate of "
-            f"{words.rate(upper)} at {words.percent(confidence)} confidence; {words.rate(required)} must be shown")
+def _too_few(evidence: _Evidence, upper: float, required: float, lacking: Sequence[Pool]) -> Finding:
+    """``lacking``: the pools whose bound is too wide, the widest first."""
+    requirement, weakest = evidence.requirement, lacking[0]
+    text = (f"{words.counted(weakest.judged, 'activation')} {evidence.where(lacking)} do not exclude a rate of "
+            f"{words.rate(upper)} at {words.percent(requirement.confidence)} confidence; "
+            f"{words.rate(required)} must be shown")
+    seen = weakest.exceeded(requirement.limit_ns)[1] / weakest.judged if weakest.judged else 0.0
+    needed = bounds.samples_for_rate(required, seen, requirement.confidence)
     if needed is None:
         return Finding(Verdict.INCONCLUSIVE, text, "the rate seen is the rate allowed: no number of samples shows "
                        "that it is lower; choose a longer limit or a higher miss rate")
-    more = max(1, needed - values.judged)
-    more_ns = None if values.period_ns is None else float(more * values.period_ns)
+    more = max(1, needed - weakest.judged)
+    more_ns = None if weakest.period_ns is None else float(more * weakest.period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(more_ns)} more)"
-    return Finding(Verdict.INCONCLUSIVE, text,
-                   f"{words.number(more)} more samples on {_cpu(values)}{how_long}", more, more_ns)
+    return Finding(Verdict.INCONCLUSIVE, text, f"{words.counted(more, 'more sample')} on each CPU{how_long}", more,
+                   more_ns)
 
 
 def _long_enough(evidence: _Evidence) -> Iterator[Finding]:
@@ -431,7 +448,7 @@ def _label(judgment: Judgment) -> str:
 def _pass_reason(judgment: Judgment, requirement: Requirement) -> str:
     seen = ("nothing above the limit" if judgment.exceeded == 0
             else f"{words.number(judgment.exceeded)} above the limit")
-    return (f"{_label(judgment)}: {words.number(judgment.n)} activations, {seen}, worst "
+    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, {seen}, worst "
             f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} "
             f"({words.percent(requirement.confidence)} confidence, each CPU)")
 

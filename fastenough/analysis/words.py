@@ -17,20 +17,28 @@ def duration(ns: float) -> str:
     return f"{ns:.3g} ns"
 
 
-def latency(ns: float | None) -> str:
-    """A latency in µs, with the digits that mean something."""
+def microseconds(ns: float | None) -> str:
+    """A latency as a bare number of µs, with the digits that mean something."""
     if ns is None:
         return "–"
     us = ns / 1000.0
     if abs(us) < 10:
-        return f"{us:.2f} µs"
-    if abs(us) < 1000:
-        return f"{us:.1f} µs"
-    return f"{us:,.0f} µs"
+        return f"{us:.2f}"
+    return f"{us:.1f}" if abs(us) < 1000 else f"{us:,.0f}"
+
+
+def latency(ns: float | None) -> str:
+    """A latency in µs, with its unit."""
+    return "–" if ns is None else f"{microseconds(ns)} µs"
 
 
 def number(n: int) -> str:
     return f"{n:,}"
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things: "1 sample", "2,000 samples"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def percent(rate: float) -> str:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Drawing: one style for all figures, through matplotlib's objects (no global state)."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from fastenough.analysis import Pool
+from fastenough.report.document import Picture
+
+WIDE_IN = (10.4, 3.4)
+HALF_IN = (5.4, 3.3)
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#5d3a9b", "#444444")
+"""Told apart by those who do not see all colours (after Okabe and Ito), dark enough for paper."""
+
+FLOOR = 0.5
+"""Where a logarithmic axis of counts begins, so that a single sample is seen."""
+
+LINEAR_UP_TO = 40
+"""A linear axis may reach to this multiple of the 99 % value; beyond it, the body would be a line on its edge."""
+
+
+def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
+    """An empty figure with one pair of axes; a dollar sign in the title is no formula."""
+    figure = Figure(figsize=size_in, layout="constrained")
+    axes = figure.add_subplot()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(True, color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title(title.replace("$", r"\$"), loc="left", fontsize=10, fontweight="bold")
+    return figure, axes
+
+
+def _inline(svg: str, name: str) -> str:
+    """An SVG that can stand in a page beside others: no prolog, no fixed size, ids of its own."""
+    svg = svg[svg.index("<svg"):]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    return re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+
+
+def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Picture:
+    """Draw a figure as SVG and as PNG."""
+    svg, png = io.StringIO(), io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=150)
+    return Picture(name, caption, _inline(svg.getvalue(), name), png.getvalue(), wide)
+
+
+def one_microsecond_view(values: Pool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whole µs (floor of a bucket's upper edge) and how many values lie there; non-empty ones only, ascending."""
+    _, highest_ns = values.edges_ns()
+    whole_us = np.floor(highest_ns / 1000.0).astype(np.int64)
+    us, first = np.unique(whole_us, return_index=True)
+    counts = np.add.reduceat(values.histogram.count, first) if us.size else np.empty(0, dtype=np.int64)
+    return us, counts
+
+
+def stairs(us: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Heights and edges of stairs over sparse bins 1 µs wide; what is empty between them lies on the floor."""
+    edges = np.unique(np.concatenate([us, us + 1]))
+    heights = np.full(max(0, edges.size - 1), FLOOR)
+    heights[np.searchsorted(edges, us)] = counts
+    return heights, edges.astype(np.float64)
+
+
+def plain_log_axis(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, not with powers of ten."""
+    low, high = axis.get_view_interval()
+    if low > 0:
+        axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _at_99_percent(values: Pool) -> float:
+    _, highest_ns, count = values.magnitudes()
+    return float(highest_ns[np.searchsorted(np.cumsum(count), 0.99 * values.n)])
+
+
+def latency_axis(axes: Axes, together: Sequence[Pool]) -> str:
+    """Scale the x axis to all of these non-empty pools; says, for the caption, where the axis is not linear."""
+    most_ns = max(_at_99_percent(values) for values in together)
+    greatest_ns = max(float(values.edges_ns()[1][-1]) for values in together)
+    least_ns = min(float(values.edges_ns()[0][0]) for values in together)
+    axes.set_xlabel("latency [µs]")
+    if greatest_ns <= LINEAR_UP_TO * max(most_ns, 1000.0):
+        axes.set_xlim(min(0.0, least_ns / 1000.0), (greatest_ns / 1000.0 + 1) * 1.04)
+        return ""
+    if least_ns < 0:
+        axes.set_xscale("symlog", linthresh=10.0)
+        axes.set_xlim(least_ns / 1000.0 * 1.3 - 1, greatest_ns / 1000.0 * 1.3)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(max(0.5, least_ns / 1000.0 * 0.7), greatest_ns / 1000.0 * 1.3)
+    plain_log_axis(axes.xaxis)
+    return (f" Latency is on a logarithmic axis: the greatest maximum is "
+            f"{greatest_ns / max(most_ns, 1.0):,.0f} times the 99 % value.")

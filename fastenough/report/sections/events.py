@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The greatest latencies one by one: when, where, and who was the cause where that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.analysis import load_name, words
+from fastenough.recording import Recording
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Section, Table
+
+_MOST = 20
+
+
+def _culprit(event: dict[str, Any]) -> str:
+    culprit = event.get("culprit")
+    said = ", ".join(f"{name} {value}" for name, value in culprit.items()) if culprit else ""
+    return "; ".join(part for part in (event.get("text", ""), said) if part) or "–"
+
+
+def _row(recording: Recording, event: dict[str, Any]) -> tuple[Any, ...]:
+    series = {series.id: series for series in recording.series}.get(event.get("series", -1))
+    value_ns = event["value"] * series.unit_ns if series is not None and "value" in event else None
+    after_s = (event["at"]["mono_ns"] - recording.head["begin"]["mono_ns"]) / 1e9
+    cpu = event.get("cpu", series.cpu if series is not None else None)
+    return (load_name(recording), recording.run_id, round(after_s, 6), event["kind"],
+            "–" if series is None else series.name, cpu, value_ns, _culprit(event))
+
+
+def section(context: Context) -> Section | None:
+    rows = [_row(recording, event) for group in context.groups for recording in group.recordings
+            for event in recording.events]
+    if not rows:
+        return None
+    others = [row for row in rows if row[3] not in ("max", "threshold")][:_MOST]
+    latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for row in sorted((row for row in rows if row[3] in ("max", "threshold")), key=lambda row: row[6] or 0.0):
+        latest[(row[1], row[4], row[5], row[2])] = row
+    greatest = sorted(latest.values(), key=lambda row: -(row[6] or 0.0))[:_MOST]
+    columns = (Column("load", numeric=False), Column("run", numeric=False),
+               Column("after [s]", lambda seconds: f"{seconds:,.3f}"), Column("kind", numeric=False),
+               Column("series", numeric=False), Column("CPU", lambda cpu: "–" if cpu is None else str(cpu)),
+               Column("value [µs]", words.microseconds), Column("cause", numeric=False))
+    dropped = sum((recording.end or {}).get("events_dropped", 0) for recording in context.recordings)
+    table = Table("events", f"The {len(greatest)} greatest of {len(rows)} events ({dropped} more were not recorded). "
+                  f"{context.conditions}", columns, [*others, *greatest])
+    return Section("events", "The greatest latencies, one by one",
+                   "New maxima as they came, and what else happened while the machine was measured.", [table])

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The frequency view, as in tables 5 and 7 of Brown and Martin."""
+
+from __future__ import annotations
+
+from fastenough.analysis import highest_frequency_hz, measure, words
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Section, Table
+
+
+def _khz(hz: float | None) -> str:
+    return "–" if hz is None else f"{hz / 1000:,.2f}" if hz >= 10 else f"{hz / 1000:.2g}"
+
+
+def section(context: Context) -> Section | None:
+    rows = []
+    for group in context.groups:
+        for kind in group.judged_kinds:
+            measures = measure(kind.all_cpus)
+            most_ns = measures.quantile(0.95).value_ns
+            rows.append((group.title.removeprefix("load "), kind.name, measures.n, most_ns, measures.maximum_ns,
+                         highest_frequency_hz(most_ns), highest_frequency_hz(measures.maximum_ns)))
+    if not rows:
+        return None
+    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("n"),
+               Column("95 % [µs]", words.microseconds), Column("100 % [µs]", words.microseconds),
+               Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
+    csv = (["load", "series", "n", "p95_ns", "max_ns", "frequency_95_hz", "frequency_100_hz"], rows)
+    table = Table("frequency", f"1/(2 L), all CPUs together. {context.conditions}", columns, rows, csv=csv)
+    return Section("frequency", "As a frequency",
+                   "The highest frequency at which the latency L is at most half the period, for 95 % and for 100 % of "
+                   "the samples seen. Half a period is a convention; an application may need more, or be content with "
+                   "less.", [table])

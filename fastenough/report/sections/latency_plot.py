@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Latency plots in OSADL's form: linear x in µs, logarithmic y, stairs, one line per CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from fastenough.analysis import Pool, words
+from fastenough.report import plot
+from fastenough.report.context import Context, Group, Kind
+from fastenough.report.document import Picture, Section, Text
+
+MOST_PLOTS = 24
+_MOST_IN_LEGEND = 8
+
+
+def _name(values: Pool) -> str:
+    return f"CPU {values.cpus[0]}" if values.cpus else values.name
+
+
+def _draw_cpu(axes: Axes, values: Pool, colour: str, label: str | None) -> None:
+    heights, edges = plot.stairs(*plot.one_microsecond_view(values))
+    if axes.get_xscale() == "log":
+        edges = np.maximum(edges, axes.get_xlim()[0])
+    axes.stairs(heights, edges, baseline=plot.FLOOR, color=colour, linewidth=1.1, label=label)
+    axes.plot([(values.maximum_ns or 0.0) / 1000.0], [plot.FLOOR], marker="^", color=colour, markersize=6,
+              clip_on=False, zorder=5)
+
+
+def _draw_limit(axes: Axes, context: Context) -> None:
+    requirement = context.assessment.requirement
+    if requirement is None or context.assessment.requirement_derived:
+        return
+    limit_us = requirement.limit_ns / 1000.0
+    if limit_us <= axes.get_xlim()[1] * 3:
+        axes.set_xlim(right=max(axes.get_xlim()[1], limit_us * 1.05))
+        axes.axvline(limit_us, color="#b00020", linestyle="--", linewidth=1)
+        axes.annotate(f"limit {words.latency(requirement.limit_ns)}", (limit_us, 0.04), xytext=(-2, 0),
+                      xycoords=("data", "axes fraction"), textcoords="offset points", rotation=90, va="bottom",
+                      ha="right", color="#b00020", fontsize=8)
+
+
+def latency_picture(context: Context, group: Group, kind: Kind, name: str) -> Picture:
+    """The latency plot of one kind of series; all loads of one setup share an x axis, so that they can be compared."""
+    figure, axes = plot.new_figure(group.title)
+    filled = sorted((values for values in kind.per_cpu if values.n), key=lambda values: -(values.maximum_ns or 0.0))
+    note = plot.latency_axis(axes, context.beside(group, kind))
+    axes.set_yscale("log")
+    axes.set_ylabel("samples per µs")
+    named = {id(values) for values in filled[:_MOST_IN_LEGEND]}
+    for place, values in enumerate(sorted(filled, key=lambda values: values.cpus)):
+        label = f"{_name(values)}: max {words.latency(values.maximum_ns)}" if id(values) in named else None
+        _draw_cpu(axes, values, plot.COLOURS[place % len(plot.COLOURS)], label)
+    tallest = max(int(plot.one_microsecond_view(values)[1].max()) for values in filled)
+    axes.set_ylim(plot.FLOOR, tallest * 3)
+    _draw_limit(axes, context)
+    axes.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=8)
+    worst = f" The {_MOST_IN_LEGEND} CPUs with the greatest maxima are named." if len(filled) > _MOST_IN_LEGEND else ""
+    return plot.picture(figure, name, f"{kind.name}: {group.label(kind.all_cpus)}.{note}{worst}")
+
+
+def section(context: Context) -> Section | None:
+    chosen = [(group, kind) for group in context.groups for kind in group.judged_kinds if kind.all_cpus.n]
+    if not chosen:
+        return None
+    parts: list[Picture | Text] = [latency_picture(context, group, kind, f"latency-{number}")
+                                   for number, (group, kind) in enumerate(chosen[:MOST_PLOTS], start=1)]
+    if len(chosen) > MOST_PLOTS:
+        parts.append(Text(f"{len(chosen) - MOST_PLOTS} more are not drawn; the tables hold all of them."))
+    return Section("latency", "Latency plots",
+                   "How often each latency occurred, in steps of 1 µs. The bottom right corner is what matters: the "
+                   "steeper the line falls, the more the maximum can be trusted. Triangles mark each CPU's maximum.",
+                   parts)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each number means: the two events it lies between, its clock, its resolution, its cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Section, Table, Text
+
+_NOTES = (
+    "Values are kept in log-linear histograms without an upper end; minimum, maximum, sum and sum of squares are "
+    "exact. Quantiles are upper edges of buckets and never understate.",
+    "Intervals of quantiles are distribution-free (binomial order statistics); bounds of rates are Clopper and "
+    "Pearson's; both take activations as independent. Disturbances come in bursts, so the truth may be worse than an "
+    "interval says, and not better.",
+    "A maximum is a lower bound of the worst case. It says nothing of loads, hardware and software that were not "
+    "there while it was measured.",
+    "A negative latency is an early wake-up, and is kept as such.",
+)
+
+
+def _events(context: Context) -> Table:
+    rows: dict[tuple[Any, ...], None] = {}
+    for group in context.groups:
+        for kind in group.kinds:
+            series = kind.series
+            resolution = f"{100 / 2**series.k:.3g} %"
+            tick = "1 ns" if series.tick_ps is None else f"{series.tick_ps / 1000:g} ns"
+            rows.setdefault((kind.name, series.from_event, series.to_event, series.clock, tick, resolution), None)
+    columns = tuple(Column(title, numeric=False) for title in
+                    ("series", "from", "to", "clock", "unit", "bucket width at most"))
+    return Table("method", f"Each value lies between two events. {context.conditions}", columns, list(rows))
+
+
+def _costs(context: Context) -> list[str]:
+    costs = {f"{recording.head['probe']}: {name.replace('_', ' ')} = {value}"
+             for group in context.groups for recording in group.recordings
+             for name, value in recording.head["cost"].items()}
+    return sorted(costs)
+
+
+def section(context: Context) -> Section | None:
+    if not context.groups:
+        return None
+    parts: list[Table | Text] = [_events(context), Text("How to read the numbers:", _NOTES)]
+    if costs := _costs(context):
+        parts.append(Text("What measuring itself cost, as measured; nothing is subtracted:", costs))
+    return Section("method", "What each number means", "", parts)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The percentile table, each quantile with its distribution-free interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastenough.analysis import Measures, Pool, Quantile, measure, words
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES
+from fastenough.report.context import Context, Group, Kind
+from fastenough.report.document import Cell, Column, Folded, Section, Table
+
+_NAMES = tuple("median" if quantile == 0.5 else words.percent(quantile) for quantile in QUANTILES)
+
+
+def _cell(quantile: Quantile) -> Cell:
+    if quantile.value_ns is None:
+        return Cell(None, "–", "n too small")
+    ends = [words.microseconds(end) if end is not None else "?" for end in (quantile.lower_ns, quantile.upper_ns)]
+    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), f"{ends[0]} – {ends[1]}")
+
+
+def _cpus(values: Pool) -> str:
+    return ", ".join(str(cpu) for cpu in values.cpus) if values.cpus else "–"
+
+
+def _row(group: Group, kind: Kind, cpus: str, measures: Measures) -> list[Any]:
+    return [group.title.removeprefix("load "), kind.name, cpus, measures.n, measures.minimum_ns, measures.mean_ns,
+            measures.standard_deviation_ns, *(_cell(quantile) for quantile in measures.quantiles),
+            measures.maximum_ns]
+
+
+def _csv(rows: Sequence[tuple[Group, Kind, str, Measures]]) -> tuple[list[str], list[list[Any]]]:
+    header = ["load", "series", "cpu", "n", "lost", "missed", "duration_ns", "min_ns", "mean_ns", "sd_ns"]
+    header += [f"{name} {part}" for name in _NAMES for part in ("ns", "lower ns", "upper ns", "reason")]
+    lines = [[group.title.removeprefix("load "), kind.name, cpus, m.n, m.lost, m.missed, m.duration_ns, m.minimum_ns,
+              m.mean_ns, m.standard_deviation_ns,
+              *(part for q in m.quantiles for part in (q.value_ns, q.lower_ns, q.upper_ns, q.reason)), m.maximum_ns]
+             for group, kind, cpus, m in rows]
+    return [*header, "max_ns"], lines
+
+
+def _table(name: str, caption: str, rows: Sequence[tuple[Group, Kind, str, Measures]]) -> Table:
+    us = words.microseconds
+    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU", numeric=False),
+               Column("n"), Column("min", us), Column("mean", us), Column("s.d.", us),
+               *(Column(quantile) for quantile in _NAMES), Column("max", us))
+    return Table(name, caption, columns, [_row(*row) for row in rows], csv=_csv(rows))
+
+
+def section(context: Context) -> Section | None:
+    together = [(group, kind, "all", measure(kind.all_cpus)) for group in context.groups for kind in group.judged_kinds]
+    if not together:
+        return None
+    single = [(group, kind, _cpus(values), measure(values)) for group in context.groups
+              for kind in group.judged_kinds for values in kind.per_cpu]
+    interval = f"Below each quantile its {words.percent(CONFIDENCE)} interval."
+    tables: list[Table | Folded] = [
+        _table("percentiles", f"Latency in µs, all CPUs together. {interval} {context.conditions}", together)]
+    if len(single) > len(together):
+        per_cpu = _table("percentiles-by-cpu", f"Latency in µs, CPU by CPU. {interval} {context.conditions}", single)
+        tables.append(Folded("The same, CPU by CPU", [per_cpu]))
+    return Section("percentiles", "Percentiles",
+                   "Intervals come from order statistics and suppose no distribution; where n is too small for a "
+                   "quantile or for an end of its interval, it is left out (–, ?).", tables)

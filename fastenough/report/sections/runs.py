@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which runs the report rests on, and how each ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastenough.analysis import load_name, words
+from fastenough.model import Outcome
+from fastenough.recording import Recording
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Section, Table
+
+
+def _begin(recording: Recording) -> str:
+    seconds = recording.head["begin"]["wall_ns"] / 1e9
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _outcome(recording: Recording) -> str:
+    reasons = "; ".join((recording.end or {}).get("reasons", ()))
+    outcome = str(recording.outcome) if recording.outcome is not None else "cut off"
+    return f"{outcome}: {reasons}" if reasons else outcome
+
+
+def _proof(recording: Recording) -> str:
+    proof = (recording.end or {}).get("load") or {}
+    if recording.outcome is Outcome.NOT_APPLICABLE:
+        return "–"
+    if "ran" not in proof:
+        return "–" if load_name(recording) == "none" else "no proof"
+    said = "ran" if proof["ran"] else "did not run"
+    return f"{said}, {proof['cpu_time_s']:.3g} s of CPU" if proof.get("cpu_time_s") else said
+
+
+def _row(recording: Recording) -> tuple[object, ...]:
+    head = recording.head
+    return (recording.run_id, head["probe"], head["implementation"], load_name(recording), _proof(recording),
+            _begin(recording), recording.duration_ns, _outcome(recording), (head.get("profile_sha256") or "–")[:16],
+            f"{head['tool']['name']} {head['tool']['version']}")
+
+
+def section(context: Context) -> Section | None:
+    if not context.recordings:
+        return None
+    columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("implementation", numeric=False),
+               Column("load", numeric=False), Column("proof of load", numeric=False), Column("begin", numeric=False),
+               Column("duration", words.duration), Column("outcome", numeric=False),
+               Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
+    table = Table("runs", f"All runs of this report. {context.conditions}", columns,
+                  [_row(recording) for recording in context.recordings])
+    return Section("runs", "What was measured", "Each run is one probe under one load; all of them count.", [table])

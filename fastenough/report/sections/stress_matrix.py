@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Minimum, average and maximum per load, in the form of Enea's tables A.2 to A.5."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+from fastenough.analysis import measure, words
+from fastenough.report.context import Context, Group, Kind
+from fastenough.report.document import Column, Folded, Section, Table
+
+_PUBLISHED = Path(__file__).parents[1] / "published" / "enea_p2041.csv"
+_STRESS = {"none": "no stress"}
+
+
+@cache
+def _published() -> dict[str, dict[str, tuple[float, float, float]]]:
+    """Kernel, stress, (min, average, max) in ns, of the Enea P2041 example."""
+    kernels: dict[str, dict[str, tuple[float, float, float]]] = {}
+    with _PUBLISHED.open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            us = (float(row["min_us"]), float(row["avg_us"]), float(row["max_us"]))
+            kernels.setdefault(f"{row['source']}: {row['kernel']}", {})[row["stress"]] = (
+                us[0] * 1000, us[1] * 1000, us[2] * 1000)
+    return kernels
+
+
+def _columns(loads: list[str]) -> tuple[Column, ...]:
+    return (Column("", numeric=False), *(Column(_STRESS.get(load, load), words.microseconds) for load in loads))
+
+
+def _enea() -> Folded:
+    tables = []
+    for number, (kernel, by_stress) in enumerate(_published().items(), start=2):
+        rows = [(name, *(numbers[place] for numbers in by_stress.values()))
+                for place, name in enumerate(("Min", "Average", "Max"))]
+        tables.append(Table(
+            f"enea-a{number}", f"Published, {kernel} kernel on a P2041 (four PowerPC cores): cyclictest, 100,000 "
+            "cycles, priority 99, one stress instance per core; measured by the board itself.",
+            _columns(list(by_stress)), rows, over="Latency [µs] by stress type"))
+    return Folded("Beside it: the figures Enea published for a P2041", tables)
+
+
+def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
+    measured = [measure(kind.all_cpus) for _, kind in members]
+    loads = [group.load for group, _ in members]
+    rows = [
+        ("Min", *(m.minimum_ns for m in measured)),
+        ("Average", *(m.mean_ns for m in measured)),
+        ("Max", *(m.maximum_ns for m in measured)),
+    ]
+    group, kind = members[0]
+    n = ", ".join(f"{load} {m.n:,} in {words.duration(m.duration_ns)}"
+                  for load, m in zip(loads, measured, strict=True))
+    setup = f"{group.setup}; " if group.setup else ""
+    return Table(f"stress-matrix-{number}", f"{kind.name}, all CPUs; {setup}{group.configuration}, {group.instrument}. "
+                 f"n: {n}", _columns(loads), rows, over="Latency [µs] by stress type")
+
+
+def section(context: Context) -> Section | None:
+    matrices: dict[tuple[str, str], list[tuple[Group, Kind]]] = {}
+    for group in context.groups:
+        for kind in group.judged_kinds:
+            matrices.setdefault((group.setup, kind.name), []).append((group, kind))
+    if not matrices:
+        return None
+    tables = [_matrix(number, members) for number, members in enumerate(matrices.values(), start=1)]
+    return Section("stress-matrix", "Latency by load",
+                   "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
+                   "it is a lower bound of the worst case.", [*tables, _enea()])
