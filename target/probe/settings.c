@@ -253,13 +253,29 @@ static void verify_worker(struct run *run, const struct worker *worker)
 	verify_slack(run, worker, policy == POLICY_OTHER);
 }
 
+/* The first difference, those that keep a run from being a real-time one before others. */
+static const struct setting *first_difference(const struct run *run)
+{
+	const struct setting *first = NULL;
+
+	for (int i = 0; i < run->asked_count; i++) {
+		const struct setting *setting = &run->asked[i];
+
+		if (setting->differs && (!first || (setting->real_time && !first->real_time)))
+			first = setting;
+	}
+	return first;
+}
+
 void settings_verify(struct run *run)
 {
+	const struct setting *difference;
+
 	for_each_worker(worker, run)
 		verify_worker(run, worker);
-	for (int i = 0; i < run->asked_count && !run->settings->allow_difference; i++)
-		if (run->asked[i].differs)
-			bad_input("%s (or measure all the same with --allow-difference)", run->asked[i].reason);
+	difference = first_difference(run);
+	if (difference && !run->settings->allow_difference)
+		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);
 }
 
 bool settings_real_time(const struct run *run)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "check.h"
+#include "owed.h"
+
+int main(void)
+{
+	/* in time, early, late within the period */
+	check(periods_missed(1000, 1000, 100) == 0);
+	check(periods_missed(1000, 900, 100) == 0);
+	check(periods_missed(1000, 500, 100) == 0);
+	check(periods_missed(1000, 1099, 100) == 0);
+	/* as late as the next due time: that one did not take place */
+	check(periods_missed(1000, 1100, 100) == 1);
+	check(delay_owed(1000, 1100, 100, 1) == 0);
+	check(periods_missed(1000, 1199, 100) == 1);
+	check(periods_missed(1000, 1250, 100) == 2);
+	check(delay_owed(1000, 1250, 100, 1) == 150);
+	check(delay_owed(1000, 1250, 100, 2) == 50);
+	/* a stall of 100 ms at 200 us: its own act and 500 missed, or 499 if it began off the grid */
+	check(periods_missed(0, 100000000, 200000) == 500);
+	check(periods_missed(0, 99999999, 200000) == 499);
+	/* every delay owed lies within the stall, and the next due time is in the future */
+	for (int64_t begin = 0; begin < 2000; begin++) {
+		uint64_t missed = periods_missed(7, begin, 13);
+
+		for (uint64_t n = 1; n <= missed; n++)
+			check(delay_owed(7, begin, 13, n) >= 0 && delay_owed(7, begin, 13, n) < begin - 7);
+		check(7 + (int64_t)(missed + 1) * 13 > begin);
+	}
+	/* an hour asleep at 20 us does not overflow */
+	check(periods_missed(0, 3600000000000, 20000) == 180000000);
+	return failures != 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One writer that never pauses, one reader that flips: nothing is lost, nothing counted twice. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "series.h"
+
+#define SAMPLES 3000000
+#define SEED 88172645463325252u
+
+static struct series *series;
+static _Atomic bool written;
+
+static int64_t next_value(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	/* all magnitudes up to 2^40, whose sum still fits */
+	return (int64_t)(*state >> (24 + *state % 40)) * (*state & 64 ? 1 : -1);
+}
+
+static void *write_samples(void *unused)
+{
+	uint64_t state = SEED;
+
+	(void)unused;
+	for (int i = 0; i < SAMPLES; i++)
+		series_add(series, next_value(&state));
+	atomic_store(&written, true);
+	return NULL;
+}
+
+static uint64_t bucket_sum(const struct epoch *epoch)
+{
+	uint64_t sum = 0;
+
+	for (int32_t i = -(SERIES_HALF - 1); i < SERIES_HALF; i++)
+		sum += epoch->buckets[i];
+	return sum;
+}
+
+static void read_once(void)
+{
+	struct epoch *epoch = series_flip(series);
+
+	check(epoch);
+	check(bucket_sum(epoch) == epoch->stats.count);
+	series_settle(series, epoch);
+	check(bucket_sum(epoch) == 0);
+}
+
+/* The same values, one after the other, in one thread. */
+static struct fe_stats expected(uint64_t *counts)
+{
+	struct fe_stats stats = {0};
+	uint64_t state = SEED;
+
+	for (int i = 0; i < SAMPLES; i++) {
+		int64_t value = next_value(&state);
+
+		fe_stats_add(&stats, value);
+		counts[series_bucket(value) + SERIES_HALF - 1]++;
+	}
+	return stats;
+}
+
+static void concurrent(void)
+{
+	uint64_t *counts = calloc(SERIES_BUCKETS, sizeof(*counts));
+	struct fe_stats right = expected(counts);
+	pthread_t writer;
+	int flips = 0;
+
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	pthread_create(&writer, NULL, write_samples, NULL);
+	for (; !atomic_load(&written); flips++)
+		read_once();
+	pthread_join(writer, NULL);
+	read_once();
+	read_once();
+	printf("%d flips\n", flips);
+	check(flips > 10);
+	check(series->total.count == SAMPLES);
+	check(series->total.min == right.min && series->total.max == right.max && series->total.sum == right.sum);
+	check(series->total.sum_sq_lo == right.sum_sq_lo && series->total.sum_sq_hi == right.sum_sq_hi);
+	for (int32_t i = 0; i < SERIES_BUCKETS; i++)
+		check((series->totals - (SERIES_HALF - 1))[i] == counts[i]);
+	series_free(series);
+	free(counts);
+}
+
+static void full_bucket(void)
+{
+	struct epoch *epoch;
+
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	series_add(series, 5);
+	series->epochs[0].buckets[5] = UINT32_MAX;
+	series_add(series, 5);
+	epoch = series_flip(series);
+	check(epoch->lost == 1 && epoch->stats.count == 1 && epoch->buckets[5] == UINT32_MAX);
+	series_free(series);
+}
+
+static void notices(void)
+{
+	_Atomic bool stop = false;
+	struct notice notice;
+
+	series = series_new(0, &(struct series_spec){.name = "x"}, 1000);
+	series->stop_at_threshold = &stop;
+	series_add(series, -7); /* the first value is a new maximum, whatever it is */
+	check(series_next_notice(series, &notice) && notice.value == -7 && notice.maximum && !notice.over_threshold);
+	series_add(series, 1000);
+	check(series_next_notice(series, &notice) && notice.maximum && !notice.over_threshold && !stop);
+	series_add(series, 2000);
+	series_add(series, 1500);
+	check(stop);
+	check(series_next_notice(series, &notice) && notice.maximum && notice.over_threshold);
+	check(series_next_notice(series, &notice) && !notice.maximum && notice.over_threshold && notice.value == 1500);
+	check(!series_next_notice(series, &notice));
+	for (int i = 0; i < NOTICES + 3; i++)
+		series_add(series, 3000 + i);
+	check(series->notices_dropped == 3);
+	series_free(series);
+}
+
+static void quantiles(void)
+{
+	static const double shares[] = {0.001, 0.5, 0.99, 1.0};
+	int64_t values[4];
+
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	series_quantiles(series, shares, values, 4);
+	check(values[0] == 0 && values[3] == 0);
+	for (int i = -100; i < 900; i++)
+		series_add(series, i);
+	series_settle(series, series_flip(series));
+	series_quantiles(series, shares, values, 4);
+	check(values[0] == -100 && values[1] == 399 && values[2] == 889 && values[3] == 899);
+	series_free(series);
+}
+
+int main(void)
+{
+	concurrent();
+	full_bucket();
+	notices();
+	quantiles();
+	return failures != 0;
+}

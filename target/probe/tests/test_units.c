@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "check.h"
+#include "clock.h"
+#include "units.h"
+
+static void good(const char *text, int64_t expected_ns)
+{
+	int64_t ns = -1;
+
+	check(parse_duration(text, NS_PER_US, &ns));
+	if (ns != expected_ns)
+		fprintf(stderr, "%s is %lld ns, not %lld\n", text, (long long)ns, (long long)expected_ns);
+	check(ns == expected_ns);
+}
+
+static void bad(const char *text)
+{
+	int64_t ns;
+
+	if (parse_duration(text, NS_PER_US, &ns))
+		fprintf(stderr, "'%s' was understood\n", text);
+	check(!parse_duration(text, NS_PER_US, &ns));
+}
+
+static void formatted(int64_t ns, const char *expected)
+{
+	char text[32];
+
+	check(!strcmp(format_duration(text, sizeof(text), ns), expected));
+}
+
+int main(void)
+{
+	int64_t number;
+
+	good("200us", 200 * NS_PER_US);
+	good("200", 200 * NS_PER_US);
+	good("1.5ms", 1500 * NS_PER_US);
+	good("10m", 600 * NS_PER_S);
+	good("2h", 7200 * NS_PER_S);
+	good("1d", 86400 * NS_PER_S);
+	good("0.000000001s", 1);
+	good("0.1", 100);
+	good("7ns", 7);
+	good("0", 0);
+	bad("");
+	bad("us");
+	bad("-1us");
+	bad("+1us");
+	bad("1.us");
+	bad(".5us");
+	bad("1,5ms");
+	bad("1 ms");
+	bad("1us ");
+	bad("1parsec");
+	bad("0x10");
+	bad("1e3");
+	bad("nan");
+	bad("99999999999999999999");
+	bad("9999999999999999d");
+	check(parse_integer("-12", &number) && number == -12);
+	check(!parse_integer("", &number));
+	check(!parse_integer("-", &number));
+	check(!parse_integer("1.0", &number));
+	check(!parse_integer("9223372036854775808", &number));
+	formatted(0, "0 ns");
+	formatted(-850, "-850 ns");
+	formatted(999, "999 ns");
+	formatted(1000, "1.00 µs");
+	formatted(12345, "12.3 µs");
+	formatted(-99960, "-100 µs");
+	formatted(999600, "1.00 ms");
+	formatted(1500000000, "1.50 s");
+	return failures != 0;
+}
