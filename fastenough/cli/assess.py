@@ -63,7 +63,7 @@ def tell(assessment: Assessment, recordings: list[Recording], out: Path, as_json
               help="Measuring time, shared by the loads.")
 @click.option("--loads", type=Names("load", list(LOADS)), default=MATRIX, show_default=True,
               help="Loads to measure under, comma-separated.")
-@click.option("--interval", default="1ms", show_default=True, help="Period of the measuring threads.")
+@click.option("--interval", default="500us", show_default=True, help="Period of the measuring threads.")
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
 @click.option("--board", default="local", show_default=True, help="Which board to assess.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
