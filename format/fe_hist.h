@@ -35,8 +35,23 @@ static inline unsigned fe_top_bit(fe_value value)
 {
 #if defined(__KERNEL__)
 	return fls64(value) - 1;
-#elif defined(__bpf__) || defined(__AVR__)
-	/* Neither has an instruction for it: halve the range, byte-sized steps first. */
+#elif defined(__AVR__)
+	/* No instruction for it, and each shift of a wide value by less than a byte is a loop. */
+	unsigned char top = 0, byte;
+	unsigned short half;
+
+#ifndef FE_HIST_SMALL
+	if (value >> 32) { top += 32; value >>= 32; }
+#endif
+	if (value >> 16) { top += 16; value >>= 16; }
+	half = (unsigned short)value;
+	if (half >> 8) { top += 8; half >>= 8; }
+	byte = (unsigned char)half;
+	if (byte & 0xf0) { top += 4; byte >>= 4; }
+	if (byte & 0x0c) { top += 2; byte >>= 2; }
+	return top + (unsigned)(byte >> 1);
+#elif defined(__bpf__)
+	/* No instruction for it: halve the range, byte-sized steps first. */
 	unsigned top = 0;
 
 #ifndef FE_HIST_SMALL
@@ -52,16 +67,27 @@ static inline unsigned fe_top_bit(fe_value value)
 #endif
 }
 
+/* value >> shift. */
+static inline fe_value fe_shift_right(fe_value value, unsigned shift)
+{
+#ifdef __AVR__
+	/* A wide value moves by bytes at once, but by bits one at a time. */
+	for (; shift >= 8; shift -= 8)
+		value >>= 8;
+#endif
+	return value >> shift;
+}
+
 /* Bucket of a magnitude. */
 static inline fe_u32 fe_hist_index(fe_value value, unsigned k)
 {
 	unsigned top, shift;
 
-	if (value >> k == 0)
+	if (value < (fe_value)1 << k)
 		return (fe_u32)value;
 	top = fe_top_bit(value);
 	shift = top - k;
-	return ((fe_u32)shift << k) + (fe_u32)(value >> shift);
+	return (fe_u32)(shift << k) + (fe_u32)fe_shift_right(value, shift);
 }
 
 /* Smallest magnitude of a bucket. */
