@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <avr/interrupt.h>
+#include <avr/sleep.h>
+
+#include "gauge.h"
+#include "machine.h"
+#include "parts.h"
+
+#define STACK_PAINT 0xC5
+
+extern uint8_t _end; /* where the linker has put the last variable */
+
+/* Runs before main(), on an empty stack: what is never overwritten was never used. */
+static void __attribute__((naked, used, section(".init3"))) paint_stack(void)
+{
+	for (uint8_t *byte = &_end; byte <= (uint8_t *)RAMEND; byte++)
+		*byte = STACK_PAINT;
+}
+
+uint16_t machine_stack_free(void)
+{
+	const uint8_t *byte = &_end;
+
+	while (*byte == STACK_PAINT)
+		byte++;
+	return (uint16_t)(byte - &_end);
+}
+
+/* Wakes at each received byte and at each timer wrap. */
+static void rest(void)
+{
+	sleep_enable();
+	sleep_cpu();
+	sleep_disable();
+}
+
+int main(void)
+{
+	gauge_begin();
+	timer_begin();
+	uart_begin();
+	set_sleep_mode(SLEEP_MODE_IDLE);
+	sei();
+	for (;;) {
+		gauge_serve();
+		gauge_command();
+		if (gauge_is_idle() && machine_sent_all() && !gauge.line.length)
+			rest();
+	}
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Edges by hardware: the output changes on a compare match, the input is time-stamped by the
+ * capture unit, both exact to the cycle whatever the program is doing.
+ */
+#include <avr/interrupt.h>
+
+#include "gauge.h"
+#include "machine.h"
+#include "parts.h"
+#include "port.h"
+
+/* A compare can be armed this far ahead: the sign of a 16-bit difference must tell before from after. */
+#define NEAR 30000
+/* Stimuli farther off than that are armed this long before their time. */
+#define EARLY 4096
+/* The least distance at which arming succeeds; what is nearer is sent late, and counted. */
+#define LEAD 112
+/* A read of the counter may be this old by the time it is compared. */
+#define DOUBT 4
+
+static uint32_t wraps;
+
+/* What the capture interrupt calls is part of it: a call would make it save every register. */
+#define PART_OF_INTERRUPT static inline __attribute__((always_inline))
+
+/* The 32-bit tick of a 16-bit reading not older than half a wrap. */
+PART_OF_INTERRUPT uint32_t extend(uint16_t reading)
+{
+	uint16_t high = (uint16_t)wraps;
+
+	if (TIMER(FLAGS) & FLAG_OVERFLOW && reading < 0x8000)
+		high++;
+	return ((uint32_t)high << 16) | reading;
+}
+
+uint32_t machine_now(void)
+{
+	return extend(TIMER(COUNT));
+}
+
+uint64_t machine_ticks(void)
+{
+	uint32_t high;
+	uint16_t low;
+
+	machine_lock();
+	low = TIMER(COUNT);
+	high = wraps;
+	if (TIMER(FLAGS) & FLAG_OVERFLOW && low < 0x8000)
+		high++;
+	machine_unlock();
+	return ((uint64_t)high << 16) | low;
+}
+
+void machine_lock(void)
+{
+	cli();
+}
+
+void machine_unlock(void)
+{
+	sei();
+}
+
+PART_OF_INTERRUPT bool output_is_high(void)
+{
+	return OUT_PIN & (1 << OUT_BIT);
+}
+
+PART_OF_INTERRUPT void set_on_match(bool high)
+{
+	TIMER(CONTROL_A) = high ? CONTROL_A_SET : CONTROL_A_CLEAR;
+}
+
+/* Edges captured up to now are not meant. */
+PART_OF_INTERRUPT void listen(bool rising)
+{
+	TIMER(CONTROL_B) = rising ? CONTROL_B_CLOCK | CONTROL_B_RISING : CONTROL_B_CLOCK;
+	TIMER(FLAGS) = FLAG_CAPTURE;
+	TIMER(MASK) |= FLAG_CAPTURE;
+}
+
+PART_OF_INTERRUPT void stop_listening(void)
+{
+	TIMER(MASK) &= ~FLAG_CAPTURE;
+}
+
+/*
+ * Arms the compare for gauge.response.stimulus, which is less than NEAR away.  A match that was
+ * missed would come 65,536 ticks later and nobody would know: so look whether it is still to come
+ * or has come, and if neither, move the stimulus.
+ */
+PART_OF_INTERRUPT void arm(uint32_t now)
+{
+	uint8_t level = gauge.response.level;
+	uint32_t stimulus = gauge.response.stimulus;
+
+	if ((int32_t)(stimulus - now) < LEAD) {
+		stimulus = now + LEAD;
+		gauge.response.late++;
+	}
+	for (;;) {
+		TIMER(COMPARE_A) = (uint16_t)stimulus - 1;
+		set_on_match(level);
+		if ((int16_t)((uint16_t)stimulus - TIMER(COUNT)) > DOUBT)
+			break;
+		__builtin_avr_delay_cycles(2 * DOUBT);
+		if (output_is_high() == level)
+			break;
+		stimulus = extend(TIMER(COUNT)) + LEAD;
+	}
+	gauge.response.stimulus = stimulus;
+}
+
+/* Matching an old level is harmless: the output has it already.  The answer may come at once, so
+ * the input is listened to before the compare is armed. */
+PART_OF_INTERRUPT void schedule(uint32_t now)
+{
+	uint32_t ahead = gauge.response.stimulus - now;
+
+	if ((int32_t)ahead < NEAR) {
+		if (!gauge.queue.shut)
+			listen(gauge.response.level);
+		arm(now);
+		return;
+	}
+	TIMER(COMPARE_B) = (uint16_t)gauge.response.stimulus - EARLY;
+	TIMER(FLAGS) = FLAG_COMPARE_B;
+	TIMER(MASK) = FLAG_OVERFLOW | FLAG_COMPARE_B;
+}
+
+void machine_send(void)
+{
+	schedule(machine_now());
+}
+
+ISR(TIMER(COMPARE_B_VECTOR))
+{
+	uint32_t now = machine_now();
+
+	if ((int32_t)(gauge.response.stimulus - now) >= NEAR)
+		return;
+	TIMER(MASK) &= ~FLAG_COMPARE_B;
+	schedule(now);
+}
+
+ISR(TIMER(OVERFLOW_VECTOR))
+{
+	wraps++;
+}
+
+PART_OF_INTERRUPT void take_answer(uint32_t when)
+{
+	uint8_t level = gauge.response.level;
+	uint32_t latency;
+
+	if (!response_edge(&gauge.response, when, &latency))
+		return;
+	queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
+	if (response_next(&gauge.response))
+		schedule(extend(TIMER(COUNT)));
+	else
+		stop_listening();
+}
+
+ISR(TIMER(CAPTURE_VECTOR))
+{
+	uint32_t when = extend(TIMER(CAPTURE));
+
+	if (!queue_spend(&gauge.queue))
+		stop_listening();
+	if (gauge.mode == GAUGE_PERIODIC)
+		queue_push(&gauge.queue, when);
+	else
+		take_answer(when);
+}
+
+void machine_drive(bool high)
+{
+	machine_deaf();
+	TIMER(MASK) = FLAG_OVERFLOW;
+	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
+	set_on_match(high);
+	TIMER(CONTROL_C) = CONTROL_C_FORCE_A;
+	TIMER(FLAGS) = FLAG_CAPTURE;
+}
+
+void machine_listen_periodic(void)
+{
+	listen(false);
+}
+
+void machine_deaf(void)
+{
+	stop_listening();
+}
+
+void machine_reopen(void)
+{
+	if (gauge.mode == GAUGE_PERIODIC && gauge.periodic.running)
+		listen(false);
+}
+
+bool machine_input(void)
+{
+	return IN_PIN & (1 << IN_BIT);
+}
+
+bool machine_captured(void)
+{
+	return TIMER(FLAGS) & FLAG_CAPTURE;
+}
+
+void machine_forget_capture(void)
+{
+	TIMER(FLAGS) = FLAG_CAPTURE;
+}
+
+/* Output high before it becomes an output; pull-up on the input, so that a loose wire is quiet. */
+void timer_begin(void)
+{
+	OUT_PORT |= 1 << OUT_BIT;
+	OUT_DDR |= 1 << OUT_BIT;
+	IN_PORT |= 1 << IN_BIT;
+	set_on_match(true);
+	TIMER(CONTROL_C) = CONTROL_C_FORCE_A;
+	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
+	TIMER(MASK) = FLAG_OVERFLOW;
+}

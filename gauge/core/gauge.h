@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The instrument: what is being measured, what has been counted, and who asks. */
+#ifndef GAUGE_GAUGE_H
+#define GAUGE_GAUGE_H
+
+#include "histogram.h"
+#include "periodic.h"
+#include "protocol.h"
+#include "queue.h"
+#include "response.h"
+#include "stream.h"
+
+#define GAUGE_PROTOCOL 1
+
+enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
+
+/* In RESPONSE a sample is a latency with the level it answers on top; in PERIODIC a time stamp. */
+#define SAMPLE_RISING ((uint32_t)1 << 31)
+
+struct gauge {
+	volatile uint8_t mode;
+	uint32_t unkept[2]; /* per series: samples the histogram could not keep */
+	uint32_t random; /* state of the generator of waits */
+	union {          /* by mode */
+		struct response response;
+		struct periodic periodic;
+	};
+	struct queue queue;
+	struct stream stream;
+	struct line line;
+	struct histogram histogram;
+};
+
+extern struct gauge gauge;
+
+void gauge_begin(void);
+
+/* One turn of the main loop's work for the measurement; also called while the serial line is waited for. */
+void gauge_serve(void);
+
+/* Reads and carries out a command, if one has come. */
+void gauge_command(void);
+
+/* Nothing is measured and nothing said. */
+bool gauge_is_idle(void);
+
+/* The words of the protocol, commands.c. */
+void commands_execute(struct line *line);
+
+/* Starting and stopping, shared by the commands and the self-test. */
+void gauge_start_response(uint32_t min_wait, uint32_t span, uint32_t timeout, uint32_t count);
+void gauge_start_periodic(uint32_t period, uint32_t timeout);
+void gauge_stop(void);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The histogram on an instrument of little memory: the buckets of fe_hist.h, 16 bits each, with a
+ * list of those that have wrapped, and exact statistics.
+ *
+ * There are two halves.  RESPONSE keeps one series in each (falling, rising); PERIODIC keeps one
+ * signed series, the values below zero in the second half.
+ *
+ * The buckets can be taken (read and cleared) while samples come in: what falls into a bucket
+ * already handed out belongs to the next take, with statistics of its own, so that each take is
+ * whole and consistent in itself.
+ */
+#ifndef GAUGE_HISTOGRAM_H
+#define GAUGE_HISTOGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FE_HIST_SMALL
+#include "fe_hist.h"
+
+#define HISTOGRAM_HALF ((uint16_t)FE_HIST_BUCKETS(GAUGE_BITS, GAUGE_K))
+#define HISTOGRAM_BUCKETS (2 * HISTOGRAM_HALF)
+#define HISTOGRAM_CARRIES 8
+#define HISTOGRAM_MAX (((uint32_t)1 << GAUGE_BITS) - 1)
+
+struct histogram_stats {
+	uint32_t count;
+	int32_t min, max; /* mean something only if count > 0 */
+	int64_t sum;
+	uint32_t sum_sq_low, sum_sq_high; /* one number of 64 bits */
+};
+
+struct histogram_carry {
+	uint16_t bucket, times;
+};
+
+struct histogram {
+	uint16_t taken; /* buckets below this one have been handed out in the take going on */
+	uint8_t carries;
+	struct histogram_carry carry[HISTOGRAM_CARRIES];
+	struct histogram_stats current[2], next[2]; /* per series */
+	uint16_t bucket[HISTOGRAM_BUCKETS];
+};
+
+void histogram_clear(struct histogram *histogram);
+
+/* Adds a value of a series; half 1 of one signed series holds magnitudes of negative values.
+ * False when the value could not be kept: more buckets have wrapped than can be noted. */
+bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, uint32_t magnitude, bool negative);
+
+uint32_t histogram_count(const struct histogram *histogram, uint16_t bucket);
+
+/* The count of a bucket, which is cleared; buckets must be taken in ascending order. */
+uint32_t histogram_take(struct histogram *histogram, uint16_t bucket);
+
+/* Ends a take: what came in during it becomes current. */
+void histogram_take_end(struct histogram *histogram);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Random waits: a linear congruential generator of full period, and its even spread over a span.
+ * Only its upper bits count in that, which are the good ones.
+ */
+#ifndef GAUGE_RANDOM_H
+#define GAUGE_RANDOM_H
+
+#include <stdint.h>
+
+#include "product.h"
+
+static inline uint32_t random_next(uint32_t state)
+{
+	return state * 1664525u + 1013904223u;
+}
+
+/*
+ * A value from 0 to span, both included; span is below 2^32 - 1.  Taking the upper half of a
+ * product gives each value 2^32 / (span + 1) states, one more or less.
+ */
+static inline uint32_t random_within(uint32_t state, uint32_t span)
+{
+	return product32(state, span + 1).high;
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Replies: `key=value` lines, each with its CRC if the command had one, and a last line with their number. */
+#ifndef GAUGE_REPLY_H
+#define GAUGE_REPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine.h"
+
+struct reply {
+	bool checked;
+	uint8_t column; /* not 0: something stands on this line already */
+	uint16_t lines;
+	uint16_t crc;
+};
+
+void reply_begin(struct reply *reply, bool checked);
+void reply_text(struct reply *reply, text_t text);
+void reply_string(struct reply *reply, const char *text);
+void reply_unsigned(struct reply *reply, uint64_t value);
+void reply_key(struct reply *reply, text_t key, uint64_t value);
+void reply_signed_key(struct reply *reply, text_t key, int64_t value);
+void reply_line_end(struct reply *reply);
+
+/* The end mark: `ok lines=N`. */
+void reply_ok(struct reply *reply);
+
+#endif

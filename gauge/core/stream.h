@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Raw samples as binary frames among the text: 0x00, a COBS block, 0x00.  The block holds
+ * 'S', the sequence number of its first sample (16 bits), up to six samples (32 bits each) and the
+ * CRC-16 of all that, little endian.  Text has no 0x00, so whatever lies between two of them and
+ * has a right CRC is a frame, and all else is text.
+ */
+#ifndef GAUGE_STREAM_H
+#define GAUGE_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STREAM_SAMPLES 6
+#define STREAM_HEAD 3
+#define STREAM_PAYLOAD (STREAM_HEAD + 4 * STREAM_SAMPLES + 2)
+#define STREAM_FRAME (STREAM_PAYLOAD + 3) /* COBS code and both delimiters */
+
+struct stream {
+	bool on;
+	uint8_t length;    /* bytes of the payload filled so far */
+	uint16_t sequence; /* number of the next sample */
+	uint32_t dropped;  /* samples for which the line had no room; the sequence shows where */
+	uint8_t payload[STREAM_PAYLOAD];
+};
+
+void stream_begin(struct stream *stream, bool on);
+
+/* Adds a sample, and sends the frame once it is full. */
+void stream_add(struct stream *stream, uint32_t sample);
+
+/* Sends what has been gathered; with no room on the line it is dropped and counted. */
+void stream_flush(struct stream *stream);
+
+#endif
