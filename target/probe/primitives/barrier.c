@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* barrier: from the last of two threads arriving to the first one going on. */
+#include <pthread.h>
+
+#include "pair.h"
+
+static pthread_barrier_t barrier;
+static _Atomic uint64_t arrivals;
+
+static bool open_barrier(struct run *run)
+{
+	(void)run;
+	return pthread_barrier_init(&barrier, NULL, 2) == 0;
+}
+
+static void give(struct pair *pair)
+{
+	atomic_fetch_add(&arrivals, 1);
+	pair_note(pair);
+	pthread_barrier_wait(&barrier);
+}
+
+static int64_t take(uint64_t number)
+{
+	(void)number;
+	atomic_fetch_add(&arrivals, 1);
+	pthread_barrier_wait(&barrier);
+	return mono_ns();
+}
+
+/* One of the two has left: with an odd number of arrivals the other is alone within. */
+static void release(void)
+{
+	if (atomic_load(&arrivals) % 2 == 0)
+		return;
+	atomic_fetch_add(&arrivals, 1);
+	pthread_barrier_wait(&barrier);
+}
+
+static const struct pair_act act = {
+	.series = "wake",
+	.from = "the waker, arriving last, reads the clock before pthread_barrier_wait()",
+	.to = "the waiter, arrived first, reads the clock after its pthread_barrier_wait() returned",
+	.open = open_barrier,
+	.give = give,
+	.take = take,
+	.release = release,
+};
+
+static void setup(struct run *run)
+{
+	pair_setup(run, &act);
+}
+
+const struct probe barrier_probe = {
+	.name = "barrier",
+	.summary = "from the last of two threads arriving at a barrier to the first one going on",
+	.options = pair_options,
+	.setup = setup,
+};

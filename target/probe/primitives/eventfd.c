@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* eventfd: from writing it to the reading thread going on. */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+static int fd;
+
+static bool open_eventfd(struct run *run)
+{
+	fd = eventfd(0, EFD_CLOEXEC);
+	if (fd < 0)
+		run_not_applicable(run, "eventfd(): %s", strerror(errno));
+	return fd >= 0;
+}
+
+static void give(struct pair *pair)
+{
+	uint64_t one = 1;
+
+	pair_note(pair);
+	if (write(fd, &one, sizeof(one)) != sizeof(one))
+		return; /* the watch will tell */
+}
+
+static int64_t take(uint64_t number)
+{
+	uint64_t count;
+
+	(void)number;
+	return pair_time(read(fd, &count, sizeof(count)) == sizeof(count));
+}
+
+static const struct pair_act act = {
+	.series = "wake",
+	.from = "the waker reads the clock before write()",
+	.to = "the waiter reads the clock after read() returned",
+	.open = open_eventfd,
+	.give = give,
+	.take = take,
+};
+
+static void setup(struct run *run)
+{
+	pair_setup(run, &act);
+}
+
+const struct probe eventfd_probe = {
+	.name = "eventfd",
+	.summary = "from writing an eventfd to the reading thread going on",
+	.options = pair_options,
+	.setup = setup,
+};

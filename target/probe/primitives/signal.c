@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* signal: from queueing a real-time signal to the thread in sigwaitinfo() going on. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+
+#include "pair.h"
+
+static sigset_t awaited;
+
+static bool open_signal(struct run *run)
+{
+	(void)run;
+	sigemptyset(&awaited);
+	sigaddset(&awaited, SIGRTMIN);
+	/* All threads inherit it: the signal waits until it is asked for. */
+	return pthread_sigmask(SIG_BLOCK, &awaited, NULL) == 0;
+}
+
+static void give(struct pair *pair)
+{
+	pair_note(pair);
+	pthread_sigqueue(pair->waiter, SIGRTMIN, (union sigval){.sival_int = (int)pair->number});
+}
+
+/* A signal of another number is left for the pair to find out. */
+static int64_t take(uint64_t number)
+{
+	siginfo_t info;
+	int64_t back_ns = pair_time(sigwaitinfo(&awaited, &info) > 0);
+
+	return back_ns != PAIR_INTERRUPTED && info.si_value.sival_int != (int)number ? PAIR_INTERRUPTED : back_ns;
+}
+
+static const struct pair_act act = {
+	.series = "wake",
+	.from = "the waker reads the clock before pthread_sigqueue()",
+	.to = "the waiter reads the clock after sigwaitinfo() returned",
+	.open = open_signal,
+	.give = give,
+	.take = take,
+};
+
+static void setup(struct run *run)
+{
+	pair_setup(run, &act);
+}
+
+const struct probe signal_probe = {
+	.name = "signal",
+	.summary = "from queueing a signal to the thread waiting for it going on",
+	.options = pair_options,
+	.setup = setup,
+};
