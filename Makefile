@@ -19,8 +19,9 @@ lint:
 	.venv/bin/mypy
 
 lock:
-	.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-		--allow-unsafe --strip-extras --no-annotate --no-header -o setup/requirements.lock setup/requirements.in
+	cd setup && for name in run test; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
+		-o $$name.lock $$name.in || exit; done
 
 setup:
 	@setup/install run
