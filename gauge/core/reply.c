@@ -13,19 +13,30 @@ void reply_begin(struct reply *reply, bool checked)
 }
 
 /* The measurement goes on while a reply is made and waits for the line. */
-static void send(uint8_t byte)
+static void make_room(uint8_t bytes)
 {
 	do {
 		gauge_serve();
-	} while (!machine_room());
+	} while (machine_room() < bytes);
+}
+
+static void send(uint8_t byte)
+{
+	make_room(1);
 	machine_put(byte);
+}
+
+static void put_at_once(struct reply *reply, char c)
+{
+	reply->crc = crc16_add(reply->crc, (uint8_t)c);
+	reply->column = 1;
+	machine_put((uint8_t)c);
 }
 
 static void put(struct reply *reply, char c)
 {
-	reply->crc = crc16_add(reply->crc, (uint8_t)c);
-	reply->column = 1;
-	send((uint8_t)c);
+	make_room(1);
+	put_at_once(reply, c);
 }
 
 void reply_text(struct reply *reply, text_t text)
@@ -52,6 +63,7 @@ static const uint32_t LOW_POWERS[] TEXT_CONST = {
 	100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1,
 };
 
+#define MOST_DIGITS 20
 #define COUNT(array) (sizeof(array) / sizeof(array[0]))
 
 static bool put_high_digits(struct reply *reply, uint64_t *value)
@@ -67,7 +79,7 @@ static bool put_high_digits(struct reply *reply, uint64_t *value)
 			digit++;
 		begun |= digit != '0';
 		if (begun)
-			put(reply, digit);
+			put_at_once(reply, digit);
 	}
 	return begun;
 }
@@ -83,15 +95,22 @@ static void put_low_digits(struct reply *reply, uint32_t value, bool begun)
 			digit++;
 		begun |= digit != '0' || i == COUNT(LOW_POWERS) - 1;
 		if (begun)
-			put(reply, digit);
+			put_at_once(reply, digit);
 	}
 }
 
-void reply_unsigned(struct reply *reply, uint64_t value)
+static void __attribute__((noinline)) put_digits(struct reply *reply, uint64_t value)
 {
 	bool begun = value >> 29 && put_high_digits(reply, &value);
 
 	put_low_digits(reply, (uint32_t)value, begun);
+}
+
+/* Serving is done before, where less of the small stack is taken. */
+void reply_unsigned(struct reply *reply, uint64_t value)
+{
+	make_room(MOST_DIGITS);
+	put_digits(reply, value);
 }
 
 static void key(struct reply *reply, text_t name)
