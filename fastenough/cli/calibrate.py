@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough calibrate``: known latencies are injected; are they found?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from fastenough.analysis.injections import Found
+from fastenough.cli.output import micros, print_json, print_table
+from fastenough.cli.parameters import json_option
+from fastenough.experiment.calibration import Calibration, Plan, calibrate_local, calibrate_virtual
+from fastenough.link import open_link
+from fastenough.model import BadInput, ExitStatus
+from fastenough.units import parse_duration_ns
+
+_LOCAL_SIZES = "200us,1ms,3ms,10ms"
+_EMULATED_SIZES = "20ms,40ms,80ms"
+"""Emulation is late by milliseconds of its own."""
+_EMULATED_PERIOD_NS = 10_000_000
+_EMULATED_LEAD_NS = 5_000_000
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(parse_duration_ns(word) for word in text.split(","))
+    except ValueError as error:
+        raise BadInput(f"--sizes: {error}") from error
+
+
+def _row(found: Found) -> tuple[str, ...]:
+    return (micros(found.asked_ns), str(found.injected), str(found.too_late), str(found.found),
+            micros(found.injected_median_ns), micros(found.found_median_ns), micros(found.excess_median_ns))
+
+
+def _show(calibration: Calibration) -> None:
+    title = f"{calibration.injector} → {calibration.witness}"
+    if not calibration.applicable:
+        click.echo(f"{title}: not-applicable: {calibration.reason}\n")
+        return
+    print_table(title, ("asked [µs]", "injected", "came too late", "found", "injected, median [µs]",
+                        "found, median [µs]", "found − injected [µs]"), map(_row, calibration.rows), texts=0)
+    click.echo("all found, in order\n" if calibration.passed else "MISSED: see the counts\n")
+
+
+def _plain(calibration: Calibration) -> dict[str, Any]:
+    return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None}
+
+
+@click.command()
+@click.option("--board", default="local", show_default=True, help="local, or virtual:KERNEL (such as virtual:rt).")
+@click.option("--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a "
+              "virtual board].")
+@click.option("--each", type=click.IntRange(1, 1000), default=10, show_default=True, help="How often each of them.")
+@click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
+@json_option
+def command(board: str, sizes: str | None, each: int, cpu: int, as_json: bool) -> ExitStatus:
+    """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
+    kind, _, kernel = board.partition(":")
+    if kind == "virtual":
+        plan = Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
+        trials = calibrate_virtual(kernel or "stock", plan)
+    else:
+        trials = calibrate_local(open_link(board), Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
+    done = []
+    for calibration in trials:
+        done.append(calibration)
+        if not as_json:
+            _show(calibration)
+    if as_json:
+        print_json({"board": board, "calibrations": [_plain(calibration) for calibration in done]})
+    missed = any(calibration.applicable and not calibration.passed for calibration in done)
+    return ExitStatus.BROKEN if missed else ExitStatus.DONE

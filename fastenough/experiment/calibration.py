@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Injects known latencies on a board and asks every witness whether it found them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from fastenough.analysis.injections import (
+    Found,
+    Injection,
+    found_by_count,
+    found_by_due,
+    in_order,
+    injections,
+    too_late,
+)
+from fastenough.experiment.probing import Probing
+from fastenough.link import Link, find_probe
+from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.module import CHECKOUT, build_module
+from fastenough.link.virtual.probe import install
+from fastenough.model import BadInput, FastenoughError
+
+INJECT = "fastenough_inject"
+INJECT_DEVICE = f"/dev/{INJECT}"
+_HOG_PRIORITY = 99
+_TASK_PRIORITY = 90
+_REPORT = "50ms"
+"""Short, so that the bounded ring of events is never full."""
+_MARGIN_S = 20.0
+_POLL_S = 0.2
+
+Injected = tuple[list[Injection], dict[int, int]]
+"""What took place, and by size how many did not because the injector came too late."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to inject: these sizes in turn, ``each`` times, on one CPU; ``period_ns`` of the task that is delayed.
+
+    ``lead_ns``: how long before a due time the injector begins; if it comes only after it, nothing is injected there.
+    """
+
+    sizes_ns: tuple[int, ...]
+    each: int
+    cpu: int = 0
+    period_ns: int = 1_000_000
+    lead_ns: int = 300_000
+
+    def __post_init__(self) -> None:
+        if not self.sizes_ns or self.each < 1:
+            raise BadInput("nothing to inject: name at least one size, and inject it at least once")
+        if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
+            raise BadInput("the sizes must ascend, each at least half as long again as the one before, "
+                           "so that they can be told apart")
+
+    @property
+    def interval_ns(self) -> int:
+        """From one injection to the next: leaves others most of the CPU, and is a multiple of the period."""
+        return self.period_ns * max(10, math.ceil(4 * (max(self.sizes_ns) + self.lead_ns) / self.period_ns))
+
+    @property
+    def seconds(self) -> float:
+        return len(self.sizes_ns) * self.each * self.interval_ns / 1e9
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What one witness found of what one injector injected; ``reason`` where that cannot be tried here."""
+
+    injector: str
+    witness: str
+    rows: tuple[Found, ...] = ()
+    reason: str | None = None
+
+    @property
+    def applicable(self) -> bool:
+        return self.reason is None
+
+    @property
+    def passed(self) -> bool:
+        """Nothing missed, and longer found longer."""
+        return self.applicable and bool(self.rows) and all(row.complete for row in self.rows) and in_order(self.rows)
+
+
+@dataclass(frozen=True)
+class Hog:
+    """Injects by a task of higher priority that computes for known times."""
+
+    link: Link
+    probe: str
+    plan: Plan
+    name: str = "user-space hog"
+
+    def inject(self, due_mono_ns: int) -> Injected:
+        """Inject everything planned; one of the delayed task's due times is given."""
+        argv = [self.probe, "hog", f"--affinity={self.plan.cpu}", "--record=-", f"--report={_REPORT}",
+                "--threshold=1ns", f"--priority={_HOG_PRIORITY}", f"--interval={self.plan.interval_ns}ns",
+                f"--sizes={','.join(f'{size_ns}ns' for size_ns in self.plan.sizes_ns)}", f"--each={self.plan.each}",
+                f"--lead={self.plan.lead_ns}ns", f"--begin={due_mono_ns}"]
+        with Probing(self.link, argv, self.plan.seconds + 2 * _MARGIN_S) as hogging:
+            hogging.wait(self.plan.seconds + _MARGIN_S)
+        recording = hogging.recording()
+        return injections(recording), too_late(recording)
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """Injects by a kernel module that keeps a CPU with interrupts off."""
+
+    board: VirtualBoard
+    plan: Plan
+    name: str = "module, interrupts off"
+
+    def inject(self, due_mono_ns: int) -> Injected:
+        """As the hog does."""
+        module = build_module(self.board.kernel, CHECKOUT / "target" / "module" / "inject")
+        self.board.insert(module, {
+            "sizes_ns": ",".join(map(str, self.plan.sizes_ns)), "each": self.plan.each, "cpu": self.plan.cpu,
+            "begin_ns": due_mono_ns, "interval_ns": self.plan.interval_ns, "lead_ns": self.plan.lead_ns})
+        try:
+            return _from_device(self._lines())
+        finally:
+            self.board.unload_module(INJECT)
+
+    def _lines(self) -> list[str]:
+        expected = len(self.plan.sizes_ns) * self.plan.each
+        deadline = time.monotonic() + self.plan.seconds + _MARGIN_S
+        while len(lines := self.board.link.read(INJECT_DEVICE).decode().splitlines()) < expected:
+            if time.monotonic() > deadline:
+                raise FastenoughError(f"only {len(lines)} of {expected} latencies were injected in time")
+            time.sleep(_POLL_S)
+        return lines
+
+
+def _from_device(lines: Sequence[str]) -> Injected:
+    """Lines ``asked_ns,injected_ns,due_mono_ns``; nothing was injected where the second is 0."""
+    took_place: list[Injection] = []
+    late: dict[int, int] = {}
+    for line in lines:
+        asked_ns, injected_ns, due_mono_ns = map(int, line.split(","))
+        late[asked_ns] = late.get(asked_ns, 0) + (injected_ns == 0)
+        if injected_ns:
+            took_place.append(Injection(asked_ns, injected_ns, due_mono_ns))
+    return took_place, late
+
+
+Injector = Hog | Interrupt
+
+
+def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calibration:
+    """Does the timer probe find the latencies in its own wake-ups?"""
+    argv = [probe, "timer", f"--affinity={plan.cpu}", "--record=-", f"--report={_REPORT}",
+            f"--priority={_TASK_PRIORITY}", f"--interval={plan.period_ns}ns",
+            f"--threshold={min(plan.sizes_ns) // 2}ns"]
+    with Probing(link, argv, plan.seconds + 4 * _MARGIN_S) as delayed:
+        injected, late = injector.inject(delayed.head["begin"]["mono_ns"])
+        delayed.interrupt()
+    rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
+    return Calibration(injector.name, "timer probe, self-measured", tuple(rows))
+
+
+def handler_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
+    """Does a timer handler in the kernel find them?"""
+    with kernel_task(board, {"task": "timer-handler", "cpu": plan.cpu, "period_ns": plan.period_ns,
+                             "interval_ms": 100}) as handler:
+        injected, late = injector.inject(_a_due_time(handler))
+        board.link.write("/dev/fastenough", b"stop\n")
+        handler.wait(_MARGIN_S)
+    histogram = handler.recording().totals[0]
+    values = list(zip(histogram.highest().tolist(), histogram.count.tolist(), strict=True))
+    return Calibration(injector.name, "timer handler in the kernel, self-measured",
+                       tuple(found_by_count(injected, late, values)))
+
+
+def _a_due_time(task: Probing) -> int:
+    """From the first maximum the task reports."""
+    event = task.first("event", _MARGIN_S)
+    return int(event["at"]["mono_ns"]) - int(event["value"])
+
+
+@contextmanager
+def kernel_task(board: VirtualBoard, parameters: dict[str, str | int]) -> Iterator[Probing]:
+    """A task of fastenough.ko, recording; the module is taken out at the end."""
+    board.load_module(parameters)
+    try:
+        with Probing(board.link, ["cat", "/dev/fastenough"], 0.0) as task:
+            yield task
+    finally:
+        board.unload_module()
+
+
+def calibrate_local(link: Link, plan: Plan) -> Iterator[Calibration]:
+    """What can be tried on the machine the bench runs on."""
+    probe = find_probe(link)
+    yield timer_finds(link, probe, plan, Hog(link, probe, plan))
+    reason = ("inserting a module with interrupts off is left to boards one can lose: try --board virtual:stock, "
+              "or build target/module/inject on the board")
+    yield Calibration("module, interrupts off", "timer probe, self-measured", reason=reason)
+
+
+def calibrate_virtual(kernel: str, plan: Plan) -> Iterator[Calibration]:
+    """All of it, in a guest with that kernel."""
+    with VirtualBoard(kernel) as board:
+        probe = install(board.link)
+        hog, interrupt = Hog(board.link, probe, plan), Interrupt(board, plan)
+        yield timer_finds(board.link, probe, plan, hog)
+        yield timer_finds(board.link, probe, plan, interrupt)
+        yield handler_finds(board, plan, interrupt)

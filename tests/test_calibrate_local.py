@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough calibrate``: what is injected is found; what is not there is missed, and said so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastenough.analysis.injections import (
+    Found,
+    Injection,
+    found_by_count,
+    found_by_due,
+    in_order,
+    injections,
+    too_late,
+)
+from fastenough.experiment.calibration import Calibration, Hog, Plan, timer_finds
+from fastenough.experiment.probing import Probing
+from fastenough.link import LocalLink
+from fastenough.model import BadInput, FastenoughError
+
+ROOT = Path(__file__).resolve().parents[1]
+PLAN = Plan((500_000, 2_000_000, 8_000_000), 5)
+LEAST_SHARE = 0.998
+LEAST_NS = 2_000
+
+
+def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "fastenough", *words], cwd=ROOT, text=True, capture_output=True,
+                          check=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_binary: str) -> None:
+    link = LocalLink()
+    calibration = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, PLAN))
+    assert calibration.passed, calibration
+    assert [row.injected + row.too_late for row in calibration.rows] == [PLAN.each] * len(PLAN.sizes_ns)
+    for row in calibration.rows:
+        assert row.injected_median_ns is not None and row.found_median_ns is not None
+        assert row.injected_median_ns >= row.asked_ns
+        assert row.found_median_ns >= row.injected_median_ns * LEAST_SHARE - LEAST_NS
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
+    """The proof can fail: the hog runs where the delayed task does not."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one CPU only")
+    link = LocalLink()
+    elsewhere = Plan(PLAN.sizes_ns, PLAN.each, cpu=1)
+    missed = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, elsewhere))
+    assert not missed.passed
+    assert sum(row.found for row in missed.rows) < sum(row.injected for row in missed.rows)
+
+
+def test_the_hog_counts_what_it_was_too_late_for(probe_binary: str) -> None:
+    argv = [probe_binary, "hog", "--policy=other", "--allow-difference", "--sizes=1ms", "--each=20", "--interval=10ms",
+            "--lead=0", "--record=-", "--threshold=1ns", "--affinity=0"]
+    with Probing(LocalLink(), argv, 30.0) as hogging:
+        hogging.wait(20.0)
+    recording = hogging.recording()
+    assert len(injections(recording)) + too_late(recording)[1_000_000] == 20
+    assert too_late(recording)[1_000_000] > 0
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--sizes=1s",), "up to 500ms"),
+    (("--sizes=1ms,2x",), "'2x'"),
+    (("--sizes=10ms", "--interval=10ms"), "--interval longer"),
+])
+def test_the_hog_says_what_is_wrong(probe_binary: str, words: tuple[str, ...], said: str) -> None:
+    done = subprocess.run([probe_binary, "hog", *words], text=True, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_counting_takes_each_value_for_one_size_only() -> None:
+    injected = [Injection(size, size + 10, 0) for size in (1000, 2000, 4000) for _ in range(3)]
+    values = [(50, 1000), (1100, 3), (2050, 2), (4200, 5)]
+    rows = found_by_count(injected, {1000: 0, 2000: 1, 4000: 0}, values)
+    assert [(row.asked_ns, row.injected, row.found, row.too_late) for row in rows] == [
+        (1000, 3, 3, 0), (2000, 3, 2, 1), (4000, 3, 3, 0)]
+    assert [row.complete for row in rows] == [True, False, True]
+
+
+def test_order_needs_every_median() -> None:
+    def row(found_ns: int | None) -> Found:
+        return Found(1, 1, 0, 1, 1, found_ns, 0)
+
+    assert in_order([row(1), row(2)])
+    assert not in_order([row(2), row(1)])
+    assert not in_order([row(1), row(None)])
+
+
+def test_nothing_injected_is_no_pass() -> None:
+    assert not Calibration("hog", "timer", ()).passed
+    assert not Calibration("hog", "timer", (Found(1000, 0, 5, 0, None, None, None),)).passed
+
+
+@pytest.mark.parametrize("sizes", [(), (2_000, 1_000), (1_000, 1_100)])
+def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(BadInput):
+        Plan(sizes, 5)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_binary: str) -> None:
+    done = fastenough("calibrate", "--sizes=1ms,5ms", "--each=5")
+    assert done.returncode == 0, done.stderr
+    assert "all found, in order" in done.stdout
+    assert re.search(r"module.*not-applicable: .+", done.stdout)
+    as_json = json.loads(fastenough("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
+    assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None]
+
+
+@pytest.mark.parametrize("words", [("--sizes=5ms,1ms",), ("--sizes=soon",), ("--board=moon",), ("--each=0",)])
+def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
+    done = fastenough("calibrate", *words)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+def test_a_task_without_a_head_says_why(probe_binary: str) -> None:
+    with pytest.raises(BadInput, match="there is no probe 'nothing'"):
+        Probing(LocalLink(), [probe_binary, "nothing"], 5.0)
+    with pytest.raises(FastenoughError, match="false ended with status 1: it said nothing"):
+        Probing(LocalLink(), ["false"], 5.0)
+
+
+def test_matching_is_by_due_time(probe_binary: str) -> None:
+    """A recording without the delayed act finds nothing, whatever else it holds."""
+    with Probing(LocalLink(), [probe_binary, "timer", "--affinity=0", "--duration=300ms", "--threshold=1ns",
+                               "--report=50ms", "--record=-", "--allow-difference"], 20.0) as timer:
+        timer.wait(10.0)
+    recording = timer.recording()
+    long_ago = Injection(1_000_000, 1_000_000, recording.head["begin"]["mono_ns"] - 10**9)
+    (row,) = found_by_due([long_ago], {}, recording, "wakeup", 1_000_000)
+    assert (row.injected, row.found) == (1, 0)
