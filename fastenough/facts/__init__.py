@@ -22,7 +22,7 @@ from fastenough.facts import (
     tunables,
 )
 from fastenough.facts.fact import Absent, Fact, Inputs
-from fastenough.link import Link, Stalled
+from fastenough.link import Link, Stalled, read_matching
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
 
@@ -43,21 +43,19 @@ FACTS: tuple[Fact, ...] = (
 _GZIP = b"\x1f\x8b"
 
 
-def _read(link: Link, path: str) -> str | None:
-    try:
-        content = link.read(path)
-        if content.startswith(_GZIP):
+def _text(content: bytes) -> str:
+    if content.startswith(_GZIP):
+        try:
             content = gzip.decompress(content)
-    except (OSError, EOFError):
-        return None
+        except (OSError, EOFError):
+            return ""
     return content.decode(errors="replace")
 
 
 def gather(link: Link) -> Inputs:
     """Ask a board everything that any fact is parsed from, each file and command once."""
-    patterns = {pattern for fact in FACTS for pattern in fact.files}
-    paths = {path for pattern in patterns for path in (link.glob(pattern) if "*" in pattern else [pattern])}
-    files = {path: text for path in sorted(paths) if (text := _read(link, path)) is not None}
+    contents = read_matching(link, (pattern for fact in FACTS for pattern in fact.files))
+    files = {path: _text(content) for path, content in contents.items()}
     outputs: dict[str, str] = {}
     for command in sorted({command for fact in FACTS for command in fact.commands}):
         try:

@@ -61,6 +61,10 @@ class Link(Protocol):
     def emulated(self) -> bool:
         """Known to be emulated, whatever it looks like from inside; its numbers then say nothing about speed."""
 
+    @property
+    def near(self) -> bool:
+        """Each question is answered at once; of a board farther away many things are asked at a time."""
+
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow."""
 

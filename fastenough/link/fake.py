@@ -15,6 +15,7 @@ class FakeLink:
 
     name = "fake"
     emulated = False
+    near = True
 
     def __init__(self, files: Mapping[str, str], commands: Mapping[str, str] | None = None) -> None:
         self._files = {path: content.encode() for path, content in files.items()}

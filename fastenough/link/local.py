@@ -93,6 +93,7 @@ class LocalLink:
 
     name = "local"
     emulated = False
+    near = True
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         process = self.start(argv, input=input)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reading many files at once, for boards on which each question takes its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fastenough.link.base import Link, Stalled
+
+_HEADER = re.compile(rb"(?:\A|\n)==> (/[^\n]+) <==\n")
+_TIMEOUT_S = 60.0
+
+
+def read_matching(link: Link, patterns: Iterable[str]) -> dict[str, bytes]:
+    """Content by path of every file that matches any of the patterns and can be read."""
+    wanted = sorted(set(patterns))
+    if link.near:
+        return _one_by_one(link, wanted)
+    compressed = [pattern for pattern in wanted if pattern.endswith(".gz")]
+    return _one_by_one(link, compressed) | _all_at_once(link, [each for each in wanted if each not in compressed])
+
+
+def _one_by_one(link: Link, patterns: list[str]) -> dict[str, bytes]:
+    contents = {}
+    for path in sorted({path for pattern in patterns for path in _expanded(link, pattern)}):
+        try:
+            contents[path] = link.read(path)
+        except OSError:
+            continue
+    return contents
+
+
+def _expanded(link: Link, pattern: str) -> list[str]:
+    return link.glob(pattern) if re.search(r"[*?\[]", pattern) else [pattern]
+
+
+def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
+    """By ``head``, which names each file before its content; /dev/null makes sure that there are several."""
+    try:
+        completed = link.run(["sh", "-c", f"head -n 1000000 /dev/null {' '.join(patterns)} 2>/dev/null"], _TIMEOUT_S)
+    except (OSError, Stalled):
+        return _one_by_one(link, patterns)
+    _, *parts = _HEADER.split(completed.stdout)
+    return {path.decode(): content for path, content in zip(parts[::2], parts[1::2], strict=True)
+            if path != b"/dev/null"}
