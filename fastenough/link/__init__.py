@@ -9,14 +9,17 @@ from importlib import import_module
 from pathlib import Path
 
 from fastenough.link.base import Completed, Link, Process, Stalled
+from fastenough.link.bulk import read_matching
 from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
 from fastenough.model import BadInput, NotApplicable
 
-__all__ = ["Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe", "open_link"]
+__all__ = ["Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe", "open_link",
+           "read_matching"]
 
 LINKS = {
     "local": "fastenough.link.local:open_local",
+    "virtual": "fastenough.link.virtual.keeper:open_virtual",
 }
 """Kind of link to the function that opens it, loaded only when used; it takes what follows the colon."""
 
