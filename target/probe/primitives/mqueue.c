@@ -38,9 +38,9 @@ static void give(struct pair *pair)
 static int64_t take(uint64_t number)
 {
 	uint64_t message = 0;
-	int64_t back_ns = pair_time(mq_receive(queue, (char *)&message, sizeof(message), NULL) == sizeof(message));
+	bool received = mq_receive(queue, (char *)&message, sizeof(message), NULL) == sizeof(message);
 
-	return message == number ? back_ns : PAIR_INTERRUPTED;
+	return pair_time_of(received, message, number);
 }
 
 static const struct pair_act act = {

@@ -2,38 +2,31 @@
 #include "pair.h"
 
 #include "patience.h"
-#include "placement.h"
-#include "watch.h"
 
 /* How long to spin for a partner on another CPU before napping. */
 #define SPIN_NS (50 * NS_PER_US)
 
-static struct {
-	int placement;
-	int64_t burst;
-} chosen = {.placement = PLACEMENT_SAME, .burst = 1};
+struct pair_choice pair_choice = {
+	.placement = PLACEMENT_SAME,
+	.burst = 1,
+	.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2},
+};
+
+const struct option_spec pair_options[] = {PAIR_OPTIONS, {0}};
 
 static struct {
 	const struct pair_act *act;
 	struct pair pair;
 	struct series *series;
-	struct watch watch;
 	int64_t spin_ns;
-} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2}};
-
-const struct option_spec pair_options[] = {
-	PLACEMENT_OPTION(&chosen.placement, "same"),
-	{"burst", 0, OPTION_INTEGER, &chosen.burst, .low = 1, .high = 10000, .help = "acts in a row per --interval (1)"},
-	TIMEOUT_OPTION(state.watch),
-	{0},
-};
+} state;
 
 static void wake_on(struct worker *self, struct pair *pair)
 {
 	struct pace pace = {run_start_ns(worker_run(self)), run_settings(worker_run(self))->interval_ns};
 
 	while (run_continues(self)) {
-		if (pair->number % (uint64_t)chosen.burst == 0)
+		if (pair->number % (uint64_t)pair_choice.burst == 0)
 			pace_wait(&pace);
 		pair->number++;
 		if (!await_count(self, &pair->armed, pair->number, state.spin_ns))
@@ -55,7 +48,7 @@ static void waker(struct worker *self, void *argument)
 	run_finish(worker_run(self));
 	if (state.act->end)
 		state.act->end();
-	watch_leave(&state.watch);
+	watch_leave(&pair_choice.watch);
 }
 
 /* False when the act was none. */
@@ -64,13 +57,14 @@ static bool record(struct worker *self, struct pair *pair, uint64_t number, int6
 	int64_t given_ns = atomic_load_explicit(&pair->given_ns, memory_order_acquire);
 	uint64_t given = atomic_load_explicit(&pair->given, memory_order_relaxed);
 
-	if (given != number) {
-		run_fail(worker_run(self), "the waiter came back for hand-over %llu, but the last one given was %llu",
-			 (unsigned long long)number, (unsigned long long)given);
+	if (back_ns == PAIR_WRONG || given != number) {
+		run_fail(worker_run(self),
+			 "the waiter came back for hand-over %llu%s, but the last one given was %llu", (unsigned long long)number,
+			 back_ns == PAIR_WRONG ? " with something else" : "", (unsigned long long)given);
 		return false;
 	}
 	series_add(state.series, back_ns - given_ns);
-	watch_progress(&state.watch);
+	watch_progress(&pair_choice.watch);
 	atomic_store_explicit(&pair->done, number, memory_order_release);
 	return true;
 }
@@ -100,26 +94,26 @@ static void waiter(struct worker *self, void *argument)
 	while (run_going(self) && !atomic_load(&pair->open))
 		nap(NS_PER_MS);
 	wait_on(self, pair);
-	watch_leave(&state.watch);
+	watch_leave(&pair_choice.watch);
 }
 
 void pair_setup(struct run *run, const struct pair_act *act)
 {
 	struct cpu_pair cpus;
 
-	if (!placement_find(run, chosen.placement, &cpus) || !act->open(run))
+	if (!placement_find(run, pair_choice.placement, &cpus) || !act->open(run))
 		return;
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
-	run_parameter_int(run, "burst", chosen.burst);
+	run_parameter_int(run, "burst", pair_choice.burst);
 	state.act = act;
 	state.spin_ns = cpus.first == cpus.second ? 0 : SPIN_NS;
-	state.watch.release = act->release;
+	pair_choice.watch.release = act->release;
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = act->series, .from = act->from, .to = act->to, .cpu = cpus.second,
-		.labels = {{"placement", placement_names[chosen.placement]}}});
+		.labels = {{"placement", placement_names[pair_choice.placement]}}});
 	run_add_worker(run, &(struct worker_spec){.name = "waker", .cpu = cpus.first, .priority_offset = -1, .function = waker,
 						  .argument = &state.pair});
 	run_add_worker(run, &(struct worker_spec){.name = "waiter", .cpu = cpus.second, .function = waiter,
 						  .argument = &state.pair});
-	watch_add(run, &state.watch);
+	watch_add(run, &pair_choice.watch);
 }

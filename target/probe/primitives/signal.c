@@ -23,13 +23,12 @@ static void give(struct pair *pair)
 	pthread_sigqueue(pair->waiter, SIGRTMIN, (union sigval){.sival_int = (int)pair->number});
 }
 
-/* A signal of another number is left for the pair to find out. */
 static int64_t take(uint64_t number)
 {
 	siginfo_t info;
-	int64_t back_ns = pair_time(sigwaitinfo(&awaited, &info) > 0);
+	bool came = sigwaitinfo(&awaited, &info) > 0;
 
-	return back_ns != PAIR_INTERRUPTED && info.si_value.sival_int != (int)number ? PAIR_INTERRUPTED : back_ns;
+	return pair_time_of(came, came ? (uint64_t)(uint32_t)info.si_value.sival_int : 0, (uint32_t)number);
 }
 
 static const struct pair_act act = {

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * inversion: how long a thread of high priority waits for a mutex that one of low priority holds while
+ * one of medium priority computes; with priority inheritance and without, in turn.
+ *
+ * All three share one CPU.  The low thread locks, wakes the high one, which displaces it and asks for
+ * the mutex, then wakes the medium one and unlocks.  Without inheritance the medium one displaces the
+ * low one before it can unlock; with it the low one has the high priority until it has unlocked.
+ */
+#include <semaphore.h>
+
+#include "contended.h"
+#include "patience.h"
+#include "placement.h"
+#include "watch.h"
+
+/* The medium thread gets at most this share of the CPU, whatever --interval says. */
+#define MEDIUM_SHARE 4
+
+static struct {
+	int64_t medium_ns;
+} chosen = {.medium_ns = 2 * NS_PER_MS};
+
+struct variant {
+	pthread_mutex_t mutex;
+	struct series *series;
+	bool inherits;
+};
+
+static struct {
+	struct variant variants[2];
+	int64_t period_ns;
+	sem_t high_may, medium_may;
+	_Atomic uint64_t act;  /* the current one, from 1 on */
+	_Atomic uint64_t asked; /* number of the last act in which high, medium ... */
+	_Atomic uint64_t computed;
+	_Atomic uint64_t recovered;
+	struct watch watch;
+} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 3}};
+
+static const struct option_spec inversion_options[] = {
+	{"medium", 0, OPTION_DURATION, &chosen.medium_ns, .low = 10 * NS_PER_US, .high = 100 * NS_PER_MS, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "how long the medium thread computes (2ms)"},
+	TIMEOUT_OPTION(state.watch),
+	{0},
+};
+
+static struct variant *variant_of(uint64_t act)
+{
+	return &state.variants[act % 2];
+}
+
+static void invert(struct worker *self, uint64_t act)
+{
+	struct variant *variant = variant_of(act);
+
+	atomic_store(&state.act, act);
+	pthread_mutex_lock(&variant->mutex);
+	sem_post(&state.high_may);
+	if (atomic_load(&state.asked) != act)
+		run_fail(worker_run(self), "the high thread did not displace the low one: its priority has no effect");
+	sem_post(&state.medium_may);
+	pthread_mutex_unlock(&variant->mutex);
+}
+
+static void low(struct worker *self, void *argument)
+{
+	struct pace pace = {run_start_ns(worker_run(self)), state.period_ns};
+
+	(void)argument;
+	for (uint64_t act = 1; run_continues(self); act++) {
+		pace_wait(&pace);
+		invert(self, act);
+		if (!await_count(self, &state.recovered, act, 0) || !await_count(self, &state.computed, act, 0))
+			break;
+	}
+	run_finish(worker_run(self));
+	watch_leave(&state.watch);
+}
+
+static void medium(struct worker *self, void *argument)
+{
+	(void)argument;
+	while (run_going(self)) {
+		int64_t end_ns;
+
+		if (sem_wait(&state.medium_may))
+			continue;
+		end_ns = mono_ns() + chosen.medium_ns;
+		while (mono_ns() < end_ns && run_going(self))
+			cpu_relax();
+		atomic_store(&state.computed, atomic_load(&state.act));
+	}
+	watch_leave(&state.watch);
+}
+
+/* What makes the two variants what they are: whether the medium thread came before the high one. */
+static bool as_expected(struct worker *self, const struct variant *variant, bool medium_was_first)
+{
+	if (medium_was_first != variant->inherits)
+		return true;
+	run_fail(worker_run(self), variant->inherits ? "the medium thread ran before the high one: nothing was inherited"
+						     : "the medium thread did not run before the high one: nothing was inverted");
+	return false;
+}
+
+static bool recover(struct worker *self)
+{
+	uint64_t act = atomic_load(&state.act);
+	struct variant *variant = variant_of(act);
+	int64_t asked_ns, locked_ns;
+	bool medium_was_first;
+
+	atomic_store(&state.asked, act);
+	asked_ns = mono_ns();
+	pthread_mutex_lock(&variant->mutex);
+	locked_ns = mono_ns();
+	medium_was_first = atomic_load(&state.computed) == act;
+	pthread_mutex_unlock(&variant->mutex);
+	if (!run_going(self) || !as_expected(self, variant, medium_was_first))
+		return false;
+	series_add(variant->series, locked_ns - asked_ns);
+	watch_progress(&state.watch);
+	atomic_store(&state.recovered, act);
+	return true;
+}
+
+static void high(struct worker *self, void *argument)
+{
+	bool going = true;
+
+	(void)argument;
+	while (going && run_going(self))
+		if (sem_wait(&state.high_may) == 0)
+			going = recover(self);
+	watch_leave(&state.watch);
+}
+
+static bool add_variant(struct run *run, struct variant *variant, int cpu, bool inherits)
+{
+	variant->inherits = inherits;
+	variant->series = run_add_series(run, &(struct series_spec){
+		.name = "recovery",
+		.from = "the high thread reads the clock before pthread_mutex_lock(), the low one holding the mutex",
+		.to = "the high thread reads the clock after pthread_mutex_lock() returned",
+		.cpu = cpu,
+		.labels = {{"inheritance", inherits ? "yes" : "no"}}});
+	return mutex_create(run, &variant->mutex, inherits ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE);
+}
+
+static void add_workers(struct run *run, int cpu)
+{
+	run_add_worker(run, &(struct worker_spec){.name = "low", .cpu = cpu, .priority_offset = -2, .function = low});
+	run_add_worker(run, &(struct worker_spec){.name = "medium", .cpu = cpu, .priority_offset = -1, .function = medium});
+	run_add_worker(run, &(struct worker_spec){.name = "high", .cpu = cpu, .function = high});
+	watch_add(run, &state.watch);
+}
+
+static void setup(struct run *run)
+{
+	const struct settings *settings = run_settings(run);
+	int cpu;
+
+	if (settings->policy != POLICY_FIFO && settings->policy != POLICY_RR) {
+		run_not_applicable(run, "priorities are inverted only where there are some: use --policy fifo or rr");
+		return;
+	}
+	if (!placement_same_cpu(run, &cpu))
+		return;
+	if (!add_variant(run, &state.variants[0], cpu, false) || !add_variant(run, &state.variants[1], cpu, true))
+		return;
+	state.period_ns = MEDIUM_SHARE * chosen.medium_ns;
+	if (state.period_ns < settings->interval_ns)
+		state.period_ns = settings->interval_ns;
+	run_parameter_int(run, "interval_ns", state.period_ns);
+	run_parameter_int(run, "medium_ns", chosen.medium_ns);
+	sem_init(&state.high_may, 0, 0);
+	sem_init(&state.medium_may, 0, 0);
+	add_workers(run, cpu);
+}
+
+const struct probe inversion_probe = {
+	.name = "inversion",
+	.summary = "how long a high thread waits for a low one's mutex while a medium one computes",
+	.options = inversion_options,
+	.setup = setup,
+};
