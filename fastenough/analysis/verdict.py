@@ -229,7 +229,7 @@ class _Evidence:
         several_kinds = len({values.name for values in self.pools}) > 1
         parts = [some[0].name] if several_kinds or not some[0].cpus else []
         parts += [f"CPU {cpu}" for cpu in some[0].cpus]
-        more = f" (and on {len(some) - 1} more)" if len(some) > 1 else ""
+        more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
 

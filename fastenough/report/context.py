@@ -74,8 +74,10 @@ class Group:
         """Which system this is, in a few words."""
         head = self.recordings[0].head
         kernel = (head.get("profile") or {}).get("kernel") or {}
-        parts = [head.get("board"), head.get("configuration"), kernel.get("release"), kernel.get("preemption")]
-        return " ".join(dict.fromkeys(str(part) for part in parts if part)) or "configuration not stated"
+        said = [str(part) for part in (head.get("board"), head.get("configuration")) if part]
+        said += [str(part) for part in (kernel.get("release"), kernel.get("preemption"))
+                 if part and part != "none" and not any(str(part) in word for word in said)]
+        return " ".join(said) or "configuration not stated"
 
     @property
     def instrument(self) -> str:

@@ -84,10 +84,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts that are shown when asked for, and always in print."""
+    """Parts that are shown when asked for, and in print unless they are too long for it."""
 
     title: str
     parts: Sequence[Table | Picture | Text]
+    printed: bool = True
     kind: str = "folded"
 
 

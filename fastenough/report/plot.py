@@ -27,7 +27,10 @@ FLOOR = 0.5
 """Where a logarithmic axis of counts begins, so that a single sample is seen."""
 
 LINEAR_UP_TO = 40
-"""A linear axis may reach to this multiple of the 99 % value; beyond it, the body would be a line on its edge."""
+"""A linear axis may reach to this multiple of the 99 % value; farther, the body would be a line on its edge."""
+
+CUT_AT = 8
+"""A linear axis that cannot reach to the maximum ends at this multiple of the 99 % value."""
 
 
 def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
@@ -54,6 +57,10 @@ def _inline(svg: str, name: str) -> str:
 def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Picture:
     """Draw a figure as SVG and as PNG."""
     svg, png = io.StringIO(), io.BytesIO()
+    layout = figure.get_layout_engine()
+    if layout is not None:  # once, not for each of the two files
+        layout.execute(figure)
+        figure.set_layout_engine("none")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.savefig(png, format="png", dpi=150)
@@ -86,26 +93,41 @@ def plain_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _at_99_percent(values: Pool) -> float:
+def _at(values: Pool, quantile: float) -> float:
     _, highest_ns, count = values.magnitudes()
-    return float(highest_ns[np.searchsorted(np.cumsum(count), 0.99 * values.n)])
+    return float(highest_ns[np.searchsorted(np.cumsum(count), quantile * values.n)])
 
 
-def latency_axis(axes: Axes, together: Sequence[Pool]) -> str:
-    """Scale the x axis to all of these non-empty pools; says, for the caption, where the axis is not linear."""
-    most_ns = max(_at_99_percent(values) for values in together)
-    greatest_ns = max(float(values.edges_ns()[1][-1]) for values in together)
-    least_ns = min(float(values.edges_ns()[0][0]) for values in together)
-    axes.set_xlabel("latency [µs]")
-    if greatest_ns <= LINEAR_UP_TO * max(most_ns, 1000.0):
-        axes.set_xlim(min(0.0, least_ns / 1000.0), (greatest_ns / 1000.0 + 1) * 1.04)
-        return ""
-    if least_ns < 0:
+def _greatest_ns(together: Sequence[Pool]) -> float:
+    return max(float(values.edges_ns()[1][-1]) for values in together)
+
+
+def _least_ns(together: Sequence[Pool]) -> float:
+    return min(float(values.edges_ns()[0][0]) for values in together)
+
+
+def fits_linear(together: Sequence[Pool]) -> bool:
+    """Whether a linear axis up to the maximum would still show the body of these non-empty pools."""
+    return _greatest_ns(together) <= LINEAR_UP_TO * max(1000.0, *(_at(values, 0.99) for values in together))
+
+
+def linear_axis(axes: Axes, together: Sequence[Pool]) -> float:
+    """A linear x axis over all of these pools, cut where the body would vanish otherwise; where it ends, in µs."""
+    end_ns = _greatest_ns(together)
+    if not fits_linear(together):
+        end_ns = max(min(values.maximum_ns or 0.0, CUT_AT * max(1000.0, _at(values, 0.99))) for values in together)
+    end_us = (end_ns / 1000.0 + 1) * 1.04
+    axes.set_xlim(min(0.0, _least_ns(together) / 1000.0), end_us)
+    return end_us
+
+
+def log_axis(axes: Axes, together: Sequence[Pool]) -> None:
+    """A logarithmic x axis over all values of these pools; linear about zero where there are negative ones."""
+    least_us, greatest_us = _least_ns(together) / 1000.0, _greatest_ns(together) / 1000.0
+    if least_us < 0:
         axes.set_xscale("symlog", linthresh=10.0)
-        axes.set_xlim(least_ns / 1000.0 * 1.3 - 1, greatest_ns / 1000.0 * 1.3)
+        axes.set_xlim(least_us * 1.3 - 1, greatest_us * 1.3)
     else:
         axes.set_xscale("log")
-        axes.set_xlim(max(0.5, least_ns / 1000.0 * 0.7), greatest_ns / 1000.0 * 1.3)
+        axes.set_xlim(max(0.5, least_us * 0.7), greatest_us * 1.3)
     plain_log_axis(axes.xaxis)
-    return (f" Latency is on a logarithmic axis: the greatest maximum is "
-            f"{greatest_ns / max(most_ns, 1.0):,.0f} times the 99 % value.")

@@ -90,7 +90,7 @@ def heat_picture(context: Context, group: Group, kind: Kind, name: str) -> Pictu
     figure, axes = plot.new_figure(group.title)
     axes.grid(False)
     mesh = axes.pcolormesh(times, edges, np.ma.masked_equal(counts, 0), cmap="YlGnBu",
-                           norm=LogNorm(1, max(2.0, float(counts.max()))), rasterized=True)
+                           norm=LogNorm(1, max(10.0, float(counts.max()))), rasterized=True)
     maxima = np.clip(_maxima_us(columns, kind), edges[0], None)
     axes.stairs(maxima, times, baseline=None, color="#b00020", linewidth=1.1, label="maximum")
     for join in joins if len(joins) <= 50 else ():
@@ -101,7 +101,8 @@ def heat_picture(context: Context, group: Group, kind: Kind, name: str) -> Pictu
     axes.set_xlabel(f"measured time [{unit}]")
     axes.set_ylabel("latency [µs]")
     axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.99), frameon=False, fontsize=8)
-    figure.colorbar(mesh, ax=axes, label="samples", pad=0.01)
+    bar = figure.colorbar(mesh, ax=axes, label="samples", pad=0.01)
+    plot.plain_log_axis(bar.ax.yaxis)
     return plot.picture(figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}.{_note(kind, joins)}")
 
 

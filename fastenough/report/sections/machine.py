@@ -29,4 +29,4 @@ def section(context: Context) -> Section | None:
     table = Table("machine", f"Counted during each run; unknown: cannot be read here. {context.conditions}",
                   columns, rows)
     meanings = "; ".join(f"{_title(counter)}: {meaning}" for counter, meaning in COUNTERS.items())
-    return Section("machine", "What the machine did meanwhile", f"{meanings}.".capitalize(), [table])
+    return Section("machine", "What the machine did meanwhile", f"{meanings[0].upper()}{meanings[1:]}.", [table])

@@ -18,7 +18,7 @@ def _cell(quantile: Quantile) -> Cell:
     if quantile.value_ns is None:
         return Cell(None, "–", "n too small")
     ends = [words.microseconds(end) if end is not None else "?" for end in (quantile.lower_ns, quantile.upper_ns)]
-    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), f"{ends[0]} – {ends[1]}")
+    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), f"{ends[0]} … {ends[1]}")
 
 
 def _cpus(values: Pool) -> str:

@@ -34,6 +34,7 @@ def section(context: Context) -> Section | None:
         board = str(profile.get("hostname") or f"profile {number}")
         table = Table(f"profile-{number}", f"As found at run {run_id}; SHA-256 {digest or 'not recorded'}.",
                       (Column("fact", numeric=False), Column("value", numeric=False)), list(_flat("", profile)))
-        folded.append(Folded(f"{board}: {len(table.rows):,} facts", [table]))
+        folded.append(Folded(f"{board}: {len(table.rows):,} facts", [table], printed=False))
     return Section("profile", "Profile of the system",
-                   "Complete enough to rebuild the system and to see what changed when the tail changed.", folded)
+                   "Complete enough to rebuild the system and to see what changed when the tail changed. In print, see "
+                   "tables/profile-1.csv.", folded)

@@ -35,7 +35,7 @@ def _proof(recording: Recording) -> str:
 
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
-    return (recording.run_id, head["probe"], head["implementation"], load_name(recording), _proof(recording),
+    return (recording.run_id, f"{head['probe']}, {head['implementation']}", load_name(recording), _proof(recording),
             _begin(recording), recording.duration_ns, _outcome(recording), (head.get("profile_sha256") or "–")[:16],
             f"{head['tool']['name']} {head['tool']['version']}")
 
@@ -43,7 +43,7 @@ def _row(recording: Recording) -> tuple[object, ...]:
 def section(context: Context) -> Section | None:
     if not context.recordings:
         return None
-    columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("implementation", numeric=False),
+    columns = (Column("run", numeric=False), Column("probe", numeric=False),
                Column("load", numeric=False), Column("proof of load", numeric=False), Column("begin", numeric=False),
                Column("duration", words.duration), Column("outcome", numeric=False),
                Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
