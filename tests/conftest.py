@@ -13,6 +13,7 @@ import pytest
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
+from gauge_simulation import Build
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,3 +41,15 @@ def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
         subprocess.run(["meson", "setup", str(build), str(ROOT), "-Dpython_package=false"], check=True)
         subprocess.run(["ninja", "-j2", "-C", str(build), "target/probe/fastenough-probe"], check=True)
         return str(build / "target" / "probe" / "fastenough-probe")
+
+
+@pytest.fixture(scope="session")
+def gauge_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The gauge's firmware and its simulation, as they are built or built now."""
+    build = Build(ROOT / "build")
+    if build.paced.is_file():
+        return build
+    build = Build(tmp_path_factory.mktemp("build"))
+    subprocess.run(["meson", "setup", str(build.directory), str(ROOT), "-Dpython_package=false"], check=True)
+    subprocess.run(["ninja", "-j2", "-C", str(build.directory), "gauge"], check=True)
+    return build

@@ -10,7 +10,7 @@
 #include "parts.h"
 #include "port.h"
 
-#define SEND_SIZE 64 /* powers of two */
+#define SEND_SIZE 32 /* powers of two */
 #define RECEIVE_SIZE 32
 
 static volatile uint8_t send_head, send_tail, receive_head, receive_tail;

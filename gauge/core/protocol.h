@@ -11,7 +11,7 @@
 
 #include "machine.h"
 
-#define LINE_SIZE 64
+#define LINE_SIZE 96
 
 struct line {
 	uint8_t length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Raw samples as binary frames among the text: 0x00, a COBS block, 0x00.  The block holds
- * 'S', the sequence number of its first sample (16 bits), up to six samples (32 bits each) and the
+ * 'S', the sequence number of its first sample (16 bits), up to four samples (32 bits each) and the
  * CRC-16 of all that, little endian.  Text has no 0x00, so whatever lies between two of them and
  * has a right CRC is a frame, and all else is text.
  */
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STREAM_SAMPLES 6
+#define STREAM_SAMPLES 4
 #define STREAM_HEAD 3
 #define STREAM_PAYLOAD (STREAM_HEAD + 4 * STREAM_SAMPLES + 2)
 #define STREAM_FRAME (STREAM_PAYLOAD + 3) /* COBS code and both delimiters */
