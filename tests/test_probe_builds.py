@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The probe as it is shipped (one static file, many architectures) and as it is checked (sanitizers)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fastenough.model import Outcome
+from fastenough.recording import read_recording
+
+ROOT = Path(__file__).resolve().parents[1]
+CROSS = {  # target/cross/NAME.ini: its compiler, and the program that runs what it builds
+    "arm64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "armhf": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
+    "armel": ("arm-linux-gnueabi-gcc", "qemu-arm"),
+    "powerpc": ("powerpc-linux-gnu-gcc", "qemu-ppc"),
+    "mips": ("mips-linux-gnu-gcc", "qemu-mips"),
+    "mipsel": ("mipsel-linux-gnu-gcc", "qemu-mipsel"),
+    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
+}
+
+
+def _build(directory: Path, *arguments: str) -> Path:
+    """The probe, built in a directory of its own."""
+    subprocess.run(["meson", "setup", str(directory), str(ROOT), "-Dpython_package=false", *arguments], check=True,
+                   stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-j2", "-C", str(directory), "target/probe/fastenough-probe"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return directory / "target" / "probe" / "fastenough-probe"
+
+
+def _program_headers(binary: Path | str) -> str:
+    return subprocess.run(["readelf", "--wide", "--program-headers", str(binary)], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def test_the_probe_depends_on_nothing(probe_binary: str) -> None:
+    headers = _program_headers(probe_binary)
+    assert "LOAD" in headers
+    assert "INTERP" not in headers and "DYNAMIC" not in headers
+
+
+@pytest.mark.parametrize("architecture", CROSS)
+def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> None:
+    compiler, runner = CROSS[architecture]
+    for tool in (compiler, runner):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed; see setup/debian-test.txt")
+    binary = _build(tmp_path / "build", "--cross-file", str(ROOT / "target" / "cross" / f"{architecture}.ini"))
+    assert "INTERP" not in _program_headers(binary)
+    path = tmp_path / "r"
+    done = subprocess.run([runner, str(binary), "timer", "-D", "500ms", "-i", "2ms", "--report", "100ms", "--method",
+                           "futex", "--allow-difference", "--json", "--record", str(path)], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    recording = read_recording(path)
+    assert recording.outcome is Outcome.COMPLETED
+    for wakeup, owed in zip(recording.named("wakeup"), recording.named("wakeup_owed"), strict=True):
+        assert recording.totals[wakeup.id].total + recording.missed(owed.id) == recording.totals[owed.id].total
+        assert 100 <= recording.totals[owed.id].total
+
+
+def test_sanitizers_find_nothing(tmp_path: Path) -> None:
+    probe = _build(tmp_path / "build", "-Dprobe_static=false", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                   "-Dbuildtype=debugoptimized")
+    listed = subprocess.run([str(probe), "--list"], capture_output=True, text=True, check=True).stdout
+    for name in (line.split()[0] for line in listed.splitlines()):
+        path = tmp_path / name
+        done = subprocess.run([str(probe), name, "-D", "300ms", "--report", "50ms", "--allow-difference", "--json",
+                               "--record", str(path)], capture_output=True, text=True, timeout=60, check=False)
+        assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+        assert done.returncode in (0, 2, 4, 5), (name, done.stderr)
+        assert done.returncode == 2 or read_recording(path).end is not None
+    for method in ("clock_nanosleep-rel", "nanosleep", "posix-timer", "timerfd", "futex", "ppoll", "setitimer"):
+        done = subprocess.run([str(probe), "timer", "--method", method, "-D", "100ms", "--allow-difference", "-a", "0",
+                               "-h", "50"], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), method
