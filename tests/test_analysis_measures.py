@@ -112,6 +112,17 @@ def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict
     assert len(grouped([one, other])) == 2
 
 
+def test_a_load_that_ran_other_commands_is_another_load(tmp_path: Path) -> None:
+    def load(run: str, workers: str, folder: str, seconds: str) -> Recording:
+        command = ["stress-ng", "--cpu", workers, "--temp-path", f"/var/tmp/fastenough-{folder}", "--timeout", seconds]
+        return recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1), run_id=run,
+                                        head={"load": {"name": "cpu", "commands": [command]}}))
+
+    same = [load("a", "2", "0a1b", "10s"), load("b", "2", "9f", "60s")]
+    assert len(grouped(same)) == 1
+    assert len(grouped([*same, load("c", "4", "0a1b", "10s")])) == 2
+
+
 def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1)))
     empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [

@@ -219,6 +219,14 @@ def test_groups_under_one_load_are_told_apart(tmp_path: Path) -> None:
     assert (tmp_path / "report" / "tables" / "stress-matrix-2.csv").exists()
 
 
+def test_settings_that_differ_tell_groups_apart(tmp_path: Path) -> None:
+    runs = [recording(tmp_path, Plan(_values(), run_id=f"run-{priority}", settings=tuple(
+        {"name": "priority", "cpu": cpu, "asked": priority, "granted": priority} for cpu in (0, 1))))
+        for priority in (98, 50)]
+    page = _report(runs, tmp_path / "report")
+    assert "load none · priority 98" in page.text and "load none · priority 50" in page.text
+
+
 def test_the_next_report_leaves_nothing_of_the_former(tmp_path: Path) -> None:
     out = tmp_path / "report"
     recordings = _runs(tmp_path)

@@ -7,6 +7,7 @@ Runs may be added only where everything that shapes a latency is the same; the f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
 
 OWED = "_owed"
+_OF_ONE_RUN = re.compile(r"fastenough-[0-9a-f]+")
 _HOW_LONG = frozenset({"duration_ns", "duration_s", "duration", "loops"})
 
 
@@ -32,6 +34,13 @@ def load_name(recording: Recording) -> str | None:
     """The name of the load, None where the recording does not state any."""
     load = recording.head.get("load")
     return None if load is None else str(load.get("name"))
+
+
+def load_commands(recording: Recording) -> list[list[str]]:
+    """What the load ran, without what names this one run: how long, and its temporary folder."""
+    commands = (recording.head.get("load") or {}).get("commands", ())
+    return [[_OF_ONE_RUN.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
+             if before != "--timeout"] for command in commands]
 
 
 def run_key(recording: Recording) -> dict[str, Any]:
@@ -49,6 +58,7 @@ def run_key(recording: Recording) -> dict[str, Any]:
         "parameters": {name: value for name, value in head["parameters"].items() if name not in _HOW_LONG},
         "settings": sorted((s["name"], s.get("cpu", -1), str(s["granted"])) for s in head["settings"]),
         "load": load_name(recording),
+        "load's commands": load_commands(recording),
         "instrument": head.get("instrument"),
         "marks": sorted(head["marks"]),
     }

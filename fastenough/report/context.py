@@ -123,11 +123,11 @@ def _short(name: str, value: Any) -> str:
     if name == "kernel" and isinstance(value, dict):
         return str(value.get("release", value))
     if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
+        return ", ".join(key if item is None else f"{key} {item}" for key, item in value.items())
     return f"{value}" if name in ("board", "configuration", "probe", "implementation") else f"{name} {value}"
 
 
-_IN_A_NAME = ("board", "kernel", "configuration", "probe", "implementation", "parameters", "marks")
+_IN_A_NAME = ("board", "kernel", "configuration", "probe", "implementation", "parameters", "settings", "marks")
 
 
 def _setups(keys: Sequence[dict[str, Any]]) -> list[str]:
@@ -138,7 +138,11 @@ def _setups(keys: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _differing(name: str, key: dict[str, Any], keys: Sequence[dict[str, Any]]) -> Any:
-    """Of parameters only those that differ."""
+    """Of parameters and settings only those that differ."""
+    if name == "settings":
+        common = [entry for entry in keys[0][name] if all(entry in other[name] for other in keys)]
+        return dict.fromkeys(f"{setting} {granted}" for setting, cpu, granted in key[name]
+                             if (setting, cpu, granted) not in common)
     if name != "parameters":
         return key[name]
     return {parameter: value for parameter, value in key[name].items()

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from fastenough.report.context import Context
 from fastenough.report.document import Section
 from fastenough.report.sections import (
+    agreement,
     bounds,
     events,
+    experiment,
     frequency,
     heat_map,
     latency_plot,
@@ -28,6 +30,9 @@ from fastenough.report.sections import (
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = (
     supported.section,
     runs.section,
+    experiment.response,
+    experiment.periodic,
+    agreement.section,
     settings.section,
     stress_matrix.section,
     latency_plot.section,

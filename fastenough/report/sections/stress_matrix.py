@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fastenough.analysis import measure, words
 from fastenough.report.context import Context, Group, Kind
@@ -27,8 +29,12 @@ def _published() -> dict[str, dict[str, tuple[float, float, float]]]:
     return kernels
 
 
-def _columns(loads: list[str]) -> tuple[Column, ...]:
-    return (Column("", numeric=False), *(Column(_STRESS.get(load, load), words.microseconds) for load in loads))
+def _columns(loads: list[str], show: Callable[[Any], str]) -> tuple[Column, ...]:
+    return (Column("", numeric=False), *(Column(_STRESS.get(load, load), show) for load in loads))
+
+
+def _whole_us(ns: float) -> str:
+    return f"{ns / 1000:g}"
 
 
 def _enea() -> Folded:
@@ -39,7 +45,7 @@ def _enea() -> Folded:
         tables.append(Table(
             f"enea-a{number}", f"Published, {kernel} kernel on a P2041 (four PowerPC cores): cyclictest, 100,000 "
             "cycles, priority 99, one stress instance per core; measured by the board itself.",
-            _columns(list(by_stress)), rows, over="Latency [µs] by stress type"))
+            _columns(list(by_stress), _whole_us), rows, over="Latency [µs] by stress type"))
     return Folded("Beside it: the figures Enea published for a P2041", tables)
 
 
@@ -56,7 +62,7 @@ def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
                   for load, m in zip(loads, measured, strict=True))
     setup = f"{group.setup}; " if group.setup else ""
     return Table(f"stress-matrix-{number}", f"{kind.name}, all CPUs; {setup}{group.configuration}, {group.instrument}. "
-                 f"n: {n}", _columns(loads), rows, over="Latency [µs] by stress type")
+                 f"n: {n}", _columns(loads, words.microseconds), rows, over="Latency [µs] by stress type")
 
 
 def section(context: Context) -> Section | None:

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Response and periodic tasks as an instrument saw them: tables 4 to 7 and figures 2 to 5 of Brown and Martin."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fastenough.analysis import Pool, highest_frequency_hz, measure, words
+from fastenough.report import plot
+from fastenough.report.context import Context, Group
+from fastenough.report.document import Column, Folded, Picture, Section, Table
+
+_PUBLISHED = Path(__file__).parents[1] / "published"
+_SERIAL_BYTES = 12
+_SERIAL_BAUD = 115_200
+_BITS_PER_BYTE = 10
+SERIAL_US = _SERIAL_BYTES * _BITS_PER_BYTE / _SERIAL_BAUD * 1e6
+"""How long twelve bytes take on a serial line (8 data bits, start and stop): a scale that everybody knows."""
+_BINS = 160
+_ROW_IN = 1.15
+
+
+@dataclass(frozen=True)
+class _Task:
+    probe: str
+    title: str
+    lead: str
+    quantity: str
+    bound: str
+    published: str
+    tables: str
+
+
+_TASKS = {task.probe: task for task in (
+    _Task("response", "Response: from an edge on one pin to its answer on another",
+          "The instrument changes the board's input after a random wait and measures until the board's output follows, "
+          "from falling edge to falling edge.",
+          "response time", "latency does not exceed", "brown_martin_response.csv", "tables 4 and 5"),
+    _Task("periodic", "Periodic: how evenly a pin is toggled",
+          "The instrument measures from one falling edge to the next; shown is the deviation from the expected period. "
+          "One late toggle gives two of them: a period that is too long, and one that is too short.",
+          "jitter", "jitter does not exceed", "brown_martin_periodic.csv", "tables 6 and 7"),
+)}
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One implementation on one configuration."""
+
+    configuration: str
+    implementation: str
+    group: Group
+    values: Pool
+
+    @property
+    def name(self) -> str:
+        return f"{self.configuration} {self.implementation}"
+
+
+def _cells(context: Context, probe: str) -> list[_Cell]:
+    """Of runs that an instrument measured, those of this probe; the falling edge, as in the paper."""
+    cells = []
+    for group in context.groups:
+        head = group.recordings[0].head
+        if head["probe"] == probe and head.get("instrument") and group.judged_kinds:
+            values = group.judged_kinds[0].all_cpus
+            configuration = str(head.get("configuration") or "not stated").split()[0]
+            cells.append(_Cell(configuration, head["implementation"], group, values))
+    return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), cell.configuration == "rt"))
+
+
+def _khz(hz: float | None) -> str:
+    return "–" if hz is None else f"{hz / 1000:,.3g}"
+
+
+def _percentiles(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
+    columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
+               Column("median [µs]", words.microseconds), Column("95 % [µs]", words.microseconds),
+               Column("100 % [µs]", words.microseconds))
+    rows = [(cell.configuration, cell.implementation, (m := measure(cell.values)).n, m.quantile(0.5).value_ns,
+             m.quantile(0.95).value_ns, m.maximum_ns) for cell in cells]
+    return Table(f"{task.probe}-percentiles", caption, columns, rows, over=task.quantity)
+
+
+def _frequencies(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
+    columns = (Column("configuration", numeric=False), Column("implementation", numeric=False),
+               Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
+    rows = [(cell.configuration, cell.implementation, highest_frequency_hz((m := measure(cell.values))
+             .quantile(0.95).value_ns), highest_frequency_hz(m.maximum_ns)) for cell in cells]
+    return Table(f"{task.probe}-frequencies", caption, columns, rows,
+                 over=f"highest frequency at which {task.bound} half the period")
+
+
+def _shares(values: Pool, edges_us: np.ndarray) -> np.ndarray:
+    """Percent of all samples in each bin; a bucket wider than a bin is spread evenly over its width."""
+    lowest_ns, highest_ns = values.edges_ns()
+    up_to = np.cumsum(values.histogram.count)
+    ends_us = np.column_stack([lowest_ns, highest_ns + values.unit_ns]).ravel() / 1000.0
+    counts = np.column_stack([up_to - values.histogram.count, up_to]).ravel()
+    return np.asarray(100.0 * np.diff(np.interp(edges_us, ends_us, counts)) / values.n)
+
+
+def _draw_row(axes: Axes, cell: _Cell, edges_us: np.ndarray) -> None:
+    axes.stairs(_shares(cell.values, edges_us), edges_us, fill=True, color=plot.COLOURS[0])
+    envelope_ns = measure(cell.values).quantile(0.95).value_ns
+    if envelope_ns is not None:
+        for side in (1, -1) if cell.values.two_sided else (1,):
+            axes.axvline(side * envelope_ns / 1000.0, color="#b00020", linestyle="--", linewidth=1)
+    axes.set_ylabel("%")
+    axes.set_title(cell.name, loc="right", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlim(edges_us[0], edges_us[-1])
+
+
+def _axis_us(cells: Sequence[_Cell]) -> tuple[np.ndarray, int]:
+    """Bin edges for all cells together, and how many samples lie beyond them."""
+    body_ns = [quantile for cell in cells if (quantile := measure(cell.values).quantile(0.95).value_ns) is not None]
+    end_us = 1.5 * max(body_ns, default=max(cell.values.maximum_ns or 1000.0 for cell in cells)) / 1000.0
+    begin_us = -end_us if any(cell.values.two_sided for cell in cells) else 0.0
+    beyond = sum(cell.values.exceeded(end_us * 1000.0)[1] for cell in cells)
+    return np.linspace(begin_us, end_us, _BINS + 1), beyond
+
+
+def _histograms(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
+    edges_us, beyond = _axis_us(cells)
+    figure = Figure(figsize=(plot.WIDE_IN[0], 0.7 + _ROW_IN * len(cells)), layout="constrained")
+    rows = figure.subplots(len(cells), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, cell in zip(rows, cells, strict=True):
+        _draw_row(axes, cell, edges_us)
+    rows[-1].set_xlabel(f"{task.quantity} [µs]")
+    cut = f" {words.counted(beyond, 'sample')} lie beyond the axis." if beyond else ""
+    caption = f"Share of the samples by {task.quantity}, on a linear scale; within the dashed line lie 95 %."
+    return plot.picture(figure, f"{task.probe}-histograms", f"{caption}{cut} {conditions}", wide=True)
+
+
+def _bars(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
+    """Maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
+    figure, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + 0.42 * len(cells)))
+    for row, cell in enumerate(cells):
+        m = measure(cell.values)
+        for offset, value_ns, colour in ((0.2, m.quantile(0.95).value_ns, plot.COLOURS[0]),
+                                         (-0.2, m.maximum_ns, plot.COLOURS[1])):
+            axes.barh(row + offset, (value_ns or 0.0) / 1000.0, height=0.38, color=colour)
+    axes.axvline(SERIAL_US, color="#444444", linestyle=":", linewidth=1.5)
+    axes.annotate(f"{_SERIAL_BYTES} serial bytes at {_SERIAL_BAUD:,} bps: {SERIAL_US:,.0f} µs", (SERIAL_US, 1.0),
+                  xycoords=("data", "axes fraction"), xytext=(3, 2), textcoords="offset points", fontsize=8)
+    axes.set_yticks(range(len(cells)), [cell.name for cell in cells])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    least_us = min([SERIAL_US, *((measure(cell.values).quantile(0.95).value_ns or 1e9) / 1000.0 for cell in cells)])
+    axes.set_xlim(left=max(0.05, least_us / 3))
+    plot.plain_log_axis(axes.xaxis)
+    axes.set_xlabel(f"{task.quantity} [µs]; blue 95 %, orange 100 %")
+    return plot.picture(figure, f"{task.probe}-bars", f"95 % and 100 % of the samples by {task.quantity}, on a "
+                        f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. {conditions}",
+                        wide=True)
+
+
+def _published(task: _Task) -> Folded:
+    with (_PUBLISHED / task.published).open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
+               Column("median [µs]"), Column("95 % [µs]"), Column("100 % [µs]"), Column("95 % [kHz]"),
+               Column("100 % [kHz]"))
+    rows = [[cell or None for cell in list(line.values())[:8]] for line in lines]
+    caption = (f"Brown and Martin, {task.tables} (and 8, 9): BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, "
+               "two hours each, instrument outside.")
+    return Folded("Beside it: the figures Brown and Martin published",
+                  [Table(f"{task.probe}-published", caption, columns, rows)])
+
+
+def _section(context: Context, probe: str) -> Section | None:
+    task, cells = _TASKS[probe], [cell for cell in _cells(context, probe) if cell.values.n]
+    if not cells:
+        return None
+    n = ", ".join(f"{cell.name} {cell.values.n:,} in {words.duration(cell.values.duration_ns)}" for cell in cells)
+    instruments = ", ".join(dict.fromkeys(cell.group.instrument for cell in cells))
+    loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
+    conditions = f"n: {n}. Load: {loads}. Instrument: {instruments}."
+    return Section(f"experiment-{probe}", task.title, task.lead,
+                   [_percentiles(task, cells, conditions), _frequencies(task, cells, conditions),
+                    _histograms(task, cells, conditions), _bars(task, cells, conditions), _published(task)])
+
+
+def response(context: Context) -> Section | None:
+    return _section(context, "response")
+
+
+def periodic(context: Context) -> Section | None:
+    return _section(context, "periodic")
