@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What instrument and board each counted of the same edges; they must agree, or say what became of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough.recording import Recording
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Counts of one run; None where such a count has no meaning or could not be read.
+
+    ``sent`` by the instrument, ``seen`` and ``answered`` by the board, ``returned`` as the instrument saw it; an answer
+    that came too late for the instrument is a ``timeout``, an edge that another overtook is ``overtaken``.  In a
+    periodic task the board sends of its own accord: ``answered`` are the edges it made.
+    """
+
+    sent: int | None
+    seen: int | None
+    answered: int | None
+    returned: int | None
+    timeouts: int
+    overtaken: int
+
+    @property
+    def complete(self) -> bool:
+        """Every edge got through, and everybody counted the same."""
+        counts = {count for count in (self.sent, self.seen, self.answered, self.returned) if count is not None}
+        return len(counts) == 1 and self.answered is not None and self.returned is not None
+
+    @property
+    def lost_uncounted(self) -> int | None:
+        """Edges that nobody accounts for: 0 unless something is wrong with the measuring itself."""
+        if self.answered is None or self.returned is None:
+            return None
+        first = self.answered if self.sent is None else self.sent
+        return max(0, first - self.returned - self.timeouts)
+
+    @property
+    def text(self) -> str:
+        """In words, for tables and reasons."""
+        if self.answered is None or self.returned is None:
+            return "not-applicable: the board's own count is missing"
+        if self.complete:
+            return "agree"
+        return (f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
+                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.lost_uncounted} lost "
+                "without being counted")
+
+
+def _shown(count: int | None) -> str:
+    return "–" if count is None else str(count)
+
+
+def agreement(recording: Recording) -> Agreement | None:
+    """The counts in the end of an instrument's recording; None where the run has none."""
+    counters: dict[str, Any] = (recording.end or {}).get("counters", {})
+    if "edges_returned" not in counters:
+        return None
+    return Agreement(counters.get("edges_sent"), counters.get("edges_seen"), counters.get("edges_answered"),
+                     counters["edges_returned"], counters.get("edges_timed_out", 0), counters.get("edges_overtaken", 0))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of an experiment: every cell filled, in the paper's form, with instrument and counts beside it."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recordings import Plan, recording
+
+from fastenough.analysis import judge
+from fastenough.analysis.agreement import agreement
+from fastenough.model import Verdict
+from fastenough.recording import Recording
+from fastenough.report import write_report
+from fastenough.report.context import make_context
+from fastenough.report.document import Table
+from fastenough.report.sections import agreement as agreement_section
+from fastenough.report.sections import experiment
+from fastenough.report.sections.experiment import SERIAL_US
+
+CELLS = list(itertools.product(("linux-user", "linux-kernel"), ("stock", "rt")))
+SAMPLES = 2000
+INSTRUMENT = {"name": "fastenough gauge", "firmware": "0.1.0", "tick_ps": 62500}
+AGREED = {"edges_sent": SAMPLES, "edges_seen": SAMPLES, "edges_answered": SAMPLES, "edges_returned": SAMPLES}
+
+
+def cell(folder: Path, probe: str, implementation: str, configuration: str, counters: dict[str, Any]) -> Recording:
+    """One run as an instrument records it: response times of about 100 µs, or deviations about 0."""
+    random = np.random.default_rng(len(implementation) + len(configuration))
+    scale_us = 400 if configuration == "stock" else 100
+    shape = random.normal(0, 1, SAMPLES) if probe == "periodic" else random.lognormal(0, 0.3, SAMPLES)
+    series = {"period_ns": 7_071_000} if probe == "periodic" else {"labels": {"edge": "falling"}}
+    name = "period_jitter" if probe == "periodic" else "response"
+    return recording(folder, Plan(
+        [[(shape * scale_us * 1000).astype(np.int64)]], run_id=f"{probe}-{implementation}-{configuration}",
+        views=(name,), series=series, counters=counters, marks=("emulated",),
+        head={"probe": probe, "implementation": implementation, "instrument": INSTRUMENT,
+              "configuration": f"{configuration} 6.1.0-56-arm64"}))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [cell(folder, probe, *which, AGREED) for probe in ("response", "periodic") for which in CELLS]
+
+
+@pytest.fixture(scope="module")
+def out(runs: list[Recording], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_report(runs, judge(runs, None), folder)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.parametrize("probe", ["response", "periodic"])
+def test_every_cell_is_filled(out: Path, probe: str) -> None:
+    for table in ("percentiles", "frequencies"):
+        found = rows(out / "tables" / f"{probe}-{table}.csv")
+        assert [(row["implementation"], row["configuration"]) for row in found] == CELLS
+        assert all(value for row in found for value in row.values())
+    for figure in ("histograms", "bars"):
+        drawn = (out / "figures" / f"{probe}-{figure}.svg").read_text()
+        assert all(f"{configuration} {implementation}" in drawn for implementation, configuration in CELLS)
+    published = rows(out / "tables" / f"{probe}-published.csv")
+    assert {"stock", "rt", "xenomai"} == {row["configuration"] for row in published}
+
+
+def test_frequencies_follow_from_percentiles(out: Path) -> None:
+    for percentile, frequency in zip(rows(out / "tables/response-percentiles.csv"),
+                                     rows(out / "tables/response-frequencies.csv"), strict=True):
+        latency_ns = float(percentile["95 % [µs]"])
+        assert float(frequency["95 % frequency [kHz]"]) == pytest.approx(1e9 / (2 * latency_ns))
+
+
+def test_the_serial_line_is_where_it_is_computed(out: Path) -> None:
+    assert pytest.approx(12 * 10 / 115_200 * 1e6) == SERIAL_US
+    assert f"12 serial bytes at 115,200 bps: {SERIAL_US:,.0f} µs" in (out / "figures/response-bars.svg").read_text()
+
+
+def test_emulated_runs_get_no_verdict(runs: list[Recording]) -> None:
+    assessment = judge(runs, None)
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    assert any("emulated" in reason for reason in assessment.reasons)
+
+
+def test_the_board_alone_fills_no_cell(tmp_path: Path) -> None:
+    alone = recording(tmp_path, Plan([[np.full(100, 1000)]], run_id="alone", views=("response_kernel",),
+                                     marks=("self-measured",), head={"probe": "response"}))
+    assert experiment.response(make_context([alone], judge([alone], None))) is None
+    assert agreement(alone) is None
+
+
+@pytest.mark.parametrize(("counters", "complete", "lost", "said"), [
+    (AGREED, True, 0, "agree"),
+    (AGREED | {"edges_returned": SAMPLES - 3, "edges_timed_out": 3}, False, 0, "3 timed out"),
+    (AGREED | {"edges_seen": SAMPLES - 1, "edges_answered": SAMPLES - 1, "edges_returned": SAMPLES - 1}, False, 1,
+     "1 lost without being counted"),
+    ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
+    ({"edges_sent": 50, "edges_answered": None, "edges_returned": 50}, False, None, "not-applicable"),
+])
+def test_counts_agree_or_say_what_is_missing(tmp_path: Path, counters: dict[str, Any], complete: bool, lost: int | None,
+                                             said: str) -> None:
+    run = cell(tmp_path, "response", "linux-user", "rt", counters)
+    counts = agreement(run)
+    assert counts is not None
+    assert (counts.complete, counts.lost_uncounted) == (complete, lost)
+    assert said in counts.text
+    section = agreement_section.section(make_context([run], judge([run], None)))
+    assert section is not None
+    (table,) = section.leaves()
+    assert isinstance(table, Table)
+    assert said in table.rows[0][-1]
