@@ -65,7 +65,7 @@ static void mutex_worker(struct worker *self, void *argument)
 	watch_leave(&state.watch);
 }
 
-static void release(void)
+static void rescue(void)
 {
 	pthread_mutex_unlock(&state.mutex);
 }
@@ -76,7 +76,7 @@ static void setup(struct run *run)
 
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
-	state.watch.release = release;
+	state.watch.rescue = rescue;
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = "lock-unlock",
 		.from = "the thread reads the clock before pthread_mutex_lock()",

@@ -59,6 +59,7 @@ static void record(struct side *side, int64_t asked_ns, int64_t locked_ns, int b
 	if (before != side->number && released_ns > asked_ns) {
 		series_add(side->handover, locked_ns - released_ns);
 		side->handovers++;
+		watch_progress(&state.watch);
 	}
 }
 
@@ -103,10 +104,8 @@ static void contend(struct worker *self, void *argument)
 	struct side *side = argument;
 
 	for (int64_t act = 0; run_continues(self); act++) {
-		if (act % chosen.burst == 0) {
+		if (act % chosen.burst == 0)
 			pace_wait(&pace);
-			watch_progress(&state.watch);
-		}
 		if (!lock_hold_unlock(side)) {
 			run_fail(worker_run(self), "both CPUs had the lock at once");
 			break;
@@ -118,7 +117,7 @@ static void contend(struct worker *self, void *argument)
 	watch_leave(&state.watch);
 }
 
-static void release(void)
+static void rescue(void)
 {
 	pthread_spin_unlock(&state.lock);
 }
@@ -159,7 +158,7 @@ static void setup(struct run *run)
 	run_parameter_int(run, "burst", chosen.burst);
 	run_parameter_int(run, "hold_ns", chosen.hold_ns);
 	pthread_spin_init(&state.lock, PTHREAD_PROCESS_PRIVATE);
-	state.watch.release = release;
+	state.watch.rescue = rescue;
 	add_side(run, 0, cpus.first);
 	add_side(run, 1, cpus.second);
 	watch_add(run, &state.watch);

@@ -42,8 +42,12 @@ static void watch_worker(struct worker *self, void *argument)
 	look_until_end(self, watch);
 	end_ns = mono_ns();
 	while (atomic_load(&watch->members) > 0 && mono_ns() < end_ns + RELEASE_FOR_NS) {
-		if (watch->release && (atomic_load(&watch->members) < members || mono_ns() > end_ns + DEAD_NS))
+		bool dead = mono_ns() > end_ns + DEAD_NS;
+
+		if (watch->release && (dead || atomic_load(&watch->members) < members))
 			watch->release();
+		if (watch->rescue && dead)
+			watch->rescue();
 		nap(RELEASE_NS);
 	}
 	if (watch->finish)

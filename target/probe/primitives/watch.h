@@ -17,6 +17,7 @@ struct watch {
 	/* When one member has left: free the others from calls that no signal ends.  Called again and
 	 * again until all have left; may be NULL. */
 	void (*release)(void);
+	void (*rescue)(void);          /* the same, only when a member must be dead; may be NULL */
 	void (*finish)(void);          /* the last call; may be NULL */
 	_Atomic uint64_t progress;
 	_Atomic int members;           /* threads that have not left yet */
