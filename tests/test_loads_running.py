@@ -25,6 +25,13 @@ def _begun(running: RunningLoad) -> None:
     assert eventually(lambda: running.proof()["processes"] > 0)
 
 
+def _policy(pid: int) -> int | None:
+    try:
+        return os.sched_getscheduler(pid)
+    except ProcessLookupError:
+        return None
+
+
 def _needed(name: str) -> Load:
     load = find_load(name)
     try:
@@ -44,12 +51,12 @@ def test_every_load_runs_and_proves_it(name: str) -> None:
         time.sleep(1)
         running.begin()
         assert eventually(lambda: running.proof()["ran"], 10), running.proof()["reasons"]
-        policies = {os.sched_getscheduler(pid) for line in running.command_lines for pid in with_words(*line)}
-        assert policies == {os.SCHED_OTHER}
+        tree = descendants(os.getpid())
+        assert {policy for pid in tree if (policy := _policy(pid)) is not None} == {os.SCHED_OTHER}
         head = running.head()
     assert head["name"] == name
     assert head["bounds"]["time_s"] > 3
-    assert not any(with_words(*line) for line in running.command_lines)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in tree)
     assert not any(Path(scratch).exists() for scratch in scratches)
 
 
@@ -82,6 +89,14 @@ def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
         proof = running.proof()
     assert not proof["ran"]
     assert "processes" in " ".join(proof["reasons"])
+
+
+def test_every_command_must_go_on() -> None:
+    load = Load("half", "here", (), (("sleep", "100"), ("sh", "-c", "echo 'no such host' >&2; exit 1")))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.begin()
+        assert eventually(lambda: not running.proof()["ran"])
+        assert running.proof()["reasons"] == ["sh of load half ended too early: no such host"]
 
 
 def test_work_of_ended_children_counts() -> None:

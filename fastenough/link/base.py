@@ -34,6 +34,10 @@ class Process(Protocol):
     def pid(self) -> int:
         """The root of the process tree, on the board."""
 
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended yet."""
+
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
         """Lines of standard output as they come, newline included; raises Stalled after ``timeout_s`` of silence."""
 

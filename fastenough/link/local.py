@@ -45,6 +45,10 @@ class LocalProcess:
     def pid(self) -> int:
         return self._popen.pid
 
+    @property
+    def running(self) -> bool:
+        return self._popen.poll() is None
+
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
         assert self._popen.stdout is not None
         stream = self._popen.stdout.fileno()

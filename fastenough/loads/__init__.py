@@ -5,7 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastenough.loads import cpu, full, hackbench, hdd, io, none, vm
+from fastenough.loads import (
+    at91,
+    brown_martin,
+    cpu,
+    full,
+    hackbench,
+    hdd,
+    io,
+    none,
+    osadl,
+    rtlinux_io,
+    rtlinux_memory,
+    vm,
+)
 from fastenough.loads.load import Expectation, Load
 from fastenough.loads.running import RunningLoad, require_tools
 from fastenough.model import BadInput
@@ -20,6 +33,11 @@ LOADS: Mapping[str, Load] = {load.name: load for load in (
     hdd.LOAD,
     full.LOAD,
     hackbench.LOAD,
+    at91.LOAD,
+    brown_martin.LOAD,
+    osadl.LOAD,
+    rtlinux_io.LOAD,
+    rtlinux_memory.LOAD,
 )}
 
 

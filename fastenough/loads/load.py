@@ -12,6 +12,8 @@ TOOL_PACKAGES = {
     "scp": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
+    "ping": "iputils-ping",
+    "unshare": "util-linux",
 }
 """Debian package of each tool a load may need and a minimal system may lack."""
 

@@ -70,7 +70,14 @@ class RunningLoad:
     def proof(self) -> dict[str, Any]:
         """What the load has consumed since ``begin``, and whether that shows that it ran."""
         assert self._before is not None, "begin() comes first"
-        return prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
+        proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
+        for command, process in zip(self.command_lines, self._processes, strict=True):
+            if not process.running:
+                said = process.stderr().decode(errors="replace").strip().splitlines()
+                proof["ran"] = False
+                proof["reasons"].append(f"{command[0]} of load {self._load.name} ended too early"
+                                        + (f": {said[-1]}" if said else ""))
+        return proof
 
     def stop(self) -> None:
         """End every process, all at once; returns when none is left."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The heavy load of the paper: secure copies over loopback, reading a disk, and 500 niced copiers.
+
+The SSH server is the load's own: keys, port and configuration are made in the scratch directory, and its run directory
+lies on a file system that only it sees.  The disk read is a file of the scratch directory, past the page cache where
+the file system lets it.
+"""
+
+from fastenough.loads.load import Expectation, Load
+
+_LARGE = "dd if=/dev/zero of={scratch}/large bs=1M count=64 2>/dev/null"
+_SERVER = """
+set -e
+cd {scratch}
+ssh-keygen -q -t ed25519 -N '' -f host
+ssh-keygen -q -t ed25519 -N '' -f user
+port=$((20000 + $$ % 20000))
+cat >conf <<END
+Port $port
+ListenAddress 127.0.0.1
+HostKey {scratch}/host
+AuthorizedKeysFile {scratch}/user.pub
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PidFile none
+Subsystem sftp internal-sftp
+END
+if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; mkdir -p /run/sshd; fi
+$(command -v sshd) -D -q -f conf &
+dd if=/dev/zero of=large bs=1M count=64 2>/dev/null
+sleep 0.5
+while scp -q -P $port -i user -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
+	large 127.0.0.1:{scratch}/copy
+do
+	:
+done
+"""
+_COPIERS = """
+i=0
+while [ $i -lt 500 ]; do
+	nice -n 19 dd if=/dev/zero of=/dev/null 2>/dev/null &
+	i=$((i + 1))
+done
+wait
+"""
+_READER = _LARGE + """
+while :; do
+	dd if={scratch}/large of=/dev/null bs=1M iflag=direct 2>/dev/null || cat {scratch}/large >/dev/null
+done
+"""
+
+LOAD = Load(
+    name="brown-martin",
+    source="Brown and Martin, How fast is fast enough?, section 3.8",
+    tools=("scp", "ssh-keygen", "sshd", "unshare"),
+    commands=(
+        ("sh", "-c", '[ "$(id -u)" = 0 ] && exec unshare --mount sh -c "$0"; exec sh -c "$0"', _SERVER),
+        ("sh", "-c", _READER),
+        ("sh", "-c", _COPIERS),
+    ),
+    expects=Expectation(cpu_share=0.1, switches_per_s=50.0, bytes_read_per_s=1_000_000.0, processes=500),
+    disk_bytes=192 << 20,
+    memory_bytes=256 << 20,
+)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Directories of the whole machine are listed, again and again."""
+
+from fastenough.loads.load import Expectation, Load
+
+LOAD = Load(
+    name="rtlinux-io",
+    source="RTLinux on x86, a case study, figure 1: ls -lR",
+    commands=(("sh", "-c", "while :; do ls -lR /; done >/dev/null 2>&1"),),
+    expects=Expectation(cpu_share=0.002, processes=1),
+)
