@@ -35,6 +35,7 @@ enum kind {
 	OUTPUT,
 	ERRORS,
 	EXITED,  /* u32 status, 128 + signal where one ended it; the last frame of its id */
+	RESET,   /* a bench begins: what another left is ended, then this is said back */
 };
 
 struct frame {
@@ -220,26 +221,6 @@ static void start(struct command *command, char *text, size_t length)
 	launch(command, arguments);
 }
 
-static void obey(const struct frame *frame, char *bytes)
-{
-	bool begins = frame->kind == INPUT || frame->kind == START;
-	struct command *command = begins ? find_or_make(frame->id) : find(frame->id);
-
-	if (!command) {
-		if (begins)
-			send_number(frame->id, EXITED, 126);
-		return; /* else it has ended meanwhile */
-	}
-	if (frame->kind == START)
-		start(command, bytes, frame->length);
-	else if (frame->kind == INPUT && write(command->input, bytes, frame->length) < 0)
-		command->status = 126;
-	else if (frame->kind == SIGNAL && command->status < 0)
-		kill(command->pid, *(uint32_t *)bytes);
-	else if (frame->kind == KILL)
-		kill_group(command);
-}
-
 static void pass_on(struct command *command, int *end, enum kind kind)
 {
 	static char bytes[CHUNK];
@@ -307,7 +288,7 @@ static int finish_ended(void)
 	return dying;
 }
 
-/* The bench is gone: whatever it left running ends too. */
+/* A bench is gone: whatever it left running ends too. */
 static void end_all(void)
 {
 	for (int i = 0; i < COMMANDS; i++)
@@ -322,6 +303,36 @@ static void end_all(void)
 }
 
 /* Turns */
+
+static void obey_for_command(const struct frame *frame, char *bytes)
+{
+	bool begins = frame->kind == INPUT || frame->kind == START;
+	struct command *command = begins ? find_or_make(frame->id) : find(frame->id);
+
+	if (!command) {
+		if (begins)
+			send_number(frame->id, EXITED, 126);
+		return; /* else it has ended meanwhile */
+	}
+	if (frame->kind == START)
+		start(command, bytes, frame->length);
+	else if (frame->kind == INPUT && write(command->input, bytes, frame->length) < 0)
+		command->status = 126;
+	else if (frame->kind == SIGNAL && command->status < 0)
+		kill(command->pid, *(uint32_t *)bytes);
+	else if (frame->kind == KILL)
+		kill_group(command);
+}
+
+static void obey(const struct frame *frame, char *bytes)
+{
+	if (frame->kind != RESET) {
+		obey_for_command(frame, bytes);
+		return;
+	}
+	end_all();
+	send_frame(0, RESET, NULL, 0);
+}
 
 static int obey_next(void)
 {

@@ -22,7 +22,6 @@ from fastenough.model import FastenoughError
 MARK = "emulated"
 """What the head of every recording made here must carry."""
 MODULE = "fastenough"
-_BOOT_TIMEOUT_S = 120.0
 _RESTORE_TIMEOUT_S = 20.0
 
 
@@ -30,14 +29,18 @@ class VirtualBoard:
     """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``.
 
     ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
+    ``boot_timeout_s``: a guest that has not answered by then does not come up.
+    ``directory``: an empty one with a short path, for the sockets; removed when the board is closed.
     Raises NotApplicable where a tool is missing, FastenoughError with the console's last lines when the guest
     does not come up.
     """
 
-    def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2) -> None:
+    def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
+                 directory: Path | None = None, boot_timeout_s: float = 120.0) -> None:
         self.kernel = fetch(kernel)
+        self._boot_timeout_s = boot_timeout_s
         content = build_initramfs(self.kernel)
-        self._directory = Path(tempfile.mkdtemp(prefix="fastenough-board-"))
+        self._directory = directory or Path(tempfile.mkdtemp(prefix="fastenough-board-"))
         try:
             self._up(content, cpus, snapshot)
         except BaseException:
@@ -75,14 +78,16 @@ class VirtualBoard:
         self.pins.close()
         time.sleep(0.5)
         with cache_lock():
+            for outdated in saved.parent.glob(f"{self.kernel.release}-*"):
+                outdated.unlink()
             self.qemu.save(saved)
         self._connect()
 
     def _connect(self) -> None:
         self.pins = Pins(self.qemu.connect("qtest", 5.0), self.qemu.find("pl061"))
-        self.link = GuestLink(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}")
         try:
-            self.link.run(["date", "-s", f"@{int(time.time())}"], timeout_s=_BOOT_TIMEOUT_S)
+            self.link = GuestLink(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
+            self.link.run(["date", "-s", f"@{int(time.time())}"])
         except FastenoughError as error:
             raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not come up") from error
 
@@ -98,7 +103,7 @@ class VirtualBoard:
         words = [f"{name}={value}" for name, value in (parameters or {}).items()]
         done = self.link.run(["insmod", place, *words], timeout_s=30.0)
         if done.status:
-            said_by_it = [text for text in _texts(self.kernel_log()[said:]) if text.startswith(f"{module.stem}: ")]
+            said_by_it = [text for text in _texts(self.kernel_log()[said:]) if f"{module.stem}: " in text]
             reason = said_by_it[-1] if said_by_it else done.stderr.decode().strip()
             raise FastenoughError(f"{module.name} was refused: {reason}")
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import count
+from pathlib import Path
 
 from fastenough.link.base import Completed, Process, Stalled
 from fastenough.model import FastenoughError
@@ -37,6 +38,7 @@ class _Kind(IntEnum):
     OUTPUT = 5
     ERRORS = 6
     EXITED = 7
+    RESET = 8
 
 
 class GuestProcess:
@@ -57,6 +59,10 @@ class GuestProcess:
     def pid(self) -> int:
         self._started.wait(_KILL_MARGIN_S)
         return self._pid
+
+    @property
+    def running(self) -> bool:
+        return not self._ended.is_set()
 
     def take(self, kind: int, content: bytes) -> None:
         """What the agent says of this command (called in the link's thread)."""
@@ -109,17 +115,38 @@ class GuestProcess:
         try:
             return self.wait(_GRACE_S)
         except Stalled:
-            self._link.send(self._number, _Kind.KILL)
+            self.kill()
             return self.wait(_KILL_MARGIN_S)
+
+    def kill(self) -> None:
+        """End it and everything it started; does not wait for that."""
+        self._link.send(self._number, _Kind.KILL)
+
+    def end_after(self, limit_s: float) -> None:
+        """End it in so many seconds, unless it has ended by then."""
+        timer = threading.Timer(limit_s, self._end_now)
+        timer.daemon = True
+        timer.start()
+
+    def _end_now(self) -> None:
+        if not self._ended.is_set():
+            with contextlib.suppress(FastenoughError):
+                self.kill()
 
     def stderr(self) -> bytes:
         return b"".join(self._errors)
 
 
 class GuestLink:
-    """A guest, as a board.  One link at a time; when it closes, everything it started in the guest ends."""
+    """A guest, as a board.  One link at a time; when it closes, everything it started in the guest ends.
 
-    def __init__(self, connection: socket.socket, name: str) -> None:
+    Raises Stalled when the agent has not answered within ``timeout_s``, FastenoughError when the guest is gone.
+    """
+
+    emulated = True
+    near = False
+
+    def __init__(self, connection: socket.socket, name: str, timeout_s: float = 10.0) -> None:
         self.name = name
         self._connection = connection
         self._sending = threading.Lock()
@@ -127,7 +154,9 @@ class GuestLink:
         self._processes: dict[int, GuestProcess] = {}
         self._tools: dict[str, str] = {}
         self._gone = False
+        self._begun = threading.Event()
         threading.Thread(target=self._receive, name="guest-link", daemon=True).start()
+        self._begin(timeout_s)
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         deadline = time.monotonic() + timeout_s
@@ -136,17 +165,21 @@ class GuestLink:
             stdout = b"".join(process.lines(timeout_s))
             status = process.wait(max(0.1, deadline - time.monotonic()))
         except BaseException:
-            if not self._gone:
-                process.stop()
+            with contextlib.suppress(FastenoughError):
+                process.kill()
             raise
         if status == 127 and process.stderr() == f"{argv[0]}: No such file or directory\n".encode():
             raise FileNotFoundError(2, "no such command", argv[0])
         return Completed(status, stdout, process.stderr())
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None) -> Process:
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
+              limit_s: float = 0.0) -> Process:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
-        return self._launch(argv, input, scratch or "")
+        process = self._launch(argv, input, scratch or "")
+        if limit_s:
+            process.end_after(limit_s)
+        return process
 
     def read(self, path: str) -> bytes:
         done = self.run(["cat", path])
@@ -192,6 +225,15 @@ class GuestLink:
         except OSError as error:
             raise FastenoughError(_GONE) from error
 
+    def _begin(self, timeout_s: float) -> None:
+        """End what another bench left, and take nothing it should have got for ours."""
+        self.send(0, _Kind.RESET)
+        if not self._begun.wait(timeout_s):
+            self.close()
+            raise Stalled(f"{self.name} has not answered within {timeout_s:g} s: is another fastenough using it?")
+        if self._gone:
+            raise FastenoughError(_GONE)
+
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str) -> GuestProcess:
         number = next(self._numbers)
         process = GuestProcess(self, number, argv[0])
@@ -213,16 +255,32 @@ class GuestLink:
         except (OSError, ValueError, struct.error):
             pass
         self._gone = True
+        self._begun.set()
         for process in list(self._processes.values()):
             process.end(None)
 
     def _sort(self, number: int, kind: int, content: bytes) -> None:
+        if kind == _Kind.RESET:
+            self._begun.set()
+        if not self._begun.is_set():
+            return
         process = self._processes.get(number)
         if process is None:
             return
         if kind == _Kind.EXITED:
             del self._processes[number]
         process.take(kind, content)
+
+
+def connect_guest(path: Path, name: str) -> GuestLink:
+    """The guest whose agent is on that socket; raises FastenoughError when it does not answer."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))
+    except OSError as error:
+        connection.close()
+        raise FastenoughError(_GONE) from error
+    return GuestLink(connection, name)
 
 
 def _os_error(done: Completed, path: str) -> OSError:

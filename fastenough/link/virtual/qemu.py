@@ -54,7 +54,7 @@ class Qemu:
 
         return [
             "-qmp", f"unix:{self._directory}/qmp.sock,server=on,wait=off",
-            "-qtest", f"unix:{self._directory}/qtest.sock,server=on,wait=off",
+            "-qtest", f"unix:{self._directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none",
             "-chardev", f"socket,id=console,{server('console')},logfile={self._console_log}",
             "-serial", "chardev:console",
             "-device", "virtio-serial-device", "-chardev", f"socket,id=agent,{server('agent')}",
@@ -85,13 +85,10 @@ class Qemu:
                 time.sleep(_POLL_S)
 
     def not_up(self, what: str) -> FastenoughError:
-        """The error that says so, with the last lines of the console (or else of QEMU itself)."""
-        tail: list[str] = []
-        for log in (self._directory / "qemu.log", self._console_log):
-            if log.is_file():
-                lines = log.read_text(errors="replace").replace("\r", "").splitlines()
-                tail = [line.strip() for line in lines if line.strip()][-_TAIL_LINES:] or tail
-        return FastenoughError(f"{what}; it said last: {' | '.join(tail) or 'nothing'}")
+        """The error that says so, with the guest's panic, or else the last lines of its console or of QEMU."""
+        said = [line for log in ("qemu.log", "console.log") for line in _said_lines(self._directory / log)]
+        panic = [line for line in said if "Kernel panic" in line]
+        return FastenoughError(f"{what}; it said last: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
 
     def monitor(self, command: str, **arguments: Any) -> Any:
         """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
@@ -131,3 +128,10 @@ class Qemu:
         """End the guest, now; nothing in it is worth saving."""
         self._popen.kill()
         self._popen.wait()
+
+
+def _said_lines(log: Path) -> list[str]:
+    if not log.is_file():
+        return []
+    lines = log.read_text(errors="replace").replace("\r", "\n").splitlines()
+    return [line.strip() for line in lines if line.strip()]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough bench``: the virtual bench, up, status and down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from fastenough.link.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
+from fastenough.link.virtual.packages import KERNELS
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _print(state: BenchState | None, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"running": state is not None} | (asdict(state) if state else {})))
+    elif state is None:
+        booting = keeper_pid(bench_directory()) is not None
+        print("a virtual bench is on its way up" if booting else "no virtual bench is running")
+    else:
+        how = "restored" if state.restored else "booted"
+        print(f"virtual bench: kernel {state.kernel} ({state.release}), {how} in {state.boot_s:.1f} s, emulated")
+        print(f"  board    virtual:{state.kernel}")
+        print(f"  console  {state.directory}/console.sock")
+        print(f"  keeper   process {state.pid}, QEMU process {state.qemu_pid}")
+
+
+@click.group()
+def command() -> None:
+    """The virtual bench: a board, its pins and the gauge, with no hardware."""
+
+
+@command.command("up")
+@click.option("--kernel", type=click.Choice(list(KERNELS)), default="stock", show_default=True,
+              help="Which of Debian's kernels to boot.")
+@click.option("--snapshot/--cold", default=True, show_default=True, help="Restore a snapshot where there is one.")
+@_json
+def up_command(kernel: str, snapshot: bool, as_json: bool) -> None:
+    """Fetch, build, boot and wire a virtual bench; it stays up in the background."""
+    _print(up(kernel, snapshot), as_json)
+
+
+@command.command("status")
+@_json
+def status_command(as_json: bool) -> None:
+    """Say what runs."""
+    _print(bench_state(), as_json)
+
+
+@command.command("down")
+@_json
+def down_command(as_json: bool) -> None:
+    """End the virtual bench; nothing is left, also after a crash."""
+    was_there = down()
+    if as_json:
+        print(json.dumps({"ended": was_there}))
+    else:
+        print("the virtual bench is down" if was_there else "no virtual bench was running")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""fastenough.ko builds without a warning against every kernel of Debian's we know, and from a DKMS tree."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fastenough.link.virtual.module import SOURCES, build_module
+from fastenough.link.virtual.packages import KERNELS, fetch, host_arch
+from fastenough.model import FastenoughError
+
+
+def information(module: Path, field: str) -> bytes:
+    """One field of a module's information section."""
+    start = module.read_bytes().split(b"\0" + field.encode() + b"=", 1)[1]
+    return start.split(b"\0", 1)[0]
+
+
+@pytest.mark.parametrize("arch", ["arm64", "amd64"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_builds_without_a_warning(name: str, arch: str) -> None:
+    kernel = fetch(name, arch, image=arch == "arm64")
+    magic = information(build_module(kernel), "vermagic").decode()
+    assert magic.startswith(f"{kernel.release} ")
+
+
+def test_a_warning_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "careless"
+    folder.mkdir()
+    (folder / "Kbuild").write_text("obj-m := careless.o\n")
+    (folder / "careless.c").write_text(
+        '#include <linux/module.h>\nstatic int unused;\nMODULE_LICENSE("GPL");\nMODULE_DESCRIPTION("careless");\n')
+    with pytest.raises(FastenoughError, match=r"does not build for .*unused"):
+        build_module(fetch("stock"), folder)
+
+
+@pytest.mark.skipif(host_arch() != "amd64", reason="builds for the machine it runs on, with amd64 headers")
+def test_the_dkms_tree_builds_by_itself(tmp_path: Path) -> None:
+    kernel = fetch("stock", "amd64", image=False)
+    subprocess.run(["make", "-s", "-C", str(SOURCES), "dkms-tree", f"DESTDIR={tmp_path}"], check=True)
+    (tree,) = (tmp_path / "usr/src").iterdir()
+    shutil.copytree(tree, tmp_path / "dkms")
+    done = subprocess.run(["make", "-s", "-C", str(tmp_path / "dkms"), f"KERNEL={kernel.headers}", "modules"],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, (tmp_path / "dkms/fastenough.ko").is_file()) == (0, True), done.stderr
+    assert tree.name == f"fastenough-{information(tmp_path / 'dkms/fastenough.ko', 'version').decode()}"

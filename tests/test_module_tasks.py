@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""fastenough.ko in real kernels: what is counted inside is what happened outside."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from virtual_boards import DEVICE, PERIODIC, RESPONSE, booted, counted, parsed, recorded
+
+from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.module import build_module
+from fastenough.link.virtual.packages import KERNELS, fetch
+from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE
+from fastenough.model import FastenoughError
+
+EDGES = 500
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
+    yield from booted(request.param)
+
+
+def settled(board: VirtualBoard) -> None:
+    """Input low, and every edge of before seen."""
+    board.pins.drive(INPUT_LINE, 0)
+    time.sleep(0.1)
+    board.pins.take()
+
+
+def leave_output_low(board: VirtualBoard) -> None:
+    """The chip remembers the level of a line that it no longer drives, and shows it when it drives it again."""
+    board.load_module(RESPONSE)
+    board.unload_module()
+    board.pins.take()
+
+
+def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) -> None:
+    settled(board)
+    board.load_module({**RESPONSE, "run_id": "edges"})
+    reading = board.link.start(["cat", DEVICE])
+    lines = reading.lines(20.0)
+    head = next(lines)
+    board.pins.take()
+    before = board.pins.counts[OUTPUT_LINE]
+    for number in range(EDGES):
+        level = (number + 1) % 2
+        board.pins.drive(INPUT_LINE, level)
+        board.pins.wait(OUTPUT_LINE, level, 5.0)
+    board.link.write(DEVICE, b"stop\n")
+    recording = parsed([head, *lines], tmp_path)
+    assert reading.wait(5.0) == 0
+    assert recording.end is not None
+    assert recording.end["counters"] == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
+    assert recording.totals[0].total == EDGES
+    assert board.pins.counts[OUTPUT_LINE] - before == EDGES
+    assert counted(board.unload_module()) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
+    assert (recording.run_id, recording.head["implementation"]) == ("edges", "linux-kernel")
+
+
+def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:
+    settled(board)
+    board.load_module(RESPONSE)
+    for number in range(EDGES):
+        board.pins.drive(INPUT_LINE, number % 2)
+    board.pins.drive(INPUT_LINE, 1)
+    time.sleep(0.2)
+    last = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE][-1]
+    counters = counted(board.unload_module())
+    assert last == 1
+    assert counters["answered"] + counters["unchanged"] == counters["seen"] <= EDGES + 1
+    assert counters["answered"] > 0
+
+
+def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
+    settled(board)
+    leave_output_low(board)
+    before = board.pins.counts[OUTPUT_LINE]
+    board.load_module({**PERIODIC, "duration_ms": 1000, "interval_ms": 250})
+    recording = recorded(board, 1.0, tmp_path)
+    toggled = counted(board.unload_module())["toggled"]
+    time.sleep(0.2)
+    let_go_of_high = toggled % 2
+    assert board.pins.counts[OUTPUT_LINE] - before == toggled + let_go_of_high
+    levels = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE]
+    assert all(one != following for one, following in pairwise(levels))
+    assert recording.end is not None
+    assert recording.end["counters"]["toggled"] == recording.totals[0].total > 0
+    assert_every_period_is_accounted_for(recording.end["series"], 1.0 / 0.005)
+
+
+def assert_every_period_is_accounted_for(ends: list[dict[str, int]], periods: float) -> None:
+    """Acts and missed periods make up the time; each period is charged in the view that owes."""
+    wakeup, owed = ends
+    assert wakeup["taken"] + wakeup["missed"] == owed["taken"]
+    assert owed["taken"] == pytest.approx(periods, rel=0.2)
+
+
+@pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
+def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: str) -> None:
+    board.load_module({"task": task, "period_ns": 1_000_000, "cpu": 1, "duration_ms": 600, "interval_ms": 200})
+    recording = recorded(board, 0.6, tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    assert recording.end["outcome"] == "completed"
+    assert len(recording.intervals) >= 3
+    assert recording.totals[0].minimum is not None
+    assert recording.totals[0].minimum >= 0
+    assert_every_period_is_accounted_for(recording.end["series"], 600)
+    assert {event["kind"] for event in recording.events} == {"max"}
+    assert max(event["value"] for event in recording.events if event["series"] == 0) == recording.totals[0].maximum
+    assert {event["cpu"] for event in recording.events} == {1}
+
+
+def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-thread", "priority": 77, "duration_ms": 50, "interval_ms": 50})
+    settings = {entry["name"]: entry["granted"] for entry in recorded(board, 0.1, tmp_path).head["settings"]}
+    board.unload_module()
+    assert settings == {"policy": 1, "priority": 77}
+
+
+def test_unloads_at_any_time(board: VirtualBoard) -> None:
+    """Fifty times in and out, under fire."""
+    settled(board)
+    board.link.write("/tmp/fastenough.ko", build_module(board.kernel).read_bytes())
+    words = " ".join(f"{name}={value}" for name, value in RESPONSE.items())
+    over = threading.Event()
+    sent = 0
+
+    def fire() -> None:
+        nonlocal sent
+        while not over.is_set():
+            board.pins.drive(INPUT_LINE, sent % 2)
+            sent += 1
+            time.sleep(0.0005)
+
+    gun = threading.Thread(target=fire)
+    gun.start()
+    try:
+        turn = f"insmod /tmp/fastenough.ko {words} && sleep 0.02 && rmmod fastenough || exit 1"
+        script = f"for turn in $(seq 50); do {turn}; done"
+        done = board.link.run(["sh", "-c", script], timeout_s=60.0)
+    finally:
+        over.set()
+        gun.join()
+    assert (done.status, done.stderr) == (0, b"")
+    said = [line for line in board.kernel_log() if "fastenough: response: " in line][-150:]
+    totals = {name: sum(int(line.rpartition("=")[2]) for line in said if f" {name}=" in line)
+              for name in ("seen", "answered", "unchanged")}
+    assert 0 < totals["seen"] <= sent
+    assert totals["answered"] + totals["unchanged"] == totals["seen"]
+
+
+def test_a_device_has_one_reader_and_holds_the_module(board: VirtualBoard) -> None:
+    board.load_module({"task": "timer-handler"})
+    reading = board.link.start(["cat", DEVICE])
+    next(reading.lines(10.0))
+    assert b"busy" in board.link.run(["cat", DEVICE]).stderr
+    with pytest.raises(FastenoughError, match=r"could not be taken out: .*(unavailable|in use|busy)"):
+        board.unload_module()
+    with pytest.raises(OSError, match="Invalid argument"):
+        board.link.write(DEVICE, b"go\n")
+    assert reading.stop() == 128 + 15
+    board.unload_module()
+
+
+@pytest.mark.parametrize(("parameters", "said"), [
+    ({}, "task= is unknown: choose response, periodic"),
+    ({"task": "dance"}, "task=dance is unknown"),
+    ({**RESPONSE, "chip": "nonsense"}, "in: there is no GPIO chip labelled 'nonsense'"),
+    ({**RESPONSE, "in_line": 8}, "in: chip '9030000.pl061' has no line 8"),
+    ({**RESPONSE, "in_line": 1}, "in_line and out_line must be two lines, not both 1"),
+    ({"task": "response"}, "response needs a GPIO chip: give its label as chip="),
+    ({**PERIODIC, "out_line": -1}, "periodic needs out_line="),
+    ({**PERIODIC, "period_ns": 1000}, "period_ns=1000 is out of range: choose 20000 to 1000000000"),
+    ({"task": "timer-handler", "cpu": 9}, "cpu=9 is not online"),
+    ({"task": "timer-thread", "priority": 100}, "priority=100 is out of range: choose 1 to 99"),
+    ({"task": "timer-thread", "interval_ms": 1}, "interval_ms=1 is too short"),
+])
+def test_refusals_say_why(board: VirtualBoard, parameters: dict[str, str | int], said: str) -> None:
+    with pytest.raises(FastenoughError) as refusal:
+        board.load_module(parameters)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert not board.link.exists("/sys/module/fastenough")
+
+
+def test_a_pin_in_use_is_refused_and_left_alone(board: VirtualBoard) -> None:
+    chip = next(path for path in board.link.glob("/sys/class/gpio/gpiochip*"))
+    line = int(board.link.read(f"{chip}/base")) + OUTPUT_LINE
+    board.link.write("/sys/class/gpio/export", str(line).encode())
+    with pytest.raises(FastenoughError, match=r"out: line 1 of '9030000.pl061' is in use"):
+        board.load_module(RESPONSE)
+    board.link.write("/sys/class/gpio/unexport", str(line).encode())
+    board.load_module(RESPONSE)
+    board.unload_module()
+
+
+@pytest.mark.parametrize("task", ["response", "periodic"])
+def test_a_sleeping_chip_is_refused(board: VirtualBoard, task: str) -> None:
+    board.insert(build_module(board.kernel, Path(__file__).parent / "sleepy_chip"))
+    with pytest.raises(FastenoughError, match="chip 'sleepy' may sleep, its lines cannot be used in an interrupt"):
+        board.load_module({**RESPONSE, "task": task, "chip": "sleepy"})
+    board.unload_module("sleepy_chip")
+
+
+def test_a_module_of_another_kernel_is_refused(board: VirtualBoard) -> None:
+    other = fetch("rt" if board.kernel.name == "stock" else "stock")
+    with pytest.raises(FastenoughError, match=r"was refused: .*(version magic|disagrees about version|must match)"):
+        board.insert(build_module(other), {"task": "timer-handler"})

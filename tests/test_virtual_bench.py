@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough bench``: up, status, down; and after down nothing is left, whatever happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastenough.link import open_link
+from fastenough.link.virtual.keeper import bench_directory
+from fastenough.link.virtual.packages import fetch
+from fastenough.model import BadInput, NotApplicable
+
+
+def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "fastenough", "bench", *words], capture_output=True, text=True,
+                          timeout=60, check=False, env={**os.environ, **environment})
+
+
+def bench_json(*words: str) -> dict[str, Any]:
+    done = bench(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(autouse=True)
+def own_bench(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A bench of the test's own, and none of its processes afterwards."""
+    try:
+        fetch("stock")
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    yield bench_directory()
+    bench("down")
+    assert not bench_directory().exists()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def all_end(state: dict[str, Any]) -> bool:
+    """Whether keeper and QEMU have ended, or do so presently."""
+    deadline = time.monotonic() + 10.0
+    while is_alive(state["pid"]) or is_alive(state["qemu_pid"]):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_up_status_down() -> None:
+    assert bench_json("status") == {"running": False}
+    state = bench_json("up", "--kernel", "rt")
+    assert state["kernel"] == "rt"
+    assert bench_json("status") == state
+    assert "kernel rt" in bench("status").stdout
+    link = open_link("virtual:rt")
+    assert link.run(["uname", "-r"]).text.strip() == state["release"]
+    assert bench_json("down") == {"ended": True}
+    assert all_end(state)
+    assert bench_json("down") == {"ended": False}
+
+
+def test_one_after_another_may_use_it_and_leaves_nothing_in_it() -> None:
+    bench_json("up")
+    first = open_link("virtual")
+    first.start(["sleep", "987"])
+    first.close()
+    second = open_link("virtual")
+    assert "sleep 987" not in second.run(["ps"]).text
+    second.close()
+
+
+def test_a_second_bench_is_refused() -> None:
+    bench_json("up")
+    second = bench("up", "--kernel", "rt")
+    assert (second.returncode, second.stdout) == (2, "")
+    assert "a virtual bench is running already" in second.stderr
+    assert second.stderr.count("\n") == 1
+    with pytest.raises(BadInput, match="runs kernel stock, not rt"):
+        open_link("virtual:rt")
+
+
+@pytest.mark.parametrize("victim", ["pid", "qemu_pid"])
+def test_nothing_is_left_after_a_crash(victim: str) -> None:
+    state = bench_json("up")
+    os.kill(state[victim], signal.SIGKILL)
+    assert all_end(state)
+    assert bench_json("status") == {"running": False}
+    with pytest.raises(BadInput, match="no virtual bench is running; start one with"):
+        open_link("virtual")
+    assert bench_json("up")["running"]
+
+
+def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:
+    starting = subprocess.Popen([sys.executable, "-m", "fastenough", "bench", "up", "--cold"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not (own_bench / "keeper").exists():
+        time.sleep(0.01)
+    starting.send_signal(signal.SIGINT)
+    starting.communicate(timeout=30)
+    assert not list(own_bench.glob("*.sock"))
+
+
+def test_without_qemu_it_says_what_to_install(tmp_path: Path) -> None:
+    for tool in ("dpkg", "make", "aarch64-linux-gnu-gcc"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or pytest.fail(f"{tool} is missing"))
+    done = bench("up", PATH=str(tmp_path))
+    assert done.returncode == 5
+    assert done.stderr == ("fastenough: not applicable: qemu-system-aarch64 is missing; "
+                           "mend: apt-get install qemu-system-arm\n")
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    done = bench("up", "--kernel", "best")
+    assert done.returncode == 2
+    assert "'best' is not one of 'stock', 'rt'" in done.stderr
