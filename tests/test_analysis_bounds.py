@@ -42,6 +42,13 @@ def test_rate_bounds_hold_their_confidence(rate: float, confidence: float) -> No
     assert below >= _binomial_allowance(confidence)
 
 
+@pytest.mark.parametrize(("exceeded", "n"), [(1, 50), (7, 3000), (49, 50), (3, 20 * 10**9)])
+def test_rate_bounds_are_where_the_tail_has_its_stated_size(exceeded: int, n: int) -> None:
+    upper, lower = bounds.rate_upper(exceeded, n, 0.95), bounds.rate_lower(exceeded, n, 0.95)
+    assert stats.binom.cdf(exceeded, n, upper) == pytest.approx(0.05, rel=1e-6)
+    assert stats.binom.sf(exceeded - 1, n, lower) == pytest.approx(0.05, rel=1e-6)
+
+
 @pytest.mark.parametrize("quantile", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("n", [500, 5000])
 def test_quantile_intervals_hold_their_confidence(quantile: float, n: int) -> None:
