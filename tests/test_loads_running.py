@@ -138,6 +138,8 @@ def test_a_reused_process_number_is_another_process() -> None:
     before = Sample(0.0, frozenset(), {(5, 100): Use(voluntary=1000)})
     after = Sample(1.0, frozenset(), {(5, 200): Use(voluntary=10)})
     assert prove("x", Expectation(), 1, before, after)["voluntary_switches"] == 10
+    same = Sample(1.0, frozenset(), {(5, 100): Use(voluntary=1003)})
+    assert prove("x", Expectation(), 1, before, same)["voluntary_switches"] == 3
 
 
 _BENCH = """

@@ -230,6 +230,8 @@ from test_store_runs import *
 place = Path(sys.argv[1])
 store = Store(place, index_url="sqlite://")
 kept = keep_run(store)
+ballast = place / "ballast"
+ballast.write_bytes(bytes(100_000))
 writer = store.begin()
 writer.line(head(writer.id))
 written = 0
@@ -240,8 +242,11 @@ try:
 except FastenoughError as error:
     assert "No space left" in str(error), error
     assert "\\n" not in str(error)
+ballast.unlink()
+writer.line(interval(written, HISTOGRAM))
+written += 1
 writer.close()
-assert written > 0
+assert written > 1
 assert len(store.load(writer.id).intervals) == written
 assert store.load(kept).outcome is Outcome.COMPLETED
 begun = set((place / "runs").iterdir())
