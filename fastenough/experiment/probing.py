@@ -44,6 +44,11 @@ class Probing:
         self._thread = threading.Thread(target=self._collect, name=self._name, daemon=True)
         self._thread.start()
 
+    @property
+    def pid(self) -> int:
+        """The task's process on the board."""
+        return self._process.pid
+
     def _first(self) -> bytes:
         first = next(self._stream, b"")
         if first.endswith(b"\n"):

@@ -17,13 +17,16 @@ from fastenough.settings import (
     idle_latency,
     irq_affinity,
     irq_threads,
+    kernel_module,
+    pin,
     rt_ceiling,
     rt_throttling,
     timer_threads,
     transparent_huge_pages,
 )
 from fastenough.settings.journal import Journal
-from fastenough.settings.place import FilePlace, Gone, TaskPlace, place_from
+from fastenough.settings.place import Gone, Place
+from fastenough.settings.places import place_from
 from fastenough.settings.setting import Setting, Wish
 
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal"]
@@ -38,6 +41,8 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     irq_threads.SETTING,
     timer_threads.SETTING,
     control_priority.SETTING,
+    pin.SETTING,
+    kernel_module.SETTING,
 )}
 
 STATE_SETTING = "FASTENOUGH_STATE"
@@ -109,7 +114,7 @@ class Settings:
                 entries.append({"name": name, "asked": wish, "granted": None, "reason": f"not applicable: {reason}"})
         return entries
 
-    def _set(self, name: str, place: FilePlace | TaskPlace, value: str) -> dict[str, Any]:
+    def _set(self, name: str, place: Place, value: str) -> dict[str, Any]:
         """Note the original, write, read back."""
         entry: dict[str, Any] = {"name": name + place.suffix, **place.label(), "asked": value}
         original = place.read(self._link)

@@ -20,7 +20,7 @@ class Gone(FastenoughError):
 
 
 class Place(Protocol):
-    """One value on the board.  ``label`` goes into the recording: cpu, thread, or a suffix of the name."""
+    """One value on the board.  ``label`` and ``suffix`` (of the name) say in the recording which one it is."""
 
     def read(self, link: Link) -> str: ...
 
@@ -30,6 +30,9 @@ class Place(Protocol):
         """What the journal needs to find this place again."""
 
     def label(self) -> dict[str, Any]: ...
+
+    @property
+    def suffix(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,3 @@ def start_ticks(link: Link, tid: int) -> int | None:
     except OSError:
         return None
     return int(text.rpartition(")")[2].split()[19])
-
-
-def place_from(entry: dict[str, Any]) -> Place:
-    """The place a journal entry speaks of; raises KeyError for what is none."""
-    if entry["kind"] == "file":
-        return FilePlace(entry["path"])
-    return TaskPlace(entry["tid"], entry["start_ticks"], entry["comm"])

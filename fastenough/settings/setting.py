@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from fastenough.link import Link
 from fastenough.model import BadInput
-from fastenough.settings.place import FilePlace, TaskPlace
+from fastenough.settings.place import Place
 
 Wish = str | int | float | bool
-Step = tuple[FilePlace | TaskPlace, str]
+Step = tuple[Place, str]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Inserts a kernel module, and takes it out again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fastenough.link import Link
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.setting import Setting, Step, Wish
+
+_PRESENT, _ABSENT = "present", "absent"
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class ModulePlace:
+    """A module on the board; its parameters are read back by whoever reads its recording."""
+
+    name: str
+    path: str = ""
+    parameters: tuple[str, ...] = ()
+
+    def read(self, link: Link) -> str:
+        return _PRESENT if link.exists(f"/sys/module/{self.name}") else _ABSENT
+
+    def write(self, link: Link, value: str) -> None:
+        words = ["insmod", self.path, *self.parameters] if value == _PRESENT else ["rmmod", self.name]
+        done = link.run(words, timeout_s=_TIMEOUT_S)
+        if done.status:
+            raise OSError(1, self._own_words(link) or done.stderr.decode(errors="replace").strip() or "refused")
+
+    def _own_words(self, link: Link) -> str | None:
+        """What the module, or the kernel of it, said last."""
+        said = [line for line in link.run(["dmesg"]).text.splitlines() if f"{self.name}: " in line]
+        return said[-1].rpartition("] ")[2] if said else None
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "module", "name": self.name}
+
+    def label(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def suffix(self) -> str:
+        return f" {self.name}"
+
+    def __str__(self) -> str:
+        return f"module {self.name}"
+
+
+def _steps(link: Link, wish: Wish) -> list[Step]:
+    path, *parameters = str(wish).split()
+    file = PurePosixPath(path)
+    if file.suffix != ".ko" or not all("=" in word for word in parameters):
+        raise BadInput(f"setting kernel-module = {wish!r} cannot be: write the path of a .ko file on the board and its "
+                       'parameters, such as "/root/fastenough.ko task=response"')
+    if link.which("insmod") is None:
+        raise NotApplicable("insmod is not there: apt-get install kmod")
+    if not link.exists(path):
+        raise BadInput(f"setting kernel-module: {path} is not on the board; build it there or copy it")
+    place = ModulePlace(file.stem.replace("-", "_"), path, tuple(parameters))
+    if place.read(link) == _PRESENT:
+        raise BadInput(f"setting kernel-module: {place.name} is inserted already; take it out: rmmod {place.name}")
+    return [(place, _PRESENT)]
+
+
+SETTING = Setting("kernel-module", "inserts a module: path on the board, then its parameters", _steps)

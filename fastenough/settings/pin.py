@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Directions of GPIO pins, so that an output which a dead task left driven becomes an input again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough.link import Link
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.setting import Setting, Step, Wish
+
+_CLASS = "/sys/class/gpio"
+_WISH = re.compile(r"([^,=/\s]+)/(\d+)=(in|out)")
+
+
+@dataclass(frozen=True)
+class PinPlace:
+    """The direction of one line, ``in`` or ``out`` (driven low); ``number`` counts over all chips, as sysfs does."""
+
+    number: int
+    name: str
+
+    @contextmanager
+    def _exported(self, link: Link) -> Iterator[str]:
+        """The file with the direction; raises OSError while somebody else holds the line."""
+        link.write(f"{_CLASS}/export", str(self.number).encode())
+        try:
+            yield f"{_CLASS}/gpio{self.number}/direction"
+        finally:
+            link.write(f"{_CLASS}/unexport", str(self.number).encode())
+
+    def read(self, link: Link) -> str:
+        with self._exported(link) as direction:
+            return link.read(direction).decode().strip()
+
+    def write(self, link: Link, value: str) -> None:
+        with self._exported(link) as direction:
+            link.write(direction, b"in" if value == "in" else b"low")
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "pin", "number": self.number, "name": self.name}
+
+    def label(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def suffix(self) -> str:
+        return f" {self.name}"
+
+    def __str__(self) -> str:
+        return f"pin {self.name}"
+
+
+def _number(link: Link, chip: str, line: int) -> int:
+    for label in link.glob(f"{_CLASS}/gpiochip*/label"):
+        if link.read(label).decode().strip() != chip:
+            continue
+        folder = label.removesuffix("/label")
+        lines = int(link.read(f"{folder}/ngpio"))
+        if line >= lines:
+            raise BadInput(f"setting pin: {chip} has no line {line}; choose 0 to {lines - 1}")
+        return int(link.read(f"{folder}/base")) + line
+    raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")
+
+
+def _place(link: Link, chip: str, line: int) -> PinPlace:
+    place = PinPlace(_number(link, chip, line), f"{chip}/{line}")
+    try:
+        place.read(link)
+    except OSError as error:
+        raise BadInput(f"setting pin: {place} is in use ({error.strerror}); choose another line, or end what uses it"
+                       ) from error
+    return place
+
+
+def _steps(link: Link, wish: Wish) -> list[Step]:
+    words = str(wish).split(",")
+    matches = [_WISH.fullmatch(word.strip()) for word in words]
+    if not all(matches):
+        raise BadInput(f"setting pin = {wish!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
+                       '"pinctrl-bcm2711/17=in,pinctrl-bcm2711/27=out"')
+    if not link.exists(_CLASS):
+        raise NotApplicable(f"the kernel has no {_CLASS} (CONFIG_GPIO_SYSFS is off)")
+    return [(_place(link, match[1], int(match[2])), match[3]) for match in matches if match]
+
+
+SETTING = Setting("pin", "directions of GPIO pins: CHIP/LINE=in or CHIP/LINE=out (driven low)", _steps)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The paper's control script, in a real rt kernel: priorities, pins and modules are set, read back and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from virtual_boards import booted
+
+from fastenough.experiment.probing import Probing
+from fastenough.link import Link
+from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.module import build_module
+from fastenough.link.virtual.packages import fetch
+from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.link.virtual.probe import PROBE, install
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings import Settings
+
+KO = "/tmp/fastenough.ko"
+RESPONSE = [PROBE, "response", f"--chip={CHIP}", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--record=-"]
+OUT = f"{CHIP}/{OUTPUT_LINE}"
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[VirtualBoard]:
+    for each in booted("rt"):
+        install(each.link)
+        each.link.write(KO, build_module(each.kernel).read_bytes())
+        yield each
+
+
+@pytest.fixture
+def link(board: VirtualBoard) -> Link:
+    return board.link
+
+
+def priorities(link: Link) -> dict[str, int]:
+    """Real-time priority by name of every task that has one."""
+    script = ('for i in /proc/[0-9]*; do echo "$(cat $i/comm):$(chrt -p ${i#/proc/} | tail -n 1)"; done 2>/dev/null')
+    lines = link.run(["sh", "-c", script], timeout_s=30.0).text.splitlines()
+    found = {line.split(":")[0]: int(line.rsplit(" ", 1)[-1]) for line in lines if line.rsplit(" ", 1)[-1].isdigit()}
+    return {name: priority for name, priority in found.items() if priority}
+
+
+def direction(link: Link) -> str:
+    """Of the output, read without our own code."""
+    answer = link.run(["sh", "-c", f"cd /sys/class/gpio; base=$(cat gpiochip*/base); n=$((base + {OUTPUT_LINE})); "
+                       "echo $n >export; cat gpio$n/direction; echo $n >unexport"]).text
+    return answer.strip()
+
+
+def test_priorities_are_as_in_the_paper_and_go_back(link: Link, tmp_path: Path) -> None:
+    before = priorities(link)
+    assert max(priority for name, priority in before.items() if not name.startswith("migration")) > 5
+    with Probing(link, RESPONSE, 60.0) as responding:
+        with Settings(link, tmp_path / "journal") as settings:
+            for name, wish in (("rt-ceiling", 5), ("irq-threads", "99:fasten"), ("timer-threads", 99)):
+                for entry in settings.apply(name, wish):
+                    assert entry["granted"] == entry["asked"]
+            changed = priorities(link)
+            others = {name: priority for name, priority in changed.items()
+                      if not name.startswith(("irq/", "ktimers", "migration", "fasten", "response"))}
+            assert max(others.values()) <= 5
+            assert {priority for name, priority in changed.items() if "fasten" in name and "irq" in name} == {99}
+            assert {priority for name, priority in changed.items() if name.startswith("ktimers")} == {99}
+        after = priorities(link)
+        assert {name: after.get(name) for name in before} == before
+        responding.interrupt()
+
+
+def test_an_output_becomes_an_input_again(link: Link, tmp_path: Path) -> None:
+    assert direction(link) == "in"
+    with Settings(link, tmp_path / "journal") as settings:
+        (entry,) = settings.apply("pin", f"{OUT}=out")
+        assert (entry["name"], entry["granted"]) == (f"pin {OUT}", "out")
+        assert direction(link) == "out"
+    assert direction(link) == "in"
+
+
+def test_pins_and_module_go_back_after_a_crash_of_bench_and_task(link: Link, tmp_path: Path) -> None:
+    crashed = Settings(link, tmp_path / "journal")
+    crashed.apply("pin", f"{OUT}=out")
+    with Probing(link, RESPONSE, 60.0) as responding:
+        link.run(["kill", "-KILL", str(responding.pid)])
+    crashed.apply("kernel-module", f"{KO} task=timer-thread")
+    assert link.exists("/sys/module/fastenough")
+    crashed._journal.close()  # as a killed bench leaves it: noted, and the lock free
+    with Settings(link, tmp_path / "journal") as successor:
+        assert successor.restored == 2
+    assert direction(link) == "in"
+    assert not link.exists("/sys/module/fastenough")
+
+
+def test_a_refused_module_says_why_and_nothing_stays(link: Link, tmp_path: Path) -> None:
+    with Settings(link, tmp_path / "journal") as settings:
+        (entry,) = settings.apply("kernel-module", f"{KO} task=nonsense")
+        assert entry["granted"] == "absent"
+        assert "task=nonsense is unknown" in entry["reason"]
+
+
+def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Path) -> None:
+    other = "/tmp/other/fastenough.ko"
+    board.link.run(["mkdir", "-p", "/tmp/other"])
+    board.link.write(other, build_module(fetch("stock")).read_bytes())
+    with Settings(board.link, tmp_path / "journal") as settings:
+        (entry,) = settings.apply("kernel-module", f"{other} task=timer-thread")
+        assert entry["granted"] == "absent"
+        assert "disagrees about version" in entry["reason"]
+
+
+@pytest.mark.parametrize(("name", "wish", "said"), [
+    ("pin", f"{CHIP}/99=out", "has no line 99"),
+    ("pin", "out", "CHIP/LINE=in"),
+    ("kernel-module", "/tmp/nowhere.ko", "is not on the board"),
+    ("kernel-module", "fastenough", "the path of a .ko file"),
+])
+def test_wishes_that_cannot_be_are_bad_input(link: Link, tmp_path: Path, name: str, wish: str, said: str) -> None:
+    with Settings(link, tmp_path / "journal") as settings, pytest.raises(BadInput, match=said):
+        settings.apply(name, wish)
+
+
+def test_a_pin_in_use_is_bad_input(link: Link, tmp_path: Path) -> None:
+    with Probing(link, RESPONSE, 60.0) as responding, Settings(link, tmp_path / "journal") as settings:
+        with pytest.raises(BadInput, match="is in use"):
+            settings.apply("pin", f"{OUT}=out")
+        responding.interrupt()
+
+
+def test_a_chip_that_is_not_there_is_not_applicable(link: Link, tmp_path: Path) -> None:
+    with Settings(link, tmp_path / "journal") as settings, pytest.raises(NotApplicable, match="no GPIO chip"):
+        settings.apply("pin", "nochip/1=out")
