@@ -32,7 +32,7 @@ static inline void sleep_until(int64_t due_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
 }
 
-/* A grid of due times; those that have passed already are left out. */
+/* A grid of due times; those that have passed already are left out, so that threads on one grid meet. */
 struct pace {
 	int64_t due_ns, period_ns;
 };
@@ -43,7 +43,7 @@ static inline void pace_wait(struct pace *pace)
 
 	pace->due_ns += pace->period_ns;
 	if (pace->due_ns < now_ns)
-		pace->due_ns = now_ns;
+		pace->due_ns += ((now_ns - pace->due_ns) / pace->period_ns + 1) * pace->period_ns;
 	sleep_until(pace->due_ns);
 }
 

@@ -112,8 +112,10 @@ static void contend(struct worker *self, void *argument)
 		}
 		pass_time(chosen.hold_ns);
 	}
-	if (atomic_fetch_add(&state.ended, 1) == 1)
+	if (atomic_fetch_add(&state.ended, 1) == 1) {
 		check_sum(worker_run(self));
+		run_finish(worker_run(self));
+	}
 	watch_leave(&state.watch);
 }
 
