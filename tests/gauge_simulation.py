@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The gauge's firmware in simulated time, for tests: scripts in, replies out."""
+"""The gauge's firmware, for tests: in simulated time by scripts, or paced to the wall clock on a pseudo-terminal."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import socket
 import subprocess
-from collections.abc import Sequence
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +90,7 @@ def counters(reply: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for line in reply:
         values = pairs(line)
-        series = values.pop("lost_series", "")
+        series = values.pop("of_series", "")
         found |= {name + series: int(value) for name, value in values.items() if value.isdigit() and name != "lines"}
     return found
 
@@ -112,3 +119,85 @@ def wrong_bins(reply: list[str], truth: list[str]) -> int:
     """How many samples are in a bucket where the truth has none for them."""
     said, true = rows(reply), rows(truth)
     return sum(abs(said.get(key, 0) - true.get(key, 0)) for key in said.keys() | true.keys())
+
+
+class Follower(threading.Thread):
+    """A board on the pins of a paced gauge that follows its input; it misses edges when told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(path))
+        self.seen = 0
+        self.answered = 0
+        self.deaf = 0
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError), self._socket.makefile("r") as lines:
+            lines.readline()  # the level as it stands
+            for line in lines:
+                self.seen += 1
+                if self.deaf:
+                    self.deaf -= 1
+                    continue
+                self.answered += 1
+                self.say(f"in {line.split()[1]} {time.monotonic_ns()}\n")
+
+    def say(self, words: str) -> None:
+        self._socket.sendall(words.encode())
+
+    def leave(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+
+
+@dataclass
+class Paced:
+    """A gauge at the pace of the wall clock."""
+
+    process: subprocess.Popen[str]
+    port: str
+    pins: Path
+
+    def end(self) -> dict[str, int]:
+        """Ends it; what it has counted."""
+        self.process.terminate()
+        out, _ = self.process.communicate(timeout=20)
+        return {name: int(value) for name, value in pairs(out.splitlines()[-1]).items()}
+
+
+@contextlib.contextmanager
+def paced(build: Build, directory: Path) -> Iterator[Paced]:
+    pins, link = directory / "pins", directory / "gauge"
+    process = subprocess.Popen([str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
+                                str(build.firmware("atmega328p"))], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout and process.stdout.readline().startswith("ready ")
+        yield Paced(process, str(link), pins)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+class Impostor(threading.Thread):
+    """Something else on a pseudo-terminal: each byte string that comes is answered as ``reply`` says."""
+
+    def __init__(self, reply: Callable[[bytes], bytes]) -> None:
+        super().__init__(daemon=True)
+        self._ours, theirs = pty.openpty()
+        tty.setraw(theirs)
+        self._theirs = theirs
+        self.port = os.ttyname(theirs)
+        self._reply = reply
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(self._ours, 1024):
+                os.write(self._ours, self._reply(data))
+
+    def unplug(self) -> None:
+        os.close(self._theirs)
+        os.close(self._ours)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-
 from gauge_simulation import SETTINGS, Build, counters, finish, rows, statistics, wrong_bins
 
 WRAP = 65536
@@ -50,7 +50,7 @@ def test_every_latency_is_in_its_bucket(gauge_build: Build, names: list[str]) ->
 
 @pytest.mark.parametrize("mcu", SETTINGS)
 def test_each_microcontroller(gauge_build: Build, mcu: str) -> None:
-    script = response(5_000, "0 3000", "0 4000", 120_000_000)[:-1] + [f"truth {SETTINGS[mcu]}", "say id"]
+    script = [*response(5000, "0 3000", "0 4000", 120000000)[:-1], f"truth {SETTINGS[mcu]}", "say id"]
     _, stats, taken, truth, identity = gauge_build.play(script, mcu).blocks[:5]
     assert counters(stats)["sent"] == 10_000
     assert wrong_bins(taken, truth) == 0
@@ -101,7 +101,7 @@ def test_takes_during_the_run_add_up(gauge_build: Build) -> None:
 def _waits(trace: Path) -> np.ndarray:
     """Cycles between an answer and the stimulus that follows it."""
     events = [line.split() for line in trace.read_text().splitlines()]
-    return np.array([int(after[2]) - int(before[2]) for before, after in zip(events, events[1:], strict=False)
+    return np.array([int(after[2]) - int(before[2]) for before, after in itertools.pairwise(events)
                      if (before[0], after[0]) == ("in", "out")])
 
 

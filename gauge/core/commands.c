@@ -3,7 +3,7 @@
 #include "gauge.h"
 #include "reply.h"
 
-#define SHORTEST_PERIOD 64
+#define SHORTEST_PERIOD 400 /* edges closer than the capture interrupt takes might be seen as one */
 #define LONGEST_WAIT ((uint32_t)1 << 30)
 #define SELFTEST_CYCLES 256
 
@@ -151,7 +151,8 @@ static void tell_response(struct reply *reply)
 	reply_key(reply, TEXT("storms"), response->storms);
 	for (uint8_t level = 0; level < 2; level++) {
 		reply_line_end(reply);
-		reply_key(reply, TEXT("lost_series"), level);
+		reply_key(reply, TEXT("of_series"), level);
+		reply_key(reply, TEXT("stored"), gauge.stored[level]);
 		reply_key(reply, TEXT("timeouts"), response->timeouts[level]);
 		reply_key(reply, TEXT("cut"), response->cut[level]);
 		reply_key(reply, TEXT("unkept"), gauge.unkept[level]);
@@ -163,7 +164,8 @@ static void tell_periodic(struct reply *reply)
 	reply_key(reply, TEXT("edges"), gauge.periodic.edges);
 	reply_key(reply, TEXT("gaps"), gauge.periodic.gaps);
 	reply_line_end(reply);
-	reply_key(reply, TEXT("lost_series"), 0);
+	reply_key(reply, TEXT("of_series"), 0);
+	reply_key(reply, TEXT("stored"), gauge.stored[0]);
 	reply_key(reply, TEXT("timeouts"), gauge.periodic.timeouts);
 	reply_key(reply, TEXT("lost"), gauge.periodic.lost);
 	reply_key(reply, TEXT("unkept"), gauge.unkept[0]);
@@ -213,8 +215,8 @@ static void tell_series(struct reply *reply, uint8_t series)
 	reply_key(reply, TEXT("count"), stats->count);
 	reply_signed_key(reply, TEXT("min"), stats->min);
 	reply_signed_key(reply, TEXT("max"), stats->max);
-	reply_signed_key(reply, TEXT("sum"), stats->sum);
-	reply_key(reply, TEXT("sum_sq"), (uint64_t)stats->sum_sq_high << 32 | stats->sum_sq_low);
+	reply_signed_key(reply, TEXT("sum"), histogram_sum(stats));
+	reply_key(reply, TEXT("sum_sq"), histogram_sum_sq(stats));
 	reply_line_end(reply);
 }
 

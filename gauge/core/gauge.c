@@ -25,6 +25,7 @@ static void reset(void)
 	histogram_clear(&gauge.histogram);
 	stream_begin(&gauge.stream, gauge.stream.on);
 	gauge.unkept[0] = gauge.unkept[1] = 0;
+	gauge.stored[0] = gauge.stored[1] = 0;
 }
 
 void gauge_start_response(uint32_t min_wait, uint32_t span, uint32_t timeout, uint32_t count)
@@ -73,7 +74,9 @@ bool gauge_is_idle(void)
 
 static void keep(uint8_t series, uint8_t half, uint32_t magnitude, bool negative, uint32_t raw)
 {
-	if (!histogram_add(&gauge.histogram, series, half, magnitude, negative))
+	if (histogram_add(&gauge.histogram, series, half, magnitude, negative))
+		gauge.stored[series]++;
+	else
 		gauge.unkept[series]++;
 	if (gauge.stream.on)
 		stream_add(&gauge.stream, raw);

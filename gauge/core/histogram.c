@@ -44,7 +44,8 @@ static void stats_add(struct histogram_stats *stats, uint32_t magnitude, bool ne
 	if (stats->count == 0 || value > stats->max)
 		stats->max = value;
 	stats->count++;
-	stats->sum += value;
+	stats->sum_low += (uint32_t)value;
+	stats->sum_high += (stats->sum_low < (uint32_t)value) - negative;
 	stats->sum_sq_low += square.low;
 	stats->sum_sq_high += square.high + (stats->sum_sq_low < square.low);
 }

@@ -27,8 +27,9 @@
 struct histogram_stats {
 	uint32_t count;
 	int32_t min, max; /* mean something only if count > 0 */
-	int64_t sum;
-	uint32_t sum_sq_low, sum_sq_high; /* one number of 64 bits */
+	/* numbers of 64 bits in two words, which a small machine adds in half the time */
+	uint32_t sum_low, sum_high;
+	uint32_t sum_sq_low, sum_sq_high;
 };
 
 struct histogram_carry {
@@ -42,6 +43,16 @@ struct histogram {
 	struct histogram_stats current[2], next[2]; /* per series */
 	uint16_t bucket[HISTOGRAM_BUCKETS];
 };
+
+static inline int64_t histogram_sum(const struct histogram_stats *stats)
+{
+	return (int64_t)((uint64_t)stats->sum_high << 32 | stats->sum_low);
+}
+
+static inline uint64_t histogram_sum_sq(const struct histogram_stats *stats)
+{
+	return (uint64_t)stats->sum_sq_high << 32 | stats->sum_sq_low;
+}
 
 void histogram_clear(struct histogram *histogram);
 

@@ -8,7 +8,7 @@ void periodic_begin(struct periodic *periodic)
 	periodic->edges = periodic->gaps = periodic->lost = periodic->timeouts = 0;
 }
 
-static uint32_t periods_in(const struct periodic *periodic, uint32_t ticks)
+static uint32_t __attribute__((noinline)) periods_in(const struct periodic *periodic, uint32_t ticks)
 {
 	uint32_t periods = (ticks + periodic->period / 2) / periodic->period;
 

@@ -54,7 +54,7 @@ struct bench {
 	size_t count[2];
 	char line[256];
 	size_t line_length;
-	int replied, echo;
+	int replied, echo, in_frame;
 	FILE *trace, *raw;
 };
 
@@ -188,7 +188,11 @@ static void on_byte(void *context, uint8_t byte)
 
 	if (bench->raw)
 		fputc(byte, bench->raw);
-	if (byte == '\n')
+	if (byte == 0)
+		bench->in_frame = !bench->in_frame; /* raw samples are no part of replies */
+	else if (bench->in_frame)
+		return;
+	else if (byte == '\n')
 		end_line(bench);
 	else if (byte != '\r' && bench->line_length < sizeof(bench->line) - 1)
 		bench->line[bench->line_length++] = (char)byte;

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A measurement by the gauge, written as a recording: begin, poll once an interval, end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+from fastenough import __version__
+from fastenough.link.gauge import Calibration, Counters, Damaged, Gauge, GaugeLost, SelfTest, describe
+from fastenough.model import BadInput, Outcome
+from fastenough.recording import Histogram, RecordingWriter
+from fastenough.recording.writer import end_series, interval_series
+
+_DRAIN_S = 20.0
+"""Longer than any time-out: within it a stopped instrument has completed its cycle."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """Stimuli after waits drawn evenly between a minimum and a maximum; answers later than the time-out are lost."""
+
+    min_ns: int
+    max_ns: int
+    timeout_ns: int
+    seed: int | None = None
+
+    @property
+    def probe(self) -> str:
+        return "response"
+
+    def start(self, gauge: Gauge) -> None:
+        gauge.start_response(_ticks(gauge, "min", self.min_ns), _ticks(gauge, "max", self.max_ns),
+                             _ticks(gauge, "timeout", self.timeout_ns), self.seed)
+
+    def series(self, gauge: Gauge, tick_ps: int) -> list[dict[str, Any]]:
+        return [{"id": number, "name": f"latency-{edge}", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
+                 "from": f"{edge} edge of the gauge's output", "to": f"{edge} edge of the board's output",
+                 "k": gauge.identity.k} for number, edge in enumerate(("falling", "rising"))]
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Deviations of the time between falling edges from the expected period."""
+
+    period_ns: int
+    timeout_ns: int
+
+    @property
+    def probe(self) -> str:
+        return "periodic"
+
+    def start(self, gauge: Gauge) -> None:
+        gauge.start_periodic(_ticks(gauge, "period", self.period_ns), _ticks(gauge, "timeout", self.timeout_ns))
+
+    def series(self, gauge: Gauge, tick_ps: int) -> list[dict[str, Any]]:
+        return [{"id": 0, "name": "period-jitter", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
+                 "from": "falling edge of the board's output, and one period", "to": "its next falling edge",
+                 "k": gauge.identity.k, "period_ns": self.period_ns}]
+
+
+def _ticks(gauge: Gauge, name: str, duration_ns: int) -> int:
+    """Whole ticks of a duration; raises BadInput for what the instrument's counters cannot hold."""
+    ticks = round(duration_ns * 1000 / gauge.identity.tick_ps)
+    limit = gauge.identity.longest_ticks if name in ("timeout", "period") else 1 << 30
+    if ticks > limit:
+        most_ns = limit * gauge.identity.tick_ps // 1000
+        raise BadInput(f"{name} {duration_ns / 1e9:g} s is too long for this gauge; at most {most_ns / 1e9:.3f} s")
+    return ticks
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What the head says beyond what the instrument knows."""
+
+    run_id: str
+    implementation: str
+    marks: Sequence[str] = ()
+    calibration: Calibration | None = None
+    self_test: SelfTest | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further keys of the head: board, configuration, load, profile."""
+
+
+def _instant() -> dict[str, int]:
+    return {"mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+
+
+def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> int:
+    """The measured length of a tick, where it was measured well enough to tell it from the nominal one."""
+    nominal = gauge.identity.tick_ps
+    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.uncertainty_ppm:
+        return nominal
+    return round(calibration.tick_ps)
+
+
+class GaugeRun:
+    """One run of the instrument.  ``begin()``, then ``poll()`` about once an interval, then ``end()``.
+
+    What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
+    When the instrument is lost, ``poll()`` raises GaugeLost; ``end()`` then writes an end that says so.
+    """
+
+    def __init__(self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes],
+                 interval_ns: int) -> None:
+        self._gauge = gauge
+        self._request = request
+        self._head = head
+        self._writer = RecordingWriter(stream)
+        self._interval_ns = interval_ns
+        self._series = request.series(gauge, calibrated_tick_ps(gauge, head.calibration))
+        self._seq = 0
+        self._taken: dict[int, list[Histogram]] = {entry["id"]: [] for entry in self._series}
+        self._lost = dict.fromkeys(self._taken, 0)
+        self._common: dict[str, int] = {}
+        self._since = _instant()
+        self.counters: Counters | None = None
+        """What the instrument said last."""
+
+    def begin(self) -> None:
+        """Starts the instrument and writes the head; raises BadInput or Refused, with nothing written."""
+        self._request.start(self._gauge)
+        self._since = _instant()
+        offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
+        cost = {} if offset_ticks is None else {"gauge_offset_ns": offset_ticks * self._gauge.identity.tick_ps / 1000}
+        self._writer.line({
+            "type": "head", "format": "fastenough-recording", "version": 1,
+            "tool": {"name": "fastenough-gauge", "version": __version__}, "run_id": self._head.run_id,
+            "probe": self._request.probe, "implementation": self._head.implementation,
+            "parameters": asdict(self._request), "series": self._series, "settings": [], "cost": cost,
+            "interval_ns": self._interval_ns, "begin": self._since, "marks": list(self._head.marks),
+            "instrument": describe(self._gauge, self._head.calibration, self._head.self_test),
+        } | self._head.more)
+
+    def poll(self) -> None:
+        """Reads what has come since the last poll and writes it as one interval."""
+        damaged = False
+        try:
+            histograms = self._gauge.take()
+        except Damaged:
+            histograms, damaged = {}, True
+        self.counters = self._gauge.counters()
+        self._interval(histograms, {series: self.counters.lost(series) - self._lost[series] for series in self._lost})
+        if damaged:
+            self._writer.line({"type": "event", "kind": "note", "at": self._since,
+                               "text": "a histogram was damaged on its way; its samples are counted as lost"})
+
+    def _interval(self, histograms: dict[int, Histogram], lost: dict[int, int]) -> None:
+        end = _instant()
+        entries = []
+        for series in self._taken:
+            part = histograms.get(series, Histogram(self._gauge.identity.k))
+            self._taken[series].append(part)
+            self._lost[series] += lost[series]
+            entries.append(interval_series(series, part, lost[series]))
+        self._writer.line({"type": "interval", "seq": self._seq, "begin": self._since, "end": end, "series": entries,
+                           "counters": self._counted()})
+        self._seq += 1
+        self._since = end
+
+    def _counted(self) -> dict[str, int]:
+        """What the instrument has counted in this interval."""
+        common = self.counters.common if self.counters else {}
+        now = {name: value - self._common.get(name, 0) for name, value in common.items()}
+        self._common = dict(common)
+        return now
+
+    def _drain(self) -> None:
+        self._gauge.stop()
+        limit = time.monotonic() + _DRAIN_S
+        while not self._gauge.counters().idle:
+            if time.monotonic() > limit:
+                raise GaugeLost("the gauge does not come to rest; unplug it and plug it in again")
+            time.sleep(0.02)
+        self.poll()
+        self._account()
+
+    def _account(self) -> None:
+        """What the instrument stored and we never received (a damaged take) is lost too, and counted."""
+        assert self.counters is not None
+        missing = {series: self.counters.stored(series) - sum(part.total for part in parts)
+                   for series, parts in self._taken.items()}
+        if any(missing.values()):
+            self._interval({}, missing)
+
+    def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
+        """Stops the instrument, reads the rest, writes the end; the outcome as written."""
+        said = list(reasons)
+        try:
+            self._drain()
+        except (GaugeLost, Damaged) as error:
+            said = said or [str(error)]
+            outcome = Outcome.ABORTED if outcome is Outcome.ABORTED else Outcome.FAILED
+        k = self._gauge.identity.k
+        totals = {series: Histogram.merged(parts, k) for series, parts in self._taken.items()}
+        if outcome is Outcome.COMPLETED and not any(total.total for total in totals.values()):
+            outcome = Outcome.FAILED
+            said.append("not one sample came in; look at the wiring and at the board's program")
+        self._writer.line({
+            "type": "end", "outcome": outcome.value, "reasons": said, "at": _instant(),
+            "series": [end_series(series, total, self._lost[series]) for series, total in totals.items()],
+            "counters": self.counters.common if self.counters else {}, "events_dropped": 0,
+        })
+        return outcome
