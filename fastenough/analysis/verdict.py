@@ -278,7 +278,8 @@ def _rate_shown(evidence: _Evidence) -> Iterator[Finding]:
 def _too_few(evidence: _Evidence, upper: float, required: float, lacking: Sequence[Pool]) -> Finding:
     """``lacking``: the pools whose bound is too wide, the widest first."""
     requirement, weakest = evidence.requirement, lacking[0]
-    text = (f"{words.counted(weakest.judged, 'activation')} {evidence.where(lacking)} do not exclude a rate of "
+    where = "on each CPU" if len(lacking) == len(evidence.pools) > 1 else evidence.where(lacking)
+    text = (f"{words.counted(weakest.judged, 'activation')} {where} do not exclude a rate of "
             f"{words.rate(upper)} at {words.percent(requirement.confidence)} confidence; "
             f"{words.rate(required)} must be shown")
     seen = weakest.exceeded(requirement.limit_ns)[1] / weakest.judged if weakest.judged else 0.0
@@ -288,9 +289,9 @@ def _too_few(evidence: _Evidence, upper: float, required: float, lacking: Sequen
                        "that it is lower; choose a longer limit or a higher miss rate")
     more = max(1, needed - weakest.judged)
     more_ns = None if weakest.period_ns is None else float(more * weakest.period_ns)
-    how_long = "" if more_ns is None else f" ({words.duration(more_ns)} more)"
-    return Finding(Verdict.INCONCLUSIVE, text, f"{words.counted(more, 'more sample')} on each CPU{how_long}", more,
-                   more_ns)
+    how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
+    settle = f"{words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
+    return Finding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
 
 
 def _long_enough(evidence: _Evidence) -> Iterator[Finding]:
@@ -305,9 +306,9 @@ def _long_enough(evidence: _Evidence) -> Iterator[Finding]:
 
 def _own_machine(evidence: _Evidence) -> Iterator[Finding]:
     """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
-    stolen = steal_text(evidence.recordings)
-    if stolen is not None and evidence.requirement.miss_rate == 0:
-        yield Finding(Verdict.INCONCLUSIVE, f"no worst-case verdict on this machine: {stolen}",
+    if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
+        yield Finding(Verdict.INCONCLUSIVE, "no worst-case verdict on this machine: its hypervisor takes time from it "
+                      "(steal), or may, unseen",
                       "measure on the bare machine, or on a host that takes no time from the guest")
 
 
@@ -463,14 +464,19 @@ def _merged(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(f"{', '.join(labels)}: {text}" for text, labels in by_text.items())
 
 
-def _reasons(judgments: Sequence[Judgment], requirement: Requirement) -> tuple[str, ...]:
-    ordered = [(_label(judgment), finding.text) for weight in _WEIGHT_OVERALL for judgment in judgments
+def _reasons(judgments: Sequence[Judgment], requirement: Requirement, verdict: Verdict) -> tuple[str, ...]:
+    """What led to the verdict.  Where a limit was broken, what else is too little known does not matter."""
+    telling = _WEIGHT_OVERALL[:2] if verdict is Verdict.FAIL else _WEIGHT_OVERALL
+    ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
                for finding in judgment.findings if finding.verdict is weight]
     passed = tuple(_pass_reason(judgment, requirement) for judgment in judgments if judgment.verdict is Verdict.PASS)
     return _merged(ordered) + passed
 
 
-def _settle(judgments: Sequence[Judgment]) -> tuple[str, ...]:
+def _settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
+    """What would settle it; a failure is settled."""
+    if verdict is Verdict.FAIL:
+        return ()
     return _merged([(_label(judgment), finding.settle) for judgment in judgments
                     for finding in judgment.findings if finding.settle])
 
@@ -526,8 +532,8 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     return Assessment(
         verdict=verdict,
         headline=_headline(verdict, judged, derived),
-        reasons=_reasons(judgments, standing) + tuple(gaps),
-        settle=_settle(judgments) + ("measure what is missing, or leave it out of the question",) * bool(gaps),
+        reasons=_reasons(judgments, standing, verdict) + tuple(gaps),
+        settle=_settle(judgments, verdict) + ("measure what is missing, or leave it out of the question",) * bool(gaps),
         cautions=tuple(_cautions(measured, verdict)),
         requirement=judged,
         requirement_derived=derived,

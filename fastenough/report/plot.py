@@ -26,11 +26,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#5
 FLOOR = 0.5
 """Where a logarithmic axis of counts begins, so that a single sample is seen."""
 
-LINEAR_UP_TO = 40
-"""A linear axis may reach to this multiple of the 99 % value; farther, the body would be a line on its edge."""
+LINEAR_UP_TO = 100
+"""A linear axis may reach to this multiple of the median; farther, the body would be a line on its edge."""
 
-CUT_AT = 8
-"""A linear axis that cannot reach to the maximum ends at this multiple of the 99 % value."""
+CUT_AT = 30
+"""A linear axis that cannot reach to the maximum ends at this multiple of the median."""
 
 
 def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
@@ -93,9 +93,10 @@ def plain_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _at(values: Pool, quantile: float) -> float:
+def _body_ns(values: Pool) -> float:
+    """The median, or 1 µs.  A quantile of the tail would not do: one long stall owes thousands of periods."""
     _, highest_ns, count = values.magnitudes()
-    return float(highest_ns[np.searchsorted(np.cumsum(count), quantile * values.n)])
+    return max(1000.0, float(highest_ns[np.searchsorted(np.cumsum(count), 0.5 * values.n)]))
 
 
 def _greatest_ns(together: Sequence[Pool]) -> float:
@@ -108,14 +109,14 @@ def _least_ns(together: Sequence[Pool]) -> float:
 
 def fits_linear(together: Sequence[Pool]) -> bool:
     """Whether a linear axis up to the maximum would still show the body of these non-empty pools."""
-    return _greatest_ns(together) <= LINEAR_UP_TO * max(1000.0, *(_at(values, 0.99) for values in together))
+    return _greatest_ns(together) <= LINEAR_UP_TO * max(_body_ns(values) for values in together)
 
 
 def linear_axis(axes: Axes, together: Sequence[Pool]) -> float:
     """A linear x axis over all of these pools, cut where the body would vanish otherwise; where it ends, in µs."""
     end_ns = _greatest_ns(together)
     if not fits_linear(together):
-        end_ns = max(min(values.maximum_ns or 0.0, CUT_AT * max(1000.0, _at(values, 0.99))) for values in together)
+        end_ns = max(min(values.maximum_ns or 0.0, CUT_AT * _body_ns(values)) for values in together)
     end_us = (end_ns / 1000.0 + 1) * 1.04
     axes.set_xlim(min(0.0, _least_ns(together) / 1000.0), end_us)
     return end_us

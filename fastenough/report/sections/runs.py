@@ -14,7 +14,7 @@ from fastenough.report.document import Column, Section, Table
 
 def _begin(recording: Recording) -> str:
     seconds = recording.head["begin"]["wall_ns"] / 1e9
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _outcome(recording: Recording) -> str:
@@ -36,15 +36,15 @@ def _proof(recording: Recording) -> str:
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
     return (recording.run_id, f"{head['probe']}, {head['implementation']}", load_name(recording), _proof(recording),
-            _begin(recording), recording.duration_ns, _outcome(recording), (head.get("profile_sha256") or "–")[:16],
+            _begin(recording), recording.duration_ns, _outcome(recording), (head.get("profile_sha256") or "–")[:12],
             f"{head['tool']['name']} {head['tool']['version']}")
 
 
 def section(context: Context) -> Section | None:
     if not context.recordings:
         return None
-    columns = (Column("run", numeric=False), Column("probe", numeric=False),
-               Column("load", numeric=False), Column("proof of load", numeric=False), Column("begin", numeric=False),
+    columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("load", numeric=False),
+               Column("proof of load", numeric=False), Column("begin (UTC)", numeric=False),
                Column("duration", words.duration), Column("outcome", numeric=False),
                Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
     table = Table("runs", f"All runs of this report. {context.conditions}", columns,
