@@ -24,6 +24,7 @@ def _print(state: BenchState | None, as_json: bool) -> None:
         how = "restored" if state.restored else "booted"
         print(f"virtual bench: kernel {state.kernel} ({state.release}), {how} in {state.boot_s:.1f} s, emulated")
         print(f"  board    virtual:{state.kernel}")
+        print(f"  gauge    {state.gauge or state.gauge_reason}")
         print(f"  console  {state.directory}/console.sock")
         print(f"  keeper   process {state.pid}, QEMU process {state.qemu_pid}")
 

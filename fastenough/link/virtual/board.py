@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.guest_link import GuestLink
 from fastenough.link.virtual.initramfs import build_initramfs
 from fastenough.link.virtual.module import build_module
@@ -26,7 +27,7 @@ _RESTORE_TIMEOUT_S = 20.0
 
 
 class VirtualBoard:
-    """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``.
+    """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
 
     ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
     ``boot_timeout_s``: a guest that has not answered by then does not come up.
@@ -38,6 +39,7 @@ class VirtualBoard:
     def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
                  directory: Path | None = None, boot_timeout_s: float = 120.0) -> None:
         self.kernel = fetch(kernel)
+        self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
         content = build_initramfs(self.kernel)
         self._directory = directory or Path(tempfile.mkdtemp(prefix="fastenough-board-"))
@@ -91,6 +93,11 @@ class VirtualBoard:
         except FastenoughError as error:
             raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not come up") from error
 
+    def wire_gauge(self) -> SimulatedGauge:
+        """A gauge on the guest's pins, until the board is closed; raises NotApplicable where it cannot be simulated."""
+        self.gauge = SimulatedGauge(self._directory, self.pins)
+        return self.gauge
+
     def load_module(self, parameters: Mapping[str, str | int]) -> None:
         """Insert fastenough.ko; raises FastenoughError with the module's own words when it refuses."""
         self.insert(build_module(self.kernel), parameters)
@@ -120,6 +127,8 @@ class VirtualBoard:
 
     def close(self) -> None:
         """End the guest and leave nothing behind."""
+        if self.gauge is not None:
+            self.gauge.close()
         self.link.close()
         self.pins.close()
         self.qemu.close()

@@ -27,6 +27,8 @@ from fastenough.link.virtual.board import VirtualBoard
 from fastenough.link.virtual.guest_link import GuestLink, connect_guest
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.packages import fetch
+from fastenough.link.virtual.probe import build_probe, install
+from fastenough.link.virtual.qemu import require_qemu
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 _ERRORS = {kind.__name__: kind for kind in (FastenoughError, BadInput, NotApplicable)}
@@ -46,6 +48,9 @@ class BenchState:
     boot_s: float
     restored: bool
     directory: str
+    gauge: str | None
+    """The simulated gauge's serial line; None when there is none, for ``gauge_reason``."""
+    gauge_reason: str
 
 
 def bench_directory() -> Path:
@@ -93,7 +98,9 @@ def up(kernel: str, snapshot: bool = True) -> BenchState:
     running = keeper_pid(directory)
     if running is not None:
         raise BadInput(f"a virtual bench is running already (process {running}); end it with: fastenough bench down")
+    require_qemu()
     build_module(fetch(kernel))
+    build_probe()
     _clear(directory)
     keeper = subprocess.Popen(
         [sys.executable, "-m", "fastenough.link.virtual.keeper", str(directory), kernel, str(int(snapshot))],
@@ -155,15 +162,25 @@ def open_virtual(which: str) -> GuestLink:
 
 def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
     with VirtualBoard(kernel, snapshot=snapshot, directory=directory) as board:
+        install(board.link)
         board.link.close()
+        gauge, gauge_reason = _wired_gauge(board)
         state = BenchState(kernel, board.kernel.release, os.getpid(), board.qemu.pid, round(board.boot_s, 3),
-                           board.was_restored, str(directory))
+                           board.was_restored, str(directory), gauge, gauge_reason)
         text = json.dumps(asdict(state))
         (directory / "state.json").write_text(text)
         print(text, flush=True)
         _let_go_of_terminal()
         while board.qemu.is_running:
             time.sleep(_WATCH_S)
+
+
+def _wired_gauge(board: VirtualBoard) -> tuple[str | None, str]:
+    """The gauge's serial line, or why there is none: a board without a gauge is still a board."""
+    try:
+        return board.wire_gauge().terminal, ""
+    except NotApplicable as reason:
+        return None, str(reason)
 
 
 def _let_go_of_terminal() -> None:

@@ -25,13 +25,18 @@ _TAIL_LINES = 4
 _POLL_S = 0.02
 
 
+def require_qemu() -> None:
+    """Raises NotApplicable, with the mend, where there is no QEMU."""
+    if shutil.which(PROGRAM) is None:
+        raise NotApplicable(f"{PROGRAM} is missing; mend: apt-get install qemu-system-arm")
+
+
 class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
     def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 384,
                  snapshot: Path | None = None) -> None:
-        if shutil.which(PROGRAM) is None:
-            raise NotApplicable(f"{PROGRAM} is missing; mend: apt-get install qemu-system-arm")
+        require_qemu()
         self._directory = directory
         self._console_log = directory / "console.log"
         with (directory / "qemu.log").open("wb") as log:

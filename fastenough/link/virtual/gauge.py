@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The gauge of the virtual bench: its real firmware, simulated at the pace of the wall clock, on the guest's pins.
+
+The words on its pins' socket are in ``gauge/sim/pins.h``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+from fastenough.link.virtual.module import CHECKOUT
+from fastenough.link.virtual.packages import cache_lock
+from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
+from fastenough.model import FastenoughError, NotApplicable
+
+MICROCONTROLLER = "atmega328p"
+_SIMULATOR = "gauge/sim/gauge-paced"
+_FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
+_TOOLS = {"avr-gcc": "gcc-avr avr-libc", "meson": "meson", "ninja": "ninja-build"}
+
+
+def _path() -> str:
+    return f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+
+
+def build_gauge() -> tuple[Path, Path]:
+    """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
+    for tool, package in _TOOLS.items():
+        if shutil.which(tool, path=_path()) is None:
+            raise NotApplicable(f"the gauge is not simulated: {tool} is missing; mend: apt-get install {package}")
+    if not (CHECKOUT / "meson.build").is_file():
+        raise NotApplicable("the gauge is simulated from a checkout of fastenough, not from the installed wheel")
+    with cache_lock() as cache:
+        build = cache / "gauge"
+        if not (build / "build.ninja").is_file():
+            shutil.rmtree(build, ignore_errors=True)
+            _make(["meson", "setup", str(build), str(CHECKOUT), "-Dpython_package=false"])
+        _make(["ninja", "-C", str(build), _SIMULATOR, _FIRMWARE])
+        return build / _SIMULATOR, build / _FIRMWARE
+
+
+def _make(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": _path()})
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        why = next((line for line in lines if "error" in line.lower()), "no word why")
+        raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev")
+
+
+class SimulatedGauge:
+    """A gauge wired to a guest: its serial line is ``terminal``, its pins are the guest's.
+
+    ``edges`` counts those that were ``sent`` to the board and those ``returned`` by it.
+    """
+
+    def __init__(self, directory: Path, pins: Pins) -> None:
+        simulator, firmware = build_gauge()
+        self._popen = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", str(simulator), "--pins", str(directory / "gauge.sock"),
+             MICROCONTROLLER, str(firmware)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            start_new_session=True)
+        assert self._popen.stdout is not None
+        words = self._popen.stdout.readline().split()
+        self._pins = pins
+        self._connection = socket.socket(socket.AF_UNIX)
+        if words[:1] != ["ready"]:
+            self.close()
+            raise FastenoughError("the simulated gauge did not start")
+        self.terminal = words[1].removeprefix("terminal=")
+        self.edges: Counter[str] = Counter()
+        self._connection.connect(str(directory / "gauge.sock"))
+        pins.on_edge = self._answer
+        threading.Thread(target=self._stimulate, name="gauge-pins", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def _stimulate(self) -> None:
+        """What the gauge puts out is what the board takes in."""
+        with contextlib.suppress(OSError, ValueError, FastenoughError), self._connection.makefile("r") as words:
+            for line in words:
+                self._pins.drive(INPUT_LINE, int(line.split()[1]))
+                self.edges["sent"] += 1
+
+    def _answer(self, edge: Edge) -> None:
+        """What the board puts out is what the gauge takes in, at the time at which it happened."""
+        if edge.line != OUTPUT_LINE:
+            return
+        with contextlib.suppress(OSError):
+            self._connection.sendall(f"in {edge.level} {edge.mono_ns}\n".encode())
+            self.edges["returned"] += 1
+
+    def close(self) -> None:
+        """Unplug it."""
+        self._pins.on_edge = None
+        self._popen.kill()
+        self._popen.wait()
+        self._connection.close()
