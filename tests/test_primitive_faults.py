@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from primitive_probes import build_probe
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
-from primitive_probes import build_probe
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies")
 

@@ -9,13 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from primitive_probes import build_probe
 
 SHORT = "-D300ms"
 RUNS = [
-    "switch", "mutex", "mutex-contended", "mutex-pi", "inversion", "spinlock", "semaphore", "condvar", "futex", "eventfd",
-    "signal", "mqueue", "barrier", "fifo-message", "semaphore --placement=core", "barrier --placement=core",
+    "switch", "mutex", "mutex-contended", "mutex-pi", "inversion", "spinlock", "semaphore", "condvar", "futex",
+    "eventfd", "signal", "mqueue", "barrier", "fifo-message", "semaphore --placement=core", "barrier --placement=core",
     "condvar --placement=core --burst=10", "fifo --largest=16384", "fifo --by=pipe --largest=16384 --placement=core",
     "shm --largest=10240", "jitter --size=10240",
 ]

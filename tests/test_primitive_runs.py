@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import eventually
 
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording, read_recording
-from processes import eventually
 
 PAIRS = ["semaphore", "condvar", "futex", "eventfd", "signal", "mqueue", "barrier", "mutex-contended", "mutex-pi",
          "fifo-message"]
@@ -74,7 +74,8 @@ def test_places_are_chosen_by_topology_and_recorded(probe_binary: str, tmp_path:
     same_socket, same_core = (a == b for a, b in zip(_site(first), _site(second), strict=True))
     relation = "same" if first == second else "socket" if not same_socket else "smt" if same_core else "core"
     assert relation == word
-    granted = {s["thread"]: s["granted"] for s in recording.head["settings"] if s["name"] == "affinity" and "thread" in s}
+    granted = {setting.get("thread"): setting["granted"] for setting in recording.head["settings"]
+               if setting["name"] == "affinity"}
     assert granted["waker"] == str(first) and granted["waiter"] == str(second)
 
 
@@ -196,8 +197,8 @@ def shm_run(probe_binary: str, tmp_path: Path) -> tuple[subprocess.Popen[bytes],
 
 
 @pytest.mark.parametrize(("what", "reason"), [(signal.SIGKILL, "ended by signal KILL"), (signal.SIGSTOP, "no act has")])
-def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen[bytes], int, Path], what: signal.Signals,
-                                                 reason: str) -> None:
+def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen[bytes], int, Path],
+                                                 what: signal.Signals, reason: str) -> None:
     process, child, path = shm_run
     os.kill(child, what)
     assert process.wait(timeout=BOUNDED_S) == 4

@@ -33,7 +33,7 @@ static struct {
 	struct side sides[2];
 	_Atomic int ended;
 	struct watch watch;
-} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2}};
+} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .urgent = true, .members = 2}};
 
 static const struct option_spec spinlock_options[] = {
 	PLACEMENT_OPTION(&chosen.placement, "core"),
@@ -141,8 +141,8 @@ static void add_side(struct run *run, int number, int cpu)
 	spec.from = "the other CPU, holding the lock, reads the clock before pthread_spin_unlock()";
 	spec.to = "this CPU, spinning already, reads the clock after pthread_spin_lock() returned";
 	side->handover = run_add_series(run, &spec);
-	run_add_worker(run, &(struct worker_spec){.name = number ? "second" : "first", .cpu = cpu, .function = contend,
-						  .argument = side});
+	run_add_worker(run, &(struct worker_spec){.name = number ? "second" : "first", .cpu = cpu, .priority_offset = -1,
+						  .function = contend, .argument = side});
 }
 
 static void setup(struct run *run)

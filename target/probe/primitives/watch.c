@@ -56,6 +56,6 @@ static void watch_worker(struct worker *self, void *argument)
 
 void watch_add(struct run *run, struct watch *watch)
 {
-	run_add_worker(run, &(struct worker_spec){.name = "watch", .cpu = -1, .ordinary = true, .function = watch_worker,
-						  .argument = watch});
+	run_add_worker(run, &(struct worker_spec){.name = "watch", .cpu = -1, .ordinary = !watch->urgent,
+						  .function = watch_worker, .argument = watch});
 }

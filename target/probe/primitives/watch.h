@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The watch: an ordinary thread beside the measuring ones, so that these need no time-outs in their
+ * The watch: a thread, ordinary as a rule, beside the measuring ones, so that these need no time-outs in their
  * acts.  It fails the run when no hand-over has been seen for too long, and at the end frees threads
  * from calls that no signal ends.
  */
@@ -13,6 +13,7 @@
 
 struct watch {
 	int64_t timeout_ns;
+	bool urgent;                   /* real-time, for members that may fill all CPUs; their priority is one less */
 	void (*look)(struct run *run); /* every now and then: is all well otherwise?  may be NULL */
 	/* When one member has left: free the others from calls that no signal ends.  Called again and
 	 * again until all have left; may be NULL. */
