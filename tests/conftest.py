@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gauge_simulation import Build
 
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
-from gauge_simulation import Build
 
 ROOT = Path(__file__).resolve().parents[1]
 
