@@ -83,6 +83,10 @@ int main(int argc, char **argv)
 		host.ticks += draw(100000);
 		host.answers = draw(4);
 		said = host_ask(line);
+		for (size_t at = 0; at < host.said_length; at++) {
+			if (!host.said[at])
+				host.said[at] = '\n'; /* frames of raw samples stand between zeros */
+		}
 		if (end_marks(said) != 1 && !may_be_empty(line)) {
 			fprintf(stderr, "'%s' was answered by '%s'\n", line, said);
 			return 1;
