@@ -12,7 +12,7 @@ check: setup-test lint
 	$(PYTHON) -m pytest $(ARGS)
 
 bench: setup-test
-	$(PYTHON) tests/bench_peers.py $(ARGS)
+	$(PYTHON) -m tests.bench_peers $(ARGS)
 
 lint:
 	.venv/bin/ruff check

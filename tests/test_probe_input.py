@@ -20,7 +20,7 @@ WRONG = {
     "timer -i 1e3": "is not a time",
     "timer -i -5": "is not a time",
     "timer -i 0": "out of range",
-    "timer -i 19us": "out of range",
+    "timer -i 4us": "out of range",
     "timer -i 11s": "out of range",
     "timer -D 0": "out of range",
     "timer -D 99999999999999999999s": "is not a time",

@@ -53,6 +53,20 @@ static void name_run(struct run *run)
 	snprintf(run->run_id + used, sizeof(run->run_id) - used, "-%08x", random);
 }
 
+/* All that exists so far: code and data.  What workers touch of what comes later is locked piece by piece;
+ * the reporter's own memory need not be. */
+static void lock_program(struct run *run)
+{
+	if (run->settings->lock_memory && mlockall(MCL_CURRENT))
+		run->lock_error = errno;
+}
+
+void run_lock(struct run *run, const void *memory, size_t size)
+{
+	if (run->settings->lock_memory && mlock(memory, size) && !run->lock_error)
+		run->lock_error = errno;
+}
+
 struct run *run_new(const struct probe *probe, const struct settings *settings)
 {
 	struct run *run = calloc(1, sizeof(*run));
@@ -61,6 +75,7 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 		abort();
 	run->probe = probe;
 	run->settings = settings;
+	lock_program(run);
 	run->series_end = &run->series;
 	run->workers_end = &run->workers;
 	run->asked = calloc(MAX_SETTINGS, sizeof(*run->asked));
@@ -98,9 +113,9 @@ void *run_allocate(struct run *run, size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	(void)run;
 	if (memory == MAP_FAILED)
 		bad_input("no memory for %zu bytes; free some or measure less", size);
+	run_lock(run, memory, size);
 	return memory;
 }
 
@@ -113,6 +128,8 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 	entry->series = series_new(run->series_count++, spec, run->settings->threshold_ns);
 	if (!entry->series)
 		bad_input("no memory for a histogram; free some or measure fewer CPUs");
+	if (run->settings->lock_memory && !run->lock_error)
+		run->lock_error = series_lock(entry->series);
 	if (run->settings->stop_at_threshold)
 		entry->series->stop_at_threshold = &run->stop;
 	*run->series_end = entry;
@@ -122,10 +139,8 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 
 struct worker *run_add_worker(struct run *run, const struct worker_spec *spec)
 {
-	struct worker *worker = calloc(1, sizeof(*worker));
+	struct worker *worker = run_allocate(run, sizeof(*worker));
 
-	if (!worker)
-		abort();
 	worker->run = run;
 	worker->spec = *spec;
 	worker->priority = (int)run->settings->priority + spec->priority_offset;

@@ -30,8 +30,17 @@ static void json_char(struct json *json, char character)
 /* A comma unless this is the first of its kind. */
 static void json_separate(struct json *json)
 {
-	if (json->used && !strchr("[{:\n", json->text[json->used - 1]))
+	if (json->used == 0)
+		return;
+	switch (json->text[json->used - 1]) {
+	case '[':
+	case '{':
+	case ':':
+	case '\n':
+		return;
+	default:
 		json_char(json, ',');
+	}
 }
 
 void json_free(struct json *json)

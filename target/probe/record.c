@@ -269,13 +269,13 @@ static void write_bucket(struct json *json, int32_t index, uint32_t count)
 
 static void write_buckets(struct json *json, const struct epoch *epoch)
 {
-	int32_t high = series_bucket(epoch->stats.max);
+	int32_t last = series_bucket(epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
 
 	json_key(json, "buckets");
 	json_open(json, '[');
-	for (int32_t i = series_bucket(epoch->stats.min); epoch->stats.count && i <= high; i++)
-		if (epoch->buckets[i])
-			write_bucket(json, i, epoch->buckets[i]);
+	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last))
+		write_bucket(json, i, epoch->buckets[i]);
 	json_close(json, ']');
 }
 

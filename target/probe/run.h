@@ -77,6 +77,7 @@ struct run {
 	struct setting *asked; /* MAX_SETTINGS of them */
 	int asked_count;
 
+	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
 	pthread_barrier_t ready, go;
 	struct machine machine;
@@ -105,6 +106,9 @@ struct run {
 #define for_each_worker(worker, run) for (struct worker *worker = (run)->workers; worker; worker = worker->next)
 
 struct instant instant_now(void);
+
+/* Locks memory that workers touch, where locking is asked for. */
+void run_lock(struct run *run, const void *memory, size_t size);
 
 /* worker.c */
 void worker_start(struct worker *worker);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "series.h"
 
-#include <limits.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -10,6 +10,9 @@
 
 /* How long an add may be seen under way before its writer counts as stuck. */
 #define STUCK_NS (2 * NS_PER_S)
+/* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
+#define LATE_BITS 33
+#define EARLY_BITS 24
 
 static void *map_zeroed(size_t size)
 {
@@ -42,6 +45,19 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 			return NULL;
 	}
 	return series;
+}
+
+int series_lock(struct series *series)
+{
+	const int32_t latest = (int32_t)FE_HIST_BUCKETS(LATE_BITS, SERIES_K);
+	const int32_t earliest = (int32_t)FE_HIST_BUCKETS(EARLY_BITS, SERIES_K);
+
+	if (mlock(series, sizeof(*series)))
+		return errno;
+	for (int i = 0; i < 2; i++)
+		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
+			return errno;
+	return 0;
 }
 
 void series_free(struct series *series)
@@ -120,15 +136,35 @@ static bool map_totals(struct series *series)
 	return first != NULL;
 }
 
+#define BLOCK 16
+
+/* Most buckets are empty: looking at a block at a time is what makes reading cheap. */
+static bool block_empty(const uint32_t *buckets)
+{
+	uint32_t any = 0;
+
+	for (int i = 0; i < BLOCK; i++)
+		any |= buckets[i];
+	return any == 0;
+}
+
+int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last)
+{
+	while (index + BLOCK <= last + 1 && block_empty(&epoch->buckets[index]))
+		index += BLOCK;
+	while (index <= last && epoch->buckets[index] == 0)
+		index++;
+	return index;
+}
+
 static void settle_buckets(struct series *series, struct epoch *epoch)
 {
-	int32_t high = series_bucket(epoch->stats.max);
+	int32_t last = series_bucket(epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
 
-	for (int32_t i = series_bucket(epoch->stats.min); i <= high; i++) {
-		if (epoch->buckets[i]) {
-			series->totals[i] += epoch->buckets[i];
-			epoch->buckets[i] = 0;
-		}
+	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
+		series->totals[i] += epoch->buckets[i];
+		epoch->buckets[i] = 0;
 	}
 }
 

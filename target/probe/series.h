@@ -72,6 +72,11 @@ struct series {
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
+/*
+ * Locks and pre-faults what an ordinary sample touches; an errno.  Buckets beyond (later than 8 s, earlier
+ * than 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
+ */
+int series_lock(struct series *series);
 void series_free(struct series *series);
 
 /* The writer has something to tell; keeps the latest in a bounded ring. */
@@ -130,6 +135,8 @@ void series_add_missed(struct series *series, uint64_t count);
 struct epoch *series_flip(struct series *series);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
+/* The first bucket from index on that holds something, or beyond the last. */
+int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last);
 bool series_next_notice(struct series *series, struct notice *notice);
 
 /*

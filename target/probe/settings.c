@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -73,20 +72,18 @@ static int64_t locked_kib(void)
 	return kib;
 }
 
-/* All that exists by now; what comes later is the reporter's, and never touched within an act. */
-static void lock_memory(struct run *run)
+static void verify_memory_lock(struct run *run)
 {
 	struct setting *setting = setting_add(run, "memory_lock", NULL);
-	int error = run->settings->lock_memory && mlockall(MCL_CURRENT) ? errno : 0;
 	int64_t kib = locked_kib();
 
 	strcpy(setting->asked, run->settings->lock_memory ? "true" : "false");
 	if (kib >= 0)
-		strcpy(setting->granted, kib > 0 ? "true" : "false");
+		strcpy(setting->granted, kib > 0 && !run->lock_error ? "true" : "false");
 	setting->differs = run->settings->lock_memory && !same(setting);
 	setting->real_time = true;
 	if (setting->differs)
-		explain(setting, "memory cannot be locked (%s); run as root or raise ulimit -l", strerror(error));
+		explain(setting, "memory cannot be locked (%s); run as root or raise ulimit -l", strerror(run->lock_error));
 }
 
 /* Opens, writes and reads back; the file stays open, for closing it ends the hold. */
@@ -140,7 +137,7 @@ static void read_throttling(struct run *run)
 
 void settings_ask(struct run *run)
 {
-	lock_memory(run);
+	verify_memory_lock(run);
 	ask_dma_latency(run);
 	read_throttling(run);
 }

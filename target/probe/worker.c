@@ -2,7 +2,6 @@
 /* A worker's thread: how it is made real-time, and what it reads back about itself. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "run.h"
 
 #define STACK_SIZE (256 * 1024)
-#define STACK_TOUCHED (64 * 1024)
+#define STACK_LOCKED (64 * 1024) /* at its upper end, where it begins */
 
 #ifndef SCHED_DEADLINE
 #define SCHED_DEADLINE 6
@@ -102,22 +101,12 @@ static void read_back(struct granted *granted)
 	granted->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
-/* So that no page of it is first touched within an act. */
-static void __attribute__((noinline)) touch_stack(void)
-{
-	volatile char stack[STACK_TOUCHED];
-
-	for (size_t i = 0; i < sizeof(stack); i += 1024)
-		stack[i] = 1;
-}
-
 static void *worker_main(void *argument)
 {
 	struct worker *worker = argument;
 	struct run *run = worker->run;
 
 	worker->tid = (pid_t)syscall(SYS_gettid);
-	touch_stack();
 	ask(worker);
 	read_back(&worker->granted);
 	pthread_barrier_wait(&run->ready);
@@ -139,6 +128,7 @@ void worker_start(struct worker *worker)
 	worker->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (worker->stack == MAP_FAILED)
 		bad_input("no memory for the stack of a worker: %s; ask for fewer threads", strerror(errno));
+	run_lock(worker->run, (char *)worker->stack + STACK_SIZE - STACK_LOCKED, STACK_LOCKED);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, worker->stack, STACK_SIZE);
 	error = pthread_create(&worker->thread, &attributes, worker_main, worker);
