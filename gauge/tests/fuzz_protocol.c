@@ -53,6 +53,22 @@ static void make_line(char *line, size_t size)
 	}
 }
 
+/* What was said without the frames of raw samples, which stand between zeros. */
+static const char *text_said(void)
+{
+	size_t length = 0;
+	bool in_frame = false;
+
+	for (size_t at = 0; at < host.said_length; at++) {
+		if (!host.said[at])
+			in_frame = !in_frame;
+		else if (!in_frame)
+			host.said[length++] = host.said[at];
+	}
+	host.said[length] = 0;
+	return host.said;
+}
+
 static unsigned end_marks(const char *said)
 {
 	unsigned marks = 0;
@@ -82,11 +98,8 @@ int main(int argc, char **argv)
 		make_line(line, sizeof(line));
 		host.ticks += draw(100000);
 		host.answers = draw(4);
-		said = host_ask(line);
-		for (size_t at = 0; at < host.said_length; at++) {
-			if (!host.said[at])
-				host.said[at] = '\n'; /* frames of raw samples stand between zeros */
-		}
+		host_ask(line);
+		said = text_said();
 		if (end_marks(said) != 1 && !may_be_empty(line)) {
 			fprintf(stderr, "'%s' was answered by '%s'\n", line, said);
 			return 1;
