@@ -94,7 +94,7 @@ def _resident_kib(pid: int) -> int:
 
 
 def _run(arguments: list[str], on_terminal: bool = False) -> Cost:
-    with _output(on_terminal) as (descriptor, text), open(os.devnull, "rb") as nothing:
+    with _output(on_terminal) as (descriptor, text), Path(os.devnull).open("rb") as nothing:
         pid = os.posix_spawnp(arguments[0], arguments, os.environ, file_actions=[
             (os.POSIX_SPAWN_DUP2, nothing.fileno(), 0), (os.POSIX_SPAWN_DUP2, descriptor, 1)])
         time.sleep(SETTLE_S)
@@ -109,7 +109,8 @@ def _run(arguments: list[str], on_terminal: bool = False) -> Cost:
 def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
     def fastenough(cpu: str, us: int, samples: int) -> list[str]:
         recording.unlink(missing_ok=True)
-        return [probe, "timer", "-a", cpu, "-p", PRIORITY, "-i", f"{us}us", "-l", str(samples), "--record", str(recording)]
+        return [probe, "timer", "-a", cpu, "-p", PRIORITY, "-i", f"{us}us", "-l", str(samples),
+                "--record", str(recording)]
 
     def cyclictest(cpu: str, us: int, samples: int) -> list[str]:
         return ["cyclictest", "-m", "-t", "1", "-a", cpu, "-p", PRIORITY, "-i", str(us), "-l", str(samples)]
@@ -163,7 +164,8 @@ def _print_costs(contenders: list[Contender], us: int) -> None:
         rounds = " ".join(f"{one:.3f}" for one in sorted(ratios))
         print(f"    {contender.name:24}{cost:8.2f} us {ratio:7.3f}  ({rounds}){verdict}")
     quiet, live = (statistics.median(contender.ratios[us]) for contender in contenders[1:3])
-    print(f"    the live view adds {live / quiet - 1:.1%}, at most {LIVE_MOST - 1:.0%}: {_said(live / quiet <= LIVE_MOST)}")
+    added = live / quiet
+    print(f"    the live view adds {added - 1:.1%}, at most {LIVE_MOST - 1:.0%}: {_said(added <= LIVE_MOST)}")
 
 
 def _calls(arguments: list[str], directory: Path) -> int:

@@ -61,7 +61,7 @@ def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> N
     assert recording.outcome is Outcome.COMPLETED
     for wakeup, owed in zip(recording.named("wakeup"), recording.named("wakeup_owed"), strict=True):
         assert recording.totals[wakeup.id].total + recording.missed(owed.id) == recording.totals[owed.id].total
-        assert 100 <= recording.totals[owed.id].total
+        assert recording.totals[owed.id].total >= 100
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _settings(recording: Recording, name: str) -> list[dict[str, object]]:
 def test_policy_is_what_was_read_back(probe_binary: str, tmp_path: Path, policy: str) -> None:
     path = tmp_path / "r"
     asked = [probe_binary, "timer", "-D", "200ms", "--policy", policy, "--record", str(path), "-q"]
-    process = subprocess.run(asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    process = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=False)
     if policy == "deadline" and process.returncode == 2:
         assert "policy deadline is refused" in process.stderr  # said, not replaced by something else
         return

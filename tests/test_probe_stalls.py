@@ -23,9 +23,9 @@ CPU = str(max(os.sched_getaffinity(0)))
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: two real-time priorities")
 
 
-def _stalled(probe: str, directory: Path, sizes: str, each: int, interval: str, duration: str) -> tuple[Recording, Recording]:
+def _stalled(probe: str, directory: Path, sizes: str, *, each: int, interval: str) -> tuple[Recording, Recording]:
     """The recordings of a timer and of the hog that stalls it."""
-    timer = subprocess.Popen([probe, "timer", "-a", CPU, "-p", "80", "-i", "200us", "-D", duration, "-q",
+    timer = subprocess.Popen([probe, "timer", "-a", CPU, "-p", "80", "-i", "200us", "-D", "2s", "-q",
                               "--record", str(directory / "timer")], stdout=subprocess.DEVNULL)
     try:
         subprocess.run([probe, "hog", "-a", CPU, "-p", "90", "--sizes", sizes, "--each", str(each), "-i", interval,
@@ -38,7 +38,7 @@ def _stalled(probe: str, directory: Path, sizes: str, each: int, interval: str, 
 
 
 def test_a_stall_of_100_ms_is_500_late_or_missed_periods(probe_binary: str, tmp_path: Path) -> None:
-    timer, hog = _stalled(probe_binary, tmp_path, "99700us", 1, "1s", "2s")
+    timer, hog = _stalled(probe_binary, tmp_path, "99700us", each=1, interval="1s")
     (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_owed")
     (injected,) = [event for event in hog.events if event["kind"] == "max"]
     latest = [event for event in timer.events if event["kind"] == "max" and event["series"] == wakeup.id][-1]
@@ -63,10 +63,11 @@ def test_a_stall_of_100_ms_is_500_late_or_missed_periods(probe_binary: str, tmp_
 
 
 def test_stalls_of_1_5_and_20_ms_are_each_found(probe_binary: str, tmp_path: Path) -> None:
-    timer, hog = _stalled(probe_binary, tmp_path, "1ms,5ms,20ms", 5, "100ms", "2s")
+    timer, hog = _stalled(probe_binary, tmp_path, "1ms,5ms,20ms", each=5, interval="100ms")
     (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_owed")
     expected_acts = expected_periods = 0
-    for size_ns, injected in reversed(list(zip((1_000_000, 5_000_000, 20_000_000), hog.named("injected"), strict=True))):
+    sizes_ns = (1_000_000, 5_000_000, 20_000_000)
+    for size_ns, injected in reversed(list(zip(sizes_ns, hog.named("injected"), strict=True))):
         expected_acts += hog.totals[injected.id].total
         assert expected_acts > 0
         assert timer.totals[wakeup.id].count_above(size_ns - 1) >= expected_acts
