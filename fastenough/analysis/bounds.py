@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 
 def rate_upper(exceeded: int, n: int, confidence: float) -> float:
@@ -23,14 +23,14 @@ def rate_upper(exceeded: int, n: int, confidence: float) -> float:
         return 1.0
     if exceeded == 0:
         return unseen_rate(n, confidence)
-    return float(stats.beta.ppf(confidence, exceeded + 1, n - exceeded))
+    return float(special.betaincinv(exceeded + 1, n - exceeded, confidence))
 
 
 def rate_lower(exceeded: int, n: int, confidence: float) -> float:
     """One-sided lower bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
     if exceeded == 0:
         return 0.0
-    return float(stats.beta.ppf(1.0 - confidence, exceeded, n - exceeded + 1))
+    return float(special.betaincinv(exceeded, n - exceeded + 1, 1.0 - confidence))
 
 
 def unseen_rate(n: int, confidence: float) -> float:
@@ -61,17 +61,26 @@ def samples_for_rate(allowed: float, seen: float, confidence: float) -> int | No
     return high
 
 
+def _binomial_quantile(share: float, n: int, probability: float) -> int:
+    """Least k for which at most k successes in n have a chance of ``share``.
+
+    As scipy.stats has it, which takes a second to load; scipy.special is enough.
+    """
+    k = math.ceil(special.bdtrik(share, n, probability))
+    return k - 1 if k > 0 and special.bdtr(k - 1, n, probability) >= share else k
+
+
 def quantile_ranks(quantile: float, n: int, confidence: float) -> tuple[int | None, int | None]:
     """1-based ranks between whose values the quantile lies at the two-sided confidence; None: beyond the samples."""
     tail = (1.0 - confidence) / 2.0
-    lower = int(stats.binom.ppf(tail, n, quantile))
-    upper = int(stats.binom.ppf(1.0 - tail, n, quantile)) + 1
+    lower = _binomial_quantile(tail, n, quantile)
+    upper = _binomial_quantile(1.0 - tail, n, quantile) + 1
     return (lower if lower >= 1 else None), (upper if upper <= n else None)
 
 
 def quantile_upper_rank(quantile: float, n: int, confidence: float) -> int | None:
     """Rank whose value the quantile does not exceed at the one-sided confidence; None: n is too small for one."""
-    rank = int(stats.binom.ppf(confidence, n, quantile)) + 1
+    rank = _binomial_quantile(confidence, n, quantile) + 1
     return rank if rank <= n else None
 
 
@@ -90,7 +99,7 @@ def _wilson(exceeded: int, n: int, z: float) -> tuple[float, float]:
 
 def rate_difference(first: tuple[int, int], second: tuple[int, int], confidence: float) -> tuple[float, float]:
     """Interval of (rate of second - rate of first); each is (exceeded, n) with n > 0."""
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(special.ndtri((1 + confidence) / 2))
     p1, p2 = first[0] / first[1], second[0] / second[1]
     (l1, u1), (l2, u2) = _wilson(*first, z), _wilson(*second, z)
     difference = p2 - p1
