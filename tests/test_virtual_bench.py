@@ -83,7 +83,7 @@ def test_up_status_down() -> None:
     assert bench_json("down") == {"ended": False}
 
 
-def test_one_after_another_may_use_it_and_leaves_nothing_in_it() -> None:
+def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     bench_json("up")
     first = open_link("virtual")
     first.start(["sleep", "987"])
@@ -91,14 +91,10 @@ def test_one_after_another_may_use_it_and_leaves_nothing_in_it() -> None:
     second = open_link("virtual")
     assert "sleep 987" not in second.run(["ps"]).text
     second.close()
-
-
-def test_a_second_bench_is_refused() -> None:
-    bench_json("up")
-    second = bench("up", "--kernel", "rt")
-    assert (second.returncode, second.stdout) == (2, "")
-    assert "a virtual bench is running already" in second.stderr
-    assert second.stderr.count("\n") == 1
+    again = bench("up", "--kernel", "rt")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "a virtual bench is running already" in again.stderr
+    assert again.stderr.count("\n") == 1
     with pytest.raises(BadInput, match="runs kernel stock, not rt"):
         open_link("virtual:rt")
 
@@ -111,7 +107,6 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
     assert bench_json("status") == {"running": False}
     with pytest.raises(BadInput, match="no virtual bench is running; start one with"):
         open_link("virtual")
-    assert bench_json("up")["running"]
 
 
 def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:
