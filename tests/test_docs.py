@@ -69,3 +69,12 @@ def test_links_lead_somewhere(page: str) -> None:
     folder = ROOT if page == "README.md" else ROOT / "docs"
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[page])
     assert [target for target in targets if not (folder / target).exists()] == []
+
+
+def test_the_probe_shown_in_adding_compiles(tmp_path: Path) -> None:
+    shown = re.search(r"```c\n(.*?)```", PAGES["adding.md"], re.DOTALL)
+    assert shown
+    source = tmp_path / "yield.c"
+    source.write_text(shown[1])
+    subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                    f"-I{ROOT / 'target' / 'probe'}", f"-I{ROOT / 'format'}", str(source)], check=True)

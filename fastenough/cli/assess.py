@@ -30,7 +30,7 @@ def _plan(loads: list[str], duration_ns: int, interval: str, priority: int) -> P
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
                        f"give at least {len(loads)}s")
-    parameters = {"interval": (interval,), "priority": (priority,)}
+    parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
     return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),))
 
 
