@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,13 +25,13 @@ CROSS = {  # target/cross/NAME.ini: its compiler, and the program that runs what
 }
 
 
-def _build(directory: Path, *arguments: str) -> Path:
-    """The probe, built in a directory of its own."""
+def _build(directory: Path, *arguments: str, target: str = "fastenough-probe") -> Path:
+    """The probe, or another program beside it, built in a directory of its own."""
     subprocess.run(["meson", "setup", str(directory), str(ROOT), "-Dpython_package=false", *arguments], check=True,
                    stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-j2", "-C", str(directory), "target/probe/fastenough-probe"], check=True,
+    subprocess.run(["ninja", "-j2", "-C", str(directory), f"target/probe/{target}"], check=True,
                    stdout=subprocess.DEVNULL)
-    return directory / "target" / "probe" / "fastenough-probe"
+    return directory / "target" / "probe" / target
 
 
 def _program_headers(binary: Path | str) -> str:
@@ -79,3 +80,16 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
         done = subprocess.run([str(probe), "timer", "--method", method, "-D", "100ms", "--allow-difference", "-a", "0",
                                "-h", "50"], capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, ""), method
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a real-time thread that never sleeps")
+@pytest.mark.parametrize("duration", [["-D", "500ms"], []], ids=["stopped", "endless"])
+def test_a_thread_that_never_stops_is_stopped(tmp_path: Path, duration: list[str]) -> None:
+    stuck = _build(tmp_path / "build", target="stuck-probe")
+    path = tmp_path / "r"
+    done = subprocess.run([str(stuck), "stuck", "-q", "-a", str(max(os.sched_getaffinity(0))), "--record", str(path),
+                           *duration], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
+    recording = read_recording(path)
+    assert recording.outcome is Outcome.FAILED
+    assert recording.totals[0].total > 0

@@ -18,12 +18,16 @@
 
 /* From the head of the recording to the first act. */
 #define START_NS (5 * NS_PER_MS)
-/* How long workers may take to return once told to stop. */
-#define GRACE_NS (5 * NS_PER_S)
+/* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
+ * whole machine stood still, its workers were not stuck. */
+#define STOP_TRIES 1000
+#define STOP_APART_NS (5 * NS_PER_MS)
 /* How long the reporter may be kept from running before the run is ended for the machine's sake. */
 #define STARVED_S 30
-/* A worker may compute this long without ever sleeping. */
+/* A worker may compute this long without ever sleeping before the run is ended, and this long before the kernel
+ * kills it, when there was time enough to write the end. */
 #define RT_BOUND_S 3
+#define RT_KILL_S 10
 
 static struct run *watched; /* for signal handlers, which get no argument */
 
@@ -267,6 +271,7 @@ static void on_bound(int signal)
 		atomic_store(&watched->reason_written, true);
 	}
 	run_stop(watched, OUTCOME_FAILED);
+	pthread_kill(watched->reporter, SIGUSR1);
 }
 
 static void handle(int signal, void (*handler)(int))
@@ -304,7 +309,7 @@ static void prepare_signals(struct run *run)
 
 static void bound_real_time(void)
 {
-	struct rlimit limit = {RT_BOUND_S * 1000000, (RT_BOUND_S + 2) * 1000000};
+	struct rlimit limit = {RT_BOUND_S * 1000000, RT_KILL_S * 1000000};
 
 	setrlimit(RLIMIT_RTTIME, &limit);
 }
@@ -420,13 +425,11 @@ static bool all_done(const struct run *run)
 
 static void stop_workers(struct run *run)
 {
-	int64_t give_up_ns = mono_ns() + GRACE_NS;
-
 	atomic_store(&run->stop, true);
-	while (!all_done(run) && mono_ns() < give_up_ns) {
+	for (int tries = 0; !all_done(run) && tries < STOP_TRIES; tries++) {
 		for_each_worker(worker, run)
 			worker_kick(worker);
-		wait_until(mono_ns() + 5 * NS_PER_MS);
+		wait_until(mono_ns() + STOP_APART_NS);
 	}
 	for_each_worker(worker, run)
 		if (!atomic_load(&worker->done))
