@@ -220,6 +220,7 @@ def _print_shortest(contenders: list[Contender], cpu: str, seconds: float, recor
 
 
 def main() -> None:
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=2, help="how often each pair runs (2, about six minutes)")
     chosen = parser.parse_args()
