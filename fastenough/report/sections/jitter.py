@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Scheduling jitter over time: figures 1 and 4 of the RTLinux case study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matplotlib.axes import Axes
+
+from fastenough.analysis import measure, words
+from fastenough.model import Series
+from fastenough.recording import Recording
+from fastenough.report import plot
+from fastenough.report.context import Context, Group
+from fastenough.report.document import Column, Picture, Section, Table
+
+_NS_PER_S = 1e9
+_CASE_STUDY_LOADS = ("rtlinux-io", "rtlinux-memory")
+_PERIOD_NS = 1_000_000
+
+
+def _each_interval(recording: Recording, series: Sequence[Series]) -> Iterator[tuple[float, float, float]]:
+    """Per interval its end in s, and in µs median and maximum of these series together."""
+    begin_ns = recording.intervals[0].begin_mono_ns
+    for interval in recording.intervals:
+        held = [interval.histograms[one.id] for one in series if one.id in interval.histograms]
+        held = [values for values in held if values.total]
+        if held:
+            middle = max(values.value_at_rank((values.total + 1) // 2) for values in held)
+            highest = max(values.maximum or 0 for values in held)
+            yield (interval.end_mono_ns - begin_ns) / _NS_PER_S, middle / 1000, highest / 1000
+
+
+def _draw(axes: Axes, recording: Recording, series: Sequence[Series], colour: str, label: str) -> None:
+    points = list(_each_interval(recording, series))
+    times_s = [time for time, _, _ in points]
+    axes.plot(times_s, [highest for _, _, highest in points], "o-", markersize=3, color=colour,
+              label=f"{label}: maximum")
+    axes.plot(times_s, [middle for _, middle, _ in points], "--", color=colour, linewidth=1, label=f"{label}: median")
+
+
+def _finish(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("latency [µs]")
+    plot.plain_log_axis(axes.yaxis)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _owed(recording: Recording, **labels: str) -> list[Series]:
+    """The owed view, so that periods missed are in it."""
+    return [series for series in recording.named("wakeup_owed")
+            if all(series.labels.get(name) == value for name, value in labels.items())]
+
+
+def _under_loads(groups: Sequence[Group]) -> Picture:
+    figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
+    for colour, group in zip(plot.COLOURS, groups, strict=False):
+        recording = group.recordings[0]
+        _draw(axes, recording, _owed(recording), colour, "idle" if group.load == "none" else group.load)
+    _finish(axes)
+    counts = ", ".join(f"{group.load} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}" for group in groups)
+    return plot.picture(figure, "jitter-loads", "Maximum and median of each interval, all CPUs, missed periods "
+                        f"charged; first run of each load. n: {counts}; {groups[0].configuration}, "
+                        f"{groups[0].instrument}.", wide=True)
+
+
+def _beside_traffic(group: Group) -> Picture:
+    recording = group.recordings[0]
+    parameters = recording.head["parameters"]
+    break_s = parameters["break_after_ns"] / _NS_PER_S
+    title = f"Jitter of a {parameters['task']} task beside shared-memory traffic"
+    figure, axes = plot.new_figure(title, plot.WIDE_IN)
+    for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False):
+        _draw(axes, recording, _owed(recording, traffic=traffic), colour, f"traffic {traffic}")
+    axes.axvline(break_s, color="#444444", linestyle=":", linewidth=1.2)
+    axes.annotate("traffic switched off", (break_s, 0.98), xytext=(4, 0), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", va="top", fontsize=8)
+    _finish(axes)
+    values = [kind.all_cpus for kind in group.judged_kinds]
+    return plot.picture(figure, f"jitter-{parameters['task']}", f"{title}, missed periods charged; the break at "
+                        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.configuration}, "
+                        f"{group.instrument}.", wide=True)
+
+
+def _table(groups: Sequence[Group]) -> Table:
+    rows = []
+    for group in groups:
+        task = group.recordings[0].head["parameters"].get("task", "real-time")
+        for kind in group.judged_kinds:
+            m = measure(kind.all_cpus)
+            rows.append([task, group.load, kind.series.labels.get("traffic", "none"), m.n, m.missed, m.minimum_ns,
+                         m.mean_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns])
+    us = words.microseconds
+    times = ("min", "average", "median", "99.9 %", "max")
+    columns = (*(Column(title, numeric=False) for title in ("task", "load", "traffic")), Column("n"), Column("missed"),
+               *(Column(title, us) for title in times))
+    return Table("jitter", f"Latency in µs at 1 kHz, missed periods charged. {groups[0].configuration}, "
+                 f"{groups[0].instrument}.", columns, rows)
+
+
+def section(context: Context) -> Section | None:
+    measured = [group for group in context.groups if group.recordings[0].intervals]
+    timers = [group for group in measured if group.recordings[0].head["probe"] == "timer"
+              and group.recordings[0].head["parameters"].get("interval_ns") == _PERIOD_NS
+              and group.load in ("none", *_CASE_STUDY_LOADS)]
+    if not any(group.load in _CASE_STUDY_LOADS for group in timers):
+        timers = []
+    beside = [group for group in measured if group.recordings[0].head["probe"] == "jitter"]
+    if not timers and not beside:
+        return None
+    pictures = [_under_loads(timers)] if timers else []
+    pictures += [_beside_traffic(group) for group in beside]
+    return Section("jitter", "Jitter at 1 kHz",
+                   "How late a task of 1 kHz begins, over time: idle, while directories are read, while memory is "
+                   "disturbed, and beside a real-time thread that sends a normal process data through shared memory "
+                   "until it is switched off half-way.", [*pictures, _table([*timers, *beside])])

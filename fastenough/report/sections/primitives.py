@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What synchronisation and communication cost, beside table 4 and figure 5 of the RTLinux case study."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastenough.analysis import measure, words
+from fastenough.report import plot
+from fastenough.report.context import Context, Group, Kind
+from fastenough.report.document import Column, Picture, Section, Table
+
+_PUBLISHED = Path(__file__).parents[1] / "published" / "rtlinux_primitives.csv"
+
+_PUBLISHED_AS = {
+    "switch": "context switch",
+    "mutex": "mutex",
+    "mutex-contended": "contested mutex",
+    "mutex-pi": None,
+    "inversion": "priority inversion recovery",
+    "spinlock": "spinlock",
+    "semaphore": "semaphore",
+    "condvar": None,
+    "futex": None,
+    "eventfd": None,
+    "signal": None,
+    "mqueue": None,
+    "barrier": None,
+    "fifo-message": None,
+}
+"""The primitives in the order of the table, and what the case study calls them where it has figures."""
+
+_ON_ANOTHER_CPU = frozenset({"smt", "core", "socket"})
+
+
+@cache
+def _published() -> dict[str, tuple[int, int, int]]:
+    """(min, average, max) in ns by the name of the test; none for the spinlock."""
+    with _PUBLISHED.open(newline="") as stream:
+        return {row["test"]: (int(row["min_ns"]), int(row["avg_ns"]), int(row["max_ns"]))
+                for row in csv.DictReader(stream) if row["min_ns"]}
+
+
+def _beside(probe: str, kind: Kind) -> tuple[int | None, ...]:
+    """The published figures for the same act: on one CPU, and with inheritance where that is the question."""
+    labels = kind.series.labels
+    if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
+        return (None, None, None)
+    return _published().get(_PUBLISHED_AS[probe] or "", (None, None, None))
+
+
+def _what(group: Group, kind: Kind) -> str:
+    """What was measured, with the parameters that shape it."""
+    head = group.recordings[0].head["parameters"]
+    said = [f"{name} {value}" for name, value in kind.series.labels.items()]
+    if "channel" in head:
+        said.append(head["channel"])
+    if "medium_ns" in head:
+        said.append(f"medium {words.duration(head['medium_ns'])}")
+    return ", ".join([kind.series.name, *said])
+
+
+def _row(group: Group, kind: Kind) -> list[Any]:
+    probe = group.recordings[0].head["probe"]
+    measures = measure(kind.all_cpus)
+    mean_ns = None if measures.mean_ns is None else round(measures.mean_ns)
+    return [probe, _what(group, kind), group.load, measures.n, measures.minimum_ns, mean_ns,
+            measures.quantile(0.5).value_ns, measures.quantile(0.999).value_ns, measures.maximum_ns,
+            *_beside(probe, kind)]
+
+
+def _ns(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _table(context: Context, members: list[tuple[Group, Kind]]) -> Table:
+    columns = (Column("primitive", numeric=False), Column("measured", numeric=False), Column("load", numeric=False),
+               Column("n"), *(Column(title, _ns) for title in (
+                   "min", "average", "median", "99.9 %", "max", "RTLinux min", "RTLinux average", "RTLinux max")))
+    return Table("primitives", "Times in ns. The last three columns are published figures of another system, for the "
+                 "scale only: RTLinux 3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the "
+                 f"spinlock, for it had one CPU. {_conditions(context, members)}", columns,
+                 [_row(*member) for member in members])
+
+
+def _conditions(context: Context, members: list[tuple[Group, Kind]]) -> str:
+    systems = ", ".join(dict.fromkeys(group.configuration for group, _ in members))
+    costs = [group.recordings[0].head["cost"].get("clock_read_ns") for group, _ in members]
+    known = sorted(cost for cost in costs if cost is not None)
+    cost = f" Reading the clock costs {known[len(known) // 2]:.0f} ns here, which is within each time." if known else ""
+    return f"{systems}.{cost}"
+
+
+def _events(members: list[tuple[Group, Kind]]) -> Table:
+    """Between which two events each time lies."""
+    rows = list(dict.fromkeys((group.recordings[0].head["probe"], kind.series.name, kind.series.from_event,
+                               kind.series.to_event) for group, kind in members))
+    return Table("primitives-events", "Between which two events each time lies.",
+                 tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")), rows)
+
+
+def _over_time(group: Group, kind: Kind) -> Picture:
+    """Minimum and maximum of every interval, as in figure 5."""
+    times_s, lows_us, highs_us = [], [], []
+    for recording in group.recordings:
+        begin_ns = recording.intervals[0].begin_mono_ns
+        for interval in recording.intervals:
+            values = interval.histograms.get(kind.series.id)
+            if values and values.minimum is not None and values.maximum is not None:
+                times_s.append((interval.end_mono_ns - begin_ns) / 1e9)
+                lows_us.append(values.minimum / 1000)
+                highs_us.append(values.maximum / 1000)
+    title = f"condition variable, {_what(group, kind)}"
+    figure, axes = plot.new_figure(title)
+    axes.plot(times_s, highs_us, "o-", color=plot.COLOURS[1], label="maximum of each interval")
+    axes.plot(times_s, lows_us, "o-", color=plot.COLOURS[0], label="minimum of each interval")
+    axes.set_yscale("log")
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("signal to wake [µs]")
+    plot.plain_log_axis(axes.yaxis)
+    axes.legend(frameon=False, fontsize=8)
+    placement = kind.series.labels.get("placement", "same")
+    return plot.picture(figure, f"condvar-{placement}", f"{title}: {group.label(kind.all_cpus)}.")
+
+
+def section(context: Context) -> Section | None:
+    members = [(group, kind) for probe in _PUBLISHED_AS for group in context.groups
+               if group.recordings[0].head["probe"] == probe for kind in group.kinds if kind.all_cpus.n]
+    if not members:
+        return None
+    pictures = [_over_time(group, kind) for group, kind in members
+                if group.recordings[0].head["probe"] == "condvar" and group.recordings[0].intervals]
+    return Section("primitives", "Primitives",
+                   "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
+                   "the worst case.", [_table(context, members), *pictures, _events(members)])

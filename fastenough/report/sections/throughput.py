@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How quickly data goes through pipes and shared memory, beside tables 1 to 3 of the RTLinux case study."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from matplotlib.axes import Axes
+
+from fastenough.analysis import measure
+from fastenough.model import Series
+from fastenough.report import plot
+from fastenough.report.context import Context, Group
+from fastenough.report.document import Column, Folded, Picture, Section, Table
+
+_PUBLISHED = Path(__file__).parents[1] / "published" / "rtlinux_fifo_mbuff.csv"
+_SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20}
+
+
+@dataclass(frozen=True)
+class _View:
+    """One figure: speed over one size.  ``label`` is that size's name in the series' labels."""
+
+    id: str
+    probe: str
+    label: str
+    title: str
+    axis: str
+    published: tuple[str, str]
+    """Channel and transfer in the published tables."""
+
+
+_VIEWS = (
+    _View("fifo-block", "fifo", "block", "Pipe and FIFO by size of the blocks, pipe of 1 MiB", "size of a block [B]",
+          ("rt-fifo", "1MB")),
+    _View("fifo-pipe", "fifo", "pipe", "Pipe and FIFO by size of the pipe, blocks of 8 KiB",
+          "size of the pipe asked for [B]", ("rt-fifo", "10MB")),
+    _View("shm", "shm", "size", "Shared memory by size of the block, real-time to normal", "size of a block [B]",
+          ("mbuff", "4KB writes")),
+)
+
+
+@dataclass(frozen=True)
+class _Point:
+    line: str
+    size: int
+    series: Series
+    n: int
+    slowest_mb_s: float | None
+    median_mb_s: float | None
+    fastest_mb_s: float | None
+
+
+def _bytes(text: str) -> int:
+    """"10KB" of the published tables."""
+    digits = text.rstrip("BKM")
+    return int(digits) * _UNITS[text[len(digits):]]
+
+
+@cache
+def _published(channel: str, transfer: str) -> dict[int, str]:
+    """MB/s by size, as printed: there are kernel panics among them."""
+    with _PUBLISHED.open(newline="") as stream:
+        return {_bytes(row["buffer_size"]): row["speed_mb_s"] for row in csv.DictReader(stream)
+                if (row["channel"], row["transfer"]) == (channel, transfer)}
+
+
+def _mb_s(size: int, ns: float | None) -> float | None:
+    return None if not ns else size / ns * 1000
+
+
+def _line(group: Group, series: Series) -> str:
+    """Which line of the figure a series belongs to."""
+    where = group.recordings[0].head["parameters"]["placement"]
+    placement = "same CPU" if where == "same" else f"other {where}"
+    if "channel" not in series.labels:
+        return placement
+    return f"{series.labels['channel']}, total {(series.bytes or 0) >> 20} MiB, {placement}"
+
+
+def _points(context: Context, view: _View) -> list[_Point]:
+    """What was measured for one figure; refused sizes are not among it."""
+    points = []
+    for group in context.groups:
+        if group.recordings[0].head["probe"] != view.probe:
+            continue
+        for kind in group.kinds:
+            series = kind.series
+            if series.bytes is None or series.labels.get("by", view.label) != view.label or not kind.all_cpus.n:
+                continue
+            m = measure(kind.all_cpus)
+            points.append(_Point(_line(group, series), int(series.labels[view.label]), series, m.n,
+                                 _mb_s(series.bytes, m.maximum_ns), _mb_s(series.bytes, m.quantile(0.5).value_ns),
+                                 _mb_s(series.bytes, m.minimum_ns)))
+    return points
+
+
+def _refused(context: Context, view: _View) -> list[tuple[str, int, str]]:
+    """Line, size and reason of what the kernel refused."""
+    return [(_line(group, series), int(series.labels[view.label]), series.refused)
+            for group in context.groups for series in group.recordings[0].series
+            if group.recordings[0].head["probe"] == view.probe and series.refused is not None
+            and series.labels.get("by", view.label) == view.label]
+
+
+def _draw_published(axes: Axes, view: _View) -> None:
+    known = {size: float(speed) for size, speed in _published(*view.published).items() if speed[0].isdigit()}
+    axes.plot(list(known), list(known.values()), "x--", color="#777777", linewidth=1, label=f"published: {_SOURCE}")
+
+
+def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture:
+    figure, axes = plot.new_figure(view.title, plot.WIDE_IN)
+    for place, line in enumerate(dict.fromkeys(point.line for point in points)):
+        known = [(point.size, point.median_mb_s) for point in points if point.line == line and point.median_mb_s]
+        axes.plot([size for size, _ in known], [speed for _, speed in known], "o-", markersize=4,
+                  color=plot.COLOURS[place % len(plot.COLOURS)], label=line)
+    _draw_published(axes, view)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(view.axis)
+    axes.set_ylabel("speed [MB/s]")
+    plot.plain_log_axis(axes.xaxis)
+    plot.plain_log_axis(axes.yaxis)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    groups = [group for group in context.groups if group.recordings[0].head["probe"] == view.probe]
+    n = sum(point.n for point in points)
+    systems = ", ".join(dict.fromkeys(f"{group.configuration}, load {group.load}, {group.instrument}"
+                                      for group in groups))
+    return plot.picture(figure, f"throughput-{view.id}", f"{view.title}: n = {n:,} transfers, their median; {systems}. "
+                        "1 MB/s is 10⁶ bytes in a second.", wide=True)
+
+
+def _speed(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
+    published = _published(*view.published)
+    rows: list[list[object]] = [[point.line, point.size, point.n, point.slowest_mb_s, point.median_mb_s,
+                                 point.fastest_mb_s, published.get(point.size), ""] for point in points]
+    rows += [[line, size, 0, None, None, None, published.get(size), f"refused: {reason}"]
+             for line, size, reason in _refused(context, view)]
+    columns = (Column("channel", numeric=False), Column(view.axis), Column("n"), Column("slowest [MB/s]", _speed),
+               Column("median [MB/s]", _speed), Column("fastest [MB/s]", _speed), Column("published [MB/s]"),
+               Column("", numeric=False))
+    return Table(f"throughput-{view.id}", f"{view.title}. Published: {_SOURCE}, {view.published[0]}, "
+                 f"{view.published[1]}.", columns, rows)
+
+
+def section(context: Context) -> Section | None:
+    parts: list[Picture | Folded] = []
+    for view in _VIEWS:
+        points = _points(context, view)
+        if points:
+            table = _table(context, view, points)
+            parts += [_picture(context, view, points), Folded(f"{view.title}: figures", [table])]
+    if not parts:
+        return None
+    return Section("throughput", "Throughput",
+                   "Bytes of a whole transfer over the time from before its first byte was written until its last one "
+                   "was read, and every block proven to be the one that was sent. The published figures are another "
+                   "system's, for the shape of the curve only.", parts)
