@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import random
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,7 @@ def test_a_signal_leaves_a_valid_end(probe_binary: str, tmp_path: Path, number: 
     assert recording.end is not None and number.name.removeprefix("SIG") in recording.end["reasons"][0]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _running(probe: str, path: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([probe, "timer", "-i", "500us", "--report", "20ms", "--record", str(path),
                                 "--allow-difference", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -225,3 +226,40 @@ def test_a_full_disk_keeps_what_was_recorded(probe_binary: str, tmp_path: Path) 
         subprocess.run(["umount", str(disk)], check=True)
     assert "No space left on device" in error and error.count("\n") == 1
     assert recording.intervals and recording.end is None
+
+
+def test_the_live_table_is_redrawn_on_a_terminal(probe_binary: str, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([probe_binary, "timer", "-D", "3500ms", "-a", "0", "--allow-difference"], stdout=theirs):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # a terminal whose other end closed reads as an error
+            while block := os.read(ours, 4096):
+                shown += block
+    os.close(ours)
+    text = shown.decode()
+    assert text.count("running 0:0") >= 2 and " left" in text
+    last = text.rsplit("\x1b[J", 1)[1]
+    assert "wakeup_owed" in last and "running" not in last
+
+
+def test_the_histogram_by_microseconds_holds_every_sample(probe_binary: str) -> None:
+    done = subprocess.run([probe_binary, "timer", "-l", "300", "-a", "0", "-h", "100", "--allow-difference"],
+                          check=True, capture_output=True, text=True, timeout=30)
+    lines = done.stdout.split("# Histogram", 1)[1].splitlines()[1:]
+    rows = {label: int(count) for label, count in (line.split("\t") for line in lines)}
+    assert list(rows)[:2] == ["000000", "000001"] and len(rows) == 102
+    assert sum(rows.values()) == 300
+
+
+def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with subprocess.Popen([probe_binary, "timer", "-D", "2s", "-i", "100us", "--report", "10ms", "--record", "-",
+                           "--allow-difference"], stdout=writing) as process:
+        os.close(writing)
+        time.sleep(1.0)  # long enough for the pipe to fill
+        with os.fdopen(reading, "rb") as pipe:
+            (tmp_path / "r").write_bytes(pipe.read())
+        assert process.wait(30) == 0
+    assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED

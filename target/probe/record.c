@@ -2,6 +2,7 @@
 /* The recording: one write(2) per line, so that a cut never tears more than the last. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,9 +47,17 @@ static void record_fails(struct run *run, int error)
 	run_fail(run, "the recording cannot be continued: %s; what was recorded before stays readable", strerror(error));
 }
 
+/* A pipe may have been left non-blocking by whoever reads it. */
+static bool wait_writable(int fd)
+{
+	struct pollfd output = {.fd = fd, .events = POLLOUT};
+
+	return poll(&output, 1, -1) >= 0 || errno == EINTR;
+}
+
 static void record_line(struct run *run)
 {
-	const char *text = run->line.text;
+	const char *text;
 	size_t left;
 
 	json_newline(&run->line);
@@ -57,7 +66,7 @@ static void record_line(struct run *run)
 	while (left && !run->record_broken) {
 		ssize_t written = write(run->record_fd, text, left);
 
-		if (written < 0 && errno == EINTR)
+		if (written < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(run->record_fd))))
 			continue;
 		if (written < 0) {
 			record_fails(run, errno);
