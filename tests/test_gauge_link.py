@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -175,6 +177,43 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     assert "the gauge" in recording.end["reasons"][0]
     assert sum(total.total for total in recording.totals.values()) > 0
     assert "samples" in out
+
+
+def test_a_histogram_damaged_on_its_way_is_counted_as_lost(instrument: Paced, tmp_path: Path) -> None:
+    Follower(instrument.pins)
+    behind = os.open(instrument.port, os.O_RDWR | os.O_NOCTTY)
+    damage = threading.Event()
+
+    def relay(data: bytes) -> bytes:
+        """To the gauge and back, one byte of a row changed when told."""
+        os.write(behind, data)
+        reply = b""
+        while select.select([behind], [], [], 0.3)[0]:
+            reply += os.read(behind, 4096)
+            if reply.endswith(b"\n") and b"\nok lines=" in b"\n" + reply:
+                break
+        if damage.is_set() and reply.startswith(b"b 0"):
+            damage.clear()
+            return b"b 1" + reply[3:]
+        return reply
+
+    port = Impostor(relay).port
+    with Gauge(port) as gauge, (tmp_path / "run").open("wb") as stream:
+        run = GaugeRun(gauge, Response(1_000_000, 2_000_000, 500_000_000), RunHead("run", "linux-user"), stream, 10**9)
+        run.begin()
+        for turn in range(4):
+            time.sleep(0.3)
+            if turn == 1:
+                damage.set()
+            run.poll()
+        assert run.end() is Outcome.COMPLETED
+    recording = read_recording(tmp_path / "run")
+    assert [event["kind"] for event in recording.events] == ["note"]
+    stored = sum(total.total for total in recording.totals.values())
+    lost = sum(recording.lost(series) for series in (0, 1))
+    assert run.counters
+    assert stored > 0 < lost
+    assert stored + lost == run.counters.common["sent"]
 
 
 def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -> None:
