@@ -51,12 +51,12 @@ def build_probe(arch: str = GUEST_ARCH) -> bytes:
     if not (CHECKOUT / "meson.build").is_file():
         raise NotApplicable("the guest's probe is built from a checkout of fastenough, not from the installed wheel")
     with cache_lock() as cache:
-        build, cross = cache / f"probe-{arch}", cache / f"probe-{arch}.ini"
-        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch)))
+        build, cross = cache / f"guest-{arch}", cache / f"guest-{arch}.ini"
         if not (build / "build.ninja").is_file():
+            cross.write_text(_CROSS_FILE.format(compiler=compiler(arch)))
             shutil.rmtree(build, ignore_errors=True)
             _run([meson, "setup", str(build), str(CHECKOUT), f"--cross-file={cross}", "-Dpython_package=false",
-                  "-Dprobe_static=true"])
+                  "-Dprobe_static=true", "-Ddebug=false", "-Dc_link_args=-s"])
         _run([ninja, "-C", str(build), _TARGET])
         return (build / _TARGET).read_bytes()
 
