@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +14,8 @@ from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
 from fastenough.cli.stores import store_option
+from fastenough.experiment.plan import is_experiment
+from fastenough.experiment.runner import run_experiment
 from fastenough.link import open_link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus, Outcome
@@ -37,17 +41,16 @@ def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]
     return parameters
 
 
-def _plan(
-    probe: str | None, plan_path: Path | None, loads: list[str], duration_ns: int, words: tuple[str, ...],
-) -> Plan:
+def _chosen(
+    probe: str | None, words: tuple[str, ...], plan_path: Path | None, entry: Callable[..., Entry],
+) -> Plan | Path:
+    """What to run: a plan, or the file of an experiment, which names its own board."""
     if (probe is None) == (plan_path is None):
         raise BadInput("name either a probe or a plan: fastenough run timer, or fastenough run --plan FILE")
     if plan_path is not None:
-        if words:
-            raise BadInput(f"'{words[0]}': parameters belong into the plan when there is one")
-        return read_plan(plan_path)
+        return plan_path if is_experiment(plan_path) else read_plan(plan_path)
     assert probe is not None
-    return Plan(probe, (Entry(probe, tuple(loads), duration_ns / 1e9, parse_parameters(words)),))
+    return Plan(probe, (entry(probe, parameters=parse_parameters(words)),))
 
 
 def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
@@ -78,10 +81,14 @@ def command(
     board: str, resume: bool, store_path: Path, as_json: bool,
 ) -> ExitStatus:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
-    plan = _plan(probe, plan_path, loads, duration_ns, parameters)
+    entry = partial(Entry, loads=tuple(loads), duration_s=duration_ns / 1e9)
+    chosen = _chosen(probe, parameters, plan_path, entry)
     store = Store(store_path)
     with Display() as display:
-        campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
+        if isinstance(chosen, Path):
+            campaign = run_experiment(chosen, store, display)
+        else:
+            campaign = run_campaign(open_link(board), chosen, store, display, resume=resume)
     if as_json:
         print_json({"campaign": campaign.id, "stopped": campaign.stopped,
                     "runs": [run for run in store.runs() if run.id in campaign.runs]})
