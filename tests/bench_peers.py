@@ -3,8 +3,10 @@
 
 Every figure is a ratio within one run of this program.  A program and the bare loop run side by side, each on
 a CPU of its own, and then again with the CPUs swapped: the machine may be busy and its clock speed may change,
-but it does so for both.  The median over all rounds is printed, and how far the rounds lie apart.  CPU time is
-that of whole processes, start-up included.
+but it does so for both.  The median over all rounds is printed, and how far the rounds lie apart: the first
+line, the bare loop against itself, shows how much of that is the machine.  CPU time is that of whole processes,
+start-up included.  The last column needs no second process and is therefore steadier: what a process took beyond
+its measuring thread, whose own loop costs what the bare one does.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from fastenough.recording import read_recording
 
 PRIORITY = "98"
 SETTLE_S = 0.3
+WATCH_S = 0.25
 TARGETS = {  # interval in us: how much more than the bare loop the probe may cost
     1000: 1.05,
     200: 1.05,
@@ -47,6 +50,7 @@ class Cost:
     """What one process took."""
 
     cpu_s: float
+    beyond: float  # CPU time of all threads but the measuring one, as a share of that one's
     major_faults: int
     resident_kib: int
     output: str
@@ -61,6 +65,7 @@ class Contender:
     on_terminal: bool = False
     ratios: dict[int, list[float]] = field(default_factory=dict)
     cost_us: dict[int, list[float]] = field(default_factory=dict)
+    beyond: dict[int, list[float]] = field(default_factory=dict)
 
 
 def _drain(descriptor: int, into: list[bytes]) -> None:
@@ -93,17 +98,35 @@ def _resident_kib(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
+def _thread_times_ns(pid: int) -> list[int]:
+    """CPU time of each thread of a running process."""
+    return [int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+
+
+def _beyond(pid: int) -> float:
+    """Watches a process until it ends: what its other threads took beside the busiest one."""
+    share = 0.0
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        with contextlib.suppress(OSError, IndexError):  # a thread may end while its file is read
+            times_ns = _thread_times_ns(pid)
+            if max(times_ns) > 0:
+                share = (sum(times_ns) - max(times_ns)) / max(times_ns)
+        time.sleep(WATCH_S)
+    return share
+
+
 def _run(arguments: list[str], on_terminal: bool = False) -> Cost:
     with _output(on_terminal) as (descriptor, text), Path(os.devnull).open("rb") as nothing:
         pid = os.posix_spawnp(arguments[0], arguments, os.environ, file_actions=[
             (os.POSIX_SPAWN_DUP2, nothing.fileno(), 0), (os.POSIX_SPAWN_DUP2, descriptor, 1)])
         time.sleep(SETTLE_S)
         resident = _resident_kib(pid)
+        beyond = _beyond(pid)
         _, status, usage = os.wait4(pid, 0)
         output = text()
     if status:
         sys.exit(f"bench: {' '.join(arguments)} ended with status {os.waitstatus_to_exitcode(status)}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_majflt, resident, output)
+    return Cost(usage.ru_utime + usage.ru_stime, beyond, usage.ru_majflt, resident, output)
 
 
 def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
@@ -133,12 +156,12 @@ def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
     return contenders
 
 
-def _pair(contender: Contender, bare: Contender, cpus: tuple[str, str], us: int, samples: int) -> tuple[float, float]:
-    """CPU time per sample in us of both, side by side."""
+def _pair(contender: Contender, bare: Contender, cpus: tuple[str, str], us: int, samples: int) -> tuple[Cost, Cost]:
+    """What both took, side by side."""
     with ThreadPoolExecutor(2) as both:
         ours = both.submit(_run, contender.arguments(cpus[0], us, samples), contender.on_terminal)
         floor = both.submit(_run, bare.arguments(cpus[1], us, samples), False)
-        return ours.result().cpu_s / samples * 1e6, floor.result().cpu_s / samples * 1e6
+        return ours.result(), floor.result()
 
 
 def _round(contenders: list[Contender], cpus: tuple[str, str], us: int, seconds: float) -> None:
@@ -146,8 +169,10 @@ def _round(contenders: list[Contender], cpus: tuple[str, str], us: int, seconds:
     for contender in contenders:
         here, floor_there = _pair(contender, bare, cpus, us, samples)
         there, floor_here = _pair(contender, bare, (cpus[1], cpus[0]), us, samples)
-        contender.cost_us.setdefault(us, []).extend((here, there))
-        contender.ratios.setdefault(us, []).append(math.sqrt(here / floor_there * there / floor_here))
+        contender.cost_us.setdefault(us, []).extend(cost.cpu_s / samples * 1e6 for cost in (here, there))
+        contender.beyond.setdefault(us, []).extend((here.beyond, there.beyond))
+        contender.ratios.setdefault(us, []).append(
+            math.sqrt(here.cpu_s / floor_there.cpu_s * there.cpu_s / floor_here.cpu_s))
 
 
 def _said(good: bool) -> str:
@@ -155,14 +180,17 @@ def _said(good: bool) -> str:
 
 
 def _print_costs(contenders: list[Contender], us: int) -> None:
-    print(f"\nEvery {us} us: CPU time per sample of the whole process, its ratio to the bare loop (median; all rounds)")
+    print(f"\nEvery {us} us: CPU time per sample of the whole process,"
+          " its ratio to the bare loop (median; all rounds), its ratio to its measuring thread")
     for contender in contenders:
         ratios = contender.ratios[us]
         cost, ratio = statistics.median(contender.cost_us[us]), statistics.median(ratios)
         target = TARGETS[us] if contender.name == "fastenough-probe" else None
-        verdict = f"  at most {target}: {_said(ratio <= target)}" if target else ""
+        beyond = statistics.median(contender.beyond[us])
+        held = ", ".join(_said(one <= target) for one in (ratio, 1 + beyond)) if target else ""
+        verdict = f"  at most {target}: {held}" if target else ""
         rounds = " ".join(f"{one:.3f}" for one in sorted(ratios))
-        print(f"    {contender.name:24}{cost:8.2f} us {ratio:7.3f}  ({rounds}){verdict}")
+        print(f"    {contender.name:24}{cost:8.2f} us {ratio:7.3f}  ({rounds})  {1 + beyond:.3f}{verdict}")
     quiet, live = (statistics.median(contender.ratios[us]) for contender in contenders[1:3])
     added = live / quiet
     print(f"    the live view adds {added - 1:.1%}, at most {LIVE_MOST - 1:.0%}: {_said(added <= LIVE_MOST)}")
