@@ -90,8 +90,10 @@ def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> Non
 def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> None:
     board = Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
+    kept = tmp_path / "selftest.json"
+    kept.write_text('{"passed": true, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}')
     done = fastenough("run", "response", instrument.port, "--record", str(record), "-D", "2s", "--interval", "500ms",
-                      "--min", "500us", "--max", "2ms", "--emulated", "--json")
+                      "--min", "500us", "--max", "2ms", "--self-test", str(kept), "--emulated", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     recording = read_recording(record)
@@ -101,6 +103,8 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     assert instrument_head["mcu"] == "atmega328p"
     assert abs(instrument_head["calibration"]["tick_ps"] / 62_500 - 1) < 0.01
     assert recording.head["marks"] == ["emulated"]
+    assert instrument_head["self_test"]["maximum"] == {"0": 3, "1": 4}
+    assert recording.head["cost"] == {"gauge_offset_ns": 250.0}
     assert len(recording.intervals) >= 4
     assert one_line(fastenough("run", "response", instrument.port, "--record", str(record)), 2).endswith(
         "exists; name another file\n")
@@ -276,6 +280,8 @@ def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     assert "periodic wants --period" in one_line(fastenough("run", "periodic", instrument.port, "--record", record), 2)
     assert "too long for this gauge" in one_line(
         fastenough("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2)
+    assert "no self-test; make one" in one_line(
+        fastenough("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2)
     assert "is no directory" in one_line(
         fastenough("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2)
     assert not Path(record).exists()

@@ -16,7 +16,7 @@ from serial.tools import list_ports
 
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.link.gauge import Gauge, GaugeLost, Refused
+from fastenough.link.gauge import Gauge, GaugeLost, Refused, read_self_test
 from fastenough.link.gauge_flash import BOARDS, find_firmware, flash
 from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import BadInput, ExitStatus, Outcome
@@ -164,20 +164,23 @@ def _print_summary(rows: list[dict[str, Any]], record: Path) -> None:
 @click.option("--period", "period_ns", type=DURATION, help="Period the board is expected to keep.")
 @click.option("--implementation", type=click.Choice(IMPLEMENTATIONS), default="linux-user", show_default=True,
               help="What runs on the board.")
+@click.option("--self-test", "self_test_path", type=click.Path(path_type=Path, dir_okay=False),
+              help="What 'gauge selftest --json' said of this instrument, for the recording's head.")
 @click.option("--emulated", is_flag=True, help="Board or gauge are simulated: no verdict may be given.")
 @json_option
 def run_command(probe: str, port: str | None, *, record: Path, duration_ns: int, interval_ns: int,
                 min_ns: int | None, max_ns: int | None, timeout_ns: int | None, period_ns: int | None,
-                implementation: str, emulated: bool, as_json: bool) -> int:
+                implementation: str, self_test_path: Path | None, emulated: bool, as_json: bool) -> int:
     """Measure a board that runs PROBE, with the gauge at PORT, into a recording."""
     request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
     if record.exists():
         raise BadInput(f"{record} exists; name another file")
     if not record.parent.is_dir():
         raise BadInput(f"{record.parent} is no directory; make it first")
+    kept_test = read_self_test(self_test_path) if self_test_path else None
     with _gauge(port) as gauge:
         calibration = gauge.calibrate(_CALIBRATION_S)
-        head = RunHead(uuid.uuid4().hex, implementation, ["emulated"] if emulated else [], calibration)
+        head = RunHead(uuid.uuid4().hex, implementation, ["emulated"] if emulated else [], calibration, kept_test)
         with record.open("wb") as stream:
             run = GaugeRun(gauge, request, head, stream, interval_ns)
             try:

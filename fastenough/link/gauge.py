@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import contextlib
+import json
 import struct
 import time
 from collections.abc import Iterator
@@ -288,6 +289,17 @@ class SelfTest:
     maximum: dict[int, int]
 
 
+def read_self_test(path: Path) -> SelfTest:
+    """A self-test kept as JSON (``fastenough gauge selftest --json``); raises BadInput."""
+    try:
+        kept = json.loads(path.read_text())
+        by_series = [{int(series): int(ticks) for series, ticks in kept[name].items()}
+                     for name in ("minimum", "maximum")]
+        return SelfTest(bool(kept["passed"]), *by_series)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
+
+
 def _open(port: str) -> serial.Serial:
     try:
         return serial.Serial(port, BAUD, timeout=0.02, write_timeout=_REPLY_S, exclusive=True)
@@ -463,13 +475,10 @@ class Gauge:
 
 
 def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, Any]:
-    """The instrument as a recording's head names it."""
+    """The instrument as a recording's head names it; null for what was not done."""
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    if calibration:
-        described["calibration"] = asdict(calibration)
-    if self_test:
-        described["self_test"] = {"passed": self_test.passed, "min_ticks": list(self_test.minimum.values()),
-                                  "max_ticks": list(self_test.maximum.values())}
+    described["calibration"] = asdict(calibration) if calibration else None
+    described["self_test"] = asdict(self_test) if self_test else None
     return described
