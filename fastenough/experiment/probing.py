@@ -45,6 +45,11 @@ class Probing:
         self._thread.start()
 
     @property
+    def running(self) -> bool:
+        """Whether the task may still have something to say."""
+        return self._thread.is_alive()
+
+    @property
     def pid(self) -> int:
         """The task's process on the board."""
         return self._process.pid

@@ -10,7 +10,8 @@
  *     cycle of the answer = cycle of the stimulus + time from sending to answer x 16 MHz
  *
  * An edge that comes too late for that is put back in time, but never across a wrap of the timer,
- * where the firmware could not tell any more which wrap it belongs to.
+ * where the firmware could not tell any more which wrap it belongs to.  When several come so late at
+ * once (this machine was busy), they are dealt out: the firmware must get to see each of them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,6 +38,7 @@
 #define SLICE_CYCLES 160
 #define CYCLES_PER_US (MACHINE_HZ / 1000000)
 #define PENDING 64
+#define SERVICE_CYCLES 400 /* two edges of one direction are thus twice as far apart as the interrupt takes */
 #define UNSENT 65536
 
 struct pending_edge {
@@ -51,6 +53,7 @@ struct bench {
 	int64_t start_ns;
 	int awaiting; /* the output has changed, the input has not yet followed */
 	avr_cycle_count_t out_cycle, last_in;
+	avr_cycle_count_t free_at; /* when the firmware will have taken in what came too late */
 	int64_t out_ns;
 	struct pending_edge pending[PENDING];
 	char words[PINS_LINE];
@@ -136,6 +139,7 @@ static void edge_in_past(struct bench *bench, int level, avr_cycle_count_t at)
 	avr_cycle_count_t now = bench->machine.avr->cycle, zero = bench->machine.timer.zero;
 
 	bench->put_back++;
+	bench->free_at = now + SERVICE_CYCLES;
 	if ((at - zero) >> 16 != (now - zero) >> 16) {
 		bench->put_off++;
 		at = now;
@@ -167,6 +171,11 @@ static void edge(struct bench *bench, int level, int64_t at_ns)
 
 	if (at <= bench->last_in)
 		at = bench->last_in + 1;
+	if (at < bench->free_at) {
+		bench->put_off++;
+		at = bench->free_at;
+		bench->free_at += SERVICE_CYCLES;
+	}
 	bench->last_in = at;
 	bench->in_edges++;
 	bench->awaiting = 0;

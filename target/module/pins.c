@@ -16,6 +16,7 @@
 struct gpio_desc *fe_input, *fe_output;
 
 static struct platform_device *device;
+static bool output_was_input;
 
 static struct gpiod_lookup_table lines = {
 	.dev_id = DEVICE,
@@ -88,6 +89,7 @@ static int get_lines(const struct fe_task *task)
 	error = get_line("out", fe_options.out_line, GPIOD_ASIS, &fe_output);
 	if (error)
 		return error;
+	output_was_input = gpiod_get_direction(fe_output) == 1;
 	error = gpiod_direction_output_raw(fe_output, level);
 	return error ? explain("out", fe_options.out_line, error) : 0;
 }
@@ -124,7 +126,8 @@ void fe_pins_put(void)
 	if (!device)
 		return;
 	if (fe_output) {
-		gpiod_direction_input(fe_output);
+		if (output_was_input)
+			gpiod_direction_input(fe_output);
 		gpiod_put(fe_output);
 	}
 	if (fe_input)

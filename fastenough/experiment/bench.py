@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board with an instrument on its pins: the virtual one, or a real one with a gauge on a serial port."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.experiment.plan import VIRTUAL, Experiment
+from fastenough.link import Link, find_probe, open_link
+from fastenough.link.gauge import Calibration, Gauge
+from fastenough.link.virtual.board import MARK, VirtualBoard
+from fastenough.link.virtual.gauge import SimulatedGauge
+from fastenough.link.virtual.module import build_module
+from fastenough.link.virtual.probe import install
+from fastenough.model import NotApplicable
+
+_MODULE_IN_GUEST = "/tmp/fastenough.ko"
+_CALIBRATION_S = 1.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a run needs: the board, what runs on it, and the instrument outside it.
+
+    ``instrument`` names the gauge in recordings: its port, or that it is simulated.
+    """
+
+    link: Link
+    gauge: Gauge
+    calibration: Calibration
+    configuration: str
+    probe: str
+    module: str
+    instrument: str
+    marks: tuple[str, ...] = ()
+
+
+@contextmanager
+def open_bench(plan: Experiment, configuration: str) -> Iterator[Bench]:
+    """The bench with that configuration booted; nothing of it is left afterwards, whatever happens.
+
+    Raises NotApplicable where a tool is missing, FastenoughError when a guest does not come up, BadInput for a port
+    where no gauge of this version answers.
+    """
+    with (_virtual(configuration) if plan.board == VIRTUAL else _real(plan, configuration)) as bench:
+        yield bench
+
+
+@contextmanager
+def _virtual(kernel: str) -> Iterator[Bench]:
+    with ExitStack() as stack:
+        board = stack.enter_context(VirtualBoard(kernel))
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="fastenough-gauge-"))
+        simulated = SimulatedGauge(Path(directory), board.pins)
+        stack.callback(simulated.close)
+        gauge = stack.enter_context(Gauge(simulated.terminal))
+        board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
+        yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
+                    install(board.link), _MODULE_IN_GUEST, "simulated", (MARK,))
+
+
+@contextmanager
+def _real(plan: Experiment, configuration: str) -> Iterator[Bench]:
+    link = open_link(plan.board)
+    with Gauge(plan.instrument) as gauge:
+        release = link.read("/proc/sys/kernel/osrelease").decode().strip()
+        yield Bench(link, gauge, gauge.calibrate(_CALIBRATION_S), f"{configuration} {release}", find_probe(link),
+                    _installed_module(link, plan), plan.instrument)
+
+
+def _installed_module(link: Link, plan: Experiment) -> str:
+    """Where DKMS has put the module; empty where no kernel implementation is wanted."""
+    if "linux-kernel" not in plan.implementations:
+        return ""
+    if link.which("modinfo") is None:
+        raise NotApplicable("modinfo is not there: apt-get install kmod")
+    found = link.run(["modinfo", "-n", "fastenough"])
+    if found.status:
+        raise NotApplicable("the module fastenough is not installed on the board; see docs/experiment.md, or leave "
+                            "linux-kernel out of implementations")
+    return found.text.strip()

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One cell of an experiment: the instrument measures, the board's own recording is put beside it, and both count."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.transcript import Transcript
+from fastenough.experiment.bench import Bench
+from fastenough.experiment.plan import Cell, Experiment, Wires
+from fastenough.experiment.probing import Probing
+from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
+from fastenough.model import FastenoughError, Outcome
+from fastenough.recording import Recording
+from fastenough.settings import Settings
+
+INTERVAL_NS = 1_000_000_000
+DEVICE = "/dev/fastenough"
+MODULE = "fastenough"
+_CONSUMER = "fasten"
+"""How the line's interrupt thread is called: the kernel cuts names."""
+_PRIORITY = 98
+_CPU = 1
+_GRACE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the board counted itself of a run: edges seen and answered; None where it has no such count."""
+
+    seen: int | None
+    answered: int | None
+    overtaken: int = 0
+
+
+class Lines:
+    """Takes a recording's lines as a file does and passes them on; the end is held back until it can be completed.
+
+    ``instrument`` is put in the place of the port, which for a simulated gauge is another each time.
+    """
+
+    def __init__(self, transcript: Transcript, instrument: str) -> None:
+        self._transcript = transcript
+        self._instrument = instrument
+        self.end: dict[str, Any] | None = None
+
+    def write(self, raw: bytes) -> int:
+        line = json.loads(raw)
+        if line["type"] == "end":
+            self.end = line
+        elif line["type"] == "head":
+            self._transcript.take(_raw(line | {"instrument": line["instrument"] | {"port": self._instrument}}))
+        else:
+            self._transcript.take(raw)
+        return len(raw)
+
+    def flush(self) -> None:
+        """Nothing else is held back."""
+
+
+def probe_counted(recording: Recording) -> Counted:
+    """From the recording of the probe, cut off or not; of two toggles one is a falling edge."""
+    series = recording.series[0].id
+    stored, lost, missed = recording.totals[series].total, recording.lost(series), recording.missed(series)
+    if recording.head["probe"] == "periodic":
+        return Counted(None, stored // 2)
+    return Counted(stored + lost + missed, stored, lost + missed)
+
+
+def module_counted(kernel_log: str) -> Counted:
+    """From what the module said when it was taken out: all since it was inserted, not only what was recorded."""
+    last_load = kernel_log[kernel_log.rfind("is running"):]
+    said = {name: int(count) for name, count in re.findall(r"fastenough: \w+: (\w+)=(\d+)", last_load)}
+    if "toggled" in said:
+        return Counted(None, said["toggled"] // 2)
+    return Counted(said.get("seen"), said.get("answered"), said.get("unchanged", 0))
+
+
+def instrument_counters(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None,
+                        probe: str) -> dict[str, Any]:
+    """The counts that must agree, from the instrument's counters and the board's."""
+    seen = answered = None
+    overtaken = 0
+    if board is not None:
+        seen, answered, overtaken = board.seen, board.answered, board.overtaken
+    timeouts = sum(counted.get("timeouts", 0) for counted in by_series.values())
+    common = {"edges_answered": answered, "edges_timed_out": timeouts, "edges_overtaken": overtaken}
+    if probe == "periodic":
+        return common | {"edges_returned": gauge.get("edges")}
+    resynced = gauge.get("resync_edges", 0)
+    sent = None if "sent" not in gauge else gauge["sent"] + resynced
+    returned = sum(counted.get("stored", 0) for counted in by_series.values())
+    return common | {"edges_sent": sent, "edges_seen": seen, "edges_returned": returned + resynced}
+
+
+@contextmanager
+def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, settings: Settings) -> Iterator[Probing]:
+    """The task on the board, recording; ended, and its module out, when the context is left."""
+    if cell.implementation == "linux-user":
+        with Probing(bench.link, _probe_words(bench, cell, wires, half_period_ns), 0.0) as task:
+            yield task
+        return
+    (entry,) = settings.apply("kernel-module", " ".join(_module_words(bench, cell, wires, half_period_ns)))
+    if entry["granted"] != entry["asked"]:
+        raise FastenoughError(f"the module was refused: {entry.get('reason', 'it does not say why')}")
+    with Probing(bench.link, ["cat", DEVICE], 0.0) as task:
+        yield task
+    removed = bench.link.run(["rmmod", MODULE], timeout_s=_GRACE_S)
+    if removed.status:
+        raise FastenoughError(f"the module could not be taken out: {removed.stderr.decode(errors='replace').strip()}")
+
+
+def _probe_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
+    words = [bench.probe, cell.probe, f"--chip={wires.chip}", f"--out={wires.output}", f"--priority={_PRIORITY}",
+             f"--affinity={_CPU}", "--record=-"]
+    return [*words, f"--in={wires.input}"] if cell.probe == "response" else [*words, f"--interval={half_period_ns}ns"]
+
+
+def _module_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
+    words = [bench.module, f"task={cell.probe}", f"chip={wires.chip}", f"out_line={wires.output}"]
+    return [*words, f"in_line={wires.input}"] if cell.probe == "response" else [
+        *words, f"period_ns={half_period_ns}", f"cpu={_CPU}"]
+
+
+def end_task(bench: Bench, cell: Cell, task: Probing) -> None:
+    """Let the board's recording end in good order."""
+    if cell.implementation == "linux-user":
+        task.interrupt()
+    else:
+        bench.link.write(DEVICE, b"stop\n")
+        task.wait(_GRACE_S)
+
+
+def as_planned(raw: bytes) -> bytes:
+    """A line of the board's own recording; a task that the bench ended by a signal has done what it was to do."""
+    line = json.loads(raw)
+    if line["type"] != "end" or line["outcome"] != Outcome.ABORTED:
+        return raw
+    return _raw(line | {"outcome": Outcome.COMPLETED.value, "reasons": []})
+
+
+@dataclass
+class CellRun:
+    """Measures one cell; ``own`` is what the board recorded of it, None where it came to nothing."""
+
+    bench: Bench
+    plan: Experiment
+    cell: Cell
+    settings: Settings
+    stopping: Stopping
+    own: Probing | None = None
+
+    @property
+    def _times(self) -> Mapping[str, int]:
+        return self.plan.times_ns[self.cell.probe]
+
+    def measure(self, transcript: Transcript, tick: Callable[[], None]) -> None:
+        """Run instrument and board; the instrument's recording goes into the transcript, with the counts of both.
+
+        Raises BadInput for what the board's task refuses, and FastenoughError, with the recording ended, when board or
+        instrument are lost.
+        """
+        lines = Lines(transcript, self.bench.instrument)
+        run = self._gauge_run(lines)
+        fault: FastenoughError | None = None
+        try:
+            self._measured(run, tick)
+        except FastenoughError as error:
+            fault = error
+            if transcript.writer is not None and lines.end is None:
+                run.end(Outcome.FAILED, [str(error)])
+        if lines.end is not None:
+            transcript.take(_raw(lines.end | {"counters": lines.end["counters"] | self._counts(run)}))
+        if fault is not None:
+            raise fault
+
+    def _measured(self, run: GaugeRun, tick: Callable[[], None]) -> None:
+        """A response is awaited before the first stimulus; of a period the instrument must not miss the first edge."""
+        if self.cell.probe == "periodic":
+            run.begin()
+            with self._task() as task:
+                ended = self._poll(run, task, tick)
+                end_task(self.bench, self.cell, task)
+            run.end(*ended)
+            return
+        with self._task() as task:
+            self._raise_pin_thread()
+            run.begin()
+            run.end(*self._poll(run, task, tick))
+            end_task(self.bench, self.cell, task)
+
+    @contextmanager
+    def _task(self) -> Iterator[Probing]:
+        with board_task(self.bench, self.cell, self.plan.wires, self._times.get("period", 0) // 2,
+                        self.settings) as self.own:
+            yield self.own
+
+    def _raise_pin_thread(self) -> None:
+        """The thread that serves the pin's interrupt exists only since the task has asked for the line."""
+        if "irq-threads" in self.plan.settings and self.cell.implementation == "linux-user":
+            self.settings.apply_all({"irq-threads": f"{self.plan.settings['irq-threads']}:{_CONSUMER}"})
+
+    def _gauge_run(self, lines: Lines) -> GaugeRun:
+        times = self._times
+        request = (Response(times["min"], times["max"], times["timeout"]) if self.cell.probe == "response"
+                   else Periodic(times["period"], times["timeout"]))
+        head = RunHead("", self.cell.implementation, calibration=self.bench.calibration)
+        return GaugeRun(self.bench.gauge, request, head, cast(IO[bytes], lines), INTERVAL_NS)
+
+    def _poll(self, run: GaugeRun, task: Probing, tick: Callable[[], None]) -> tuple[Outcome, list[str]]:
+        """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
+        end_s = time.monotonic() + self.plan.duration_ns / 1e9
+        while (left_s := end_s - time.monotonic()) > 0 and not self.stopping.asked:
+            self.stopping.sleep(min(left_s, INTERVAL_NS / 1e9))
+            run.poll()
+            tick()
+            if not task.running:
+                raise FastenoughError("the board's task ended by itself in the middle of the run")
+        return (Outcome.ABORTED, ["stopped"]) if self.stopping.asked else (Outcome.COMPLETED, [])
+
+    def _counts(self, run: GaugeRun) -> dict[str, Any]:
+        """Of both sides; the board's are None where its recording is missing."""
+        if run.counters is None:
+            return {}
+        board = None
+        if self.own is not None and self.cell.implementation == "linux-user":
+            board = probe_counted(self.own.recording())
+        elif self.own is not None:
+            board = module_counted(self.bench.link.run(["dmesg"]).text)
+        return instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
+
+
+def _raw(line: Mapping[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

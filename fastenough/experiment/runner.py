@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An experiment from plan to store: each configuration booted once, each cell measured, everything put back."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastenough.campaign import Campaign, Progress, RunSpec
+from fastenough.campaign.runner import Keeper
+from fastenough.campaign.stopping import Stopping, listening
+from fastenough.campaign.transcript import Transcript, Writer
+from fastenough.experiment.bench import Bench, open_bench
+from fastenough.experiment.cell import CellRun, as_planned
+from fastenough.experiment.plan import Cell, Experiment, read_experiment
+from fastenough.facts import collect, profile_sha256
+from fastenough.facts.cpu import cpu_list
+from fastenough.link import LocalLink
+from fastenough.link.gauge import GaugeLost
+from fastenough.loads import RunningLoad, find_load
+from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.settings import Settings, default_journal
+
+_BENCH_SETTINGS = ("control-priority",)
+"""Settings of the machine the bench runs on; all others are the board's."""
+_LATE_SETTINGS = ("irq-threads",)
+"""Made for each cell once its task has asked for its pins."""
+_OVERHEAD_S = 12.0
+"""What a cell takes beyond its measuring, roughly: only the time left that is shown depends on it."""
+
+OnProgress = Callable[[Progress], None]
+
+
+def run_experiment(plan_path: Path, store: Keeper, on_progress: OnProgress | None = None,
+                   stopping: Stopping | None = None) -> Campaign:
+    """Make every run of the plan, in order, and keep each: the instrument's, and the board's own beside it.
+
+    A configuration that does not come up, or a cell that cannot be measured, is kept as failed or not applicable with
+    its reason, and the rest goes on.  Raises BadInput for a plan, pin or port that cannot be used, and GaugeLost when
+    the instrument is gone; what was recorded stays.
+    """
+    plan = read_experiment(plan_path)
+    store.settle()
+    stopping = stopping or Stopping()
+    campaign = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+    making = _Making(plan, store, campaign, on_progress or _no_progress, stopping)
+    with listening(stopping), ExitStack() as stack:
+        if plan.board != "local":
+            settings = stack.enter_context(Settings(LocalLink()))
+            making.bench_settings = settings.apply_all(_wishes(plan, _BENCH_SETTINGS))
+        for configuration in plan.configurations:
+            if not stopping.asked:
+                making.configuration(configuration)
+    return Campaign(campaign, tuple(making.runs), stopping.asked)
+
+
+def _no_progress(progress: Progress) -> None:
+    """Nobody wants to know."""
+
+
+def _wishes(plan: Experiment, names: tuple[str, ...]) -> dict[str, str | int | float | bool]:
+    return {name: wish for name, wish in plan.settings.items() if name in names}
+
+
+def _pins(plan: Experiment, cell: Cell) -> str:
+    """Where a response follows the gauge's idle level; a period starts low, so that its edges can be told from ours."""
+    output = f"{plan.wires.chip}/{plan.wires.output}=out"
+    return output if cell.probe == "periodic" else f"{plan.wires.chip}/{plan.wires.input}=in,{output}"
+
+
+@dataclass
+class _Making:
+    """One campaign on its way."""
+
+    plan: Experiment
+    store: Keeper
+    campaign: str
+    on_progress: OnProgress
+    stopping: Stopping
+
+    def __post_init__(self) -> None:
+        self.runs: list[str] = []
+        self._made: set[int] = set()
+        self.bench_settings: list[dict[str, Any]] = []
+        self._cells = self.plan.cells()
+        self._begun_s = time.monotonic()
+
+    def _spec(self, cell: Cell, own: bool = False) -> RunSpec:
+        """Two positions a cell: the instrument's run, and the board's own."""
+        times = {f"{name}_ns": value for name, value in self.plan.times_ns[cell.probe].items()}
+        return RunSpec(2 * self._cells.index(cell) + own, cell.probe, times, cell.load, self.plan.duration_ns / 1e9)
+
+    def _begin(self, spec: RunSpec) -> Writer:
+        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.plan.sha256,
+                                   "position": spec.position, "positions": 2 * len(self._cells)})
+        self.runs.append(writer.id)
+        self._made.add(spec.position)
+        return writer
+
+    def _report(self, cell: Cell, phase: str, transcript: Transcript | None = None) -> None:
+        left = len(self._cells) - self._cells.index(cell)
+        each_s = self.plan.duration_ns / 1e9 + _OVERHEAD_S
+        self.on_progress(Progress(
+            self.campaign, self._cells.index(cell) + 1, len(self._cells), self._spec(cell), phase,
+            time.monotonic() - self._begun_s, left * each_s, dict(transcript.worst_ns) if transcript else {},
+            transcript.writer.id if transcript and transcript.writer else None,
+            transcript.outcome if transcript else None))
+
+    def configuration(self, name: str) -> None:
+        """All cells of one configuration; what it cannot give is kept with the reason."""
+        cells = [cell for cell in self._cells if cell.configuration == name]
+        self._report(cells[0], "booting")
+        with ExitStack() as stack:
+            try:
+                bench = stack.enter_context(open_bench(self.plan, name))
+                added = self._added(bench, stack.enter_context(Settings(bench.link)))
+            except BadInput:
+                raise
+            except FastenoughError as error:
+                for cell in cells:
+                    self._without(cell, error, {"configuration": name, "board": self.plan.board})
+                return
+            for cell in cells:
+                if not self.stopping.asked:
+                    self._cell(bench, cell, added)
+
+    def _added(self, bench: Bench, settings: Settings) -> dict[str, Any]:
+        """What the bench adds to every head of this configuration; its settings are made here."""
+        profile = collect(bench.link)
+        apart = (*_LATE_SETTINGS, *(_BENCH_SETTINGS if self.plan.board != "local" else ()))
+        entries = settings.apply_all({name: wish for name, wish in self.plan.settings.items() if name not in apart})
+        return {"profile": profile, "profile_sha256": profile_sha256(profile), "board": bench.link.name,
+                "configuration": bench.configuration, "marks": list(bench.marks),
+                "settings": [*self.bench_settings, *entries]}
+
+    def _without(self, cell: Cell, error: FastenoughError, added: Mapping[str, Any]) -> None:
+        """A cell that could not be measured, as a run with its reason."""
+        spec = self._spec(cell)
+        head = {"implementation": cell.implementation, "load": {"name": cell.load, "commands": []}, **added}
+        transcript = Transcript(lambda: self._begin(spec), head, dict)
+        outcome = Outcome.NOT_APPLICABLE if isinstance(error, NotApplicable) else Outcome.FAILED
+        transcript.make(spec, outcome, str(error))
+        assert transcript.writer is not None
+        transcript.writer.end()
+        self._report(cell, "ended", transcript)
+
+    def _cell(self, bench: Bench, cell: Cell, added: Mapping[str, Any]) -> None:
+        """One cell: pins, load, instrument and board; all of it put back afterwards."""
+        self._report(cell, "preparing")
+        try:
+            with Settings(bench.link, _cell_journal(bench)) as settings:
+                entries = settings.apply("pin", _pins(self.plan, cell))
+                with _loaded(bench, cell.load, self.plan.duration_ns / 1e9) as (head, prove):
+                    self._measure(CellRun(bench, self.plan, cell, settings, self.stopping),
+                                  {**added, "settings": [*added["settings"], *entries], "load": head}, prove)
+        except (BadInput, GaugeLost):
+            raise
+        except FastenoughError as error:
+            if self._spec(cell).position not in self._made:
+                self._without(cell, error, added)
+
+    def _measure(self, cell_run: CellRun, added: Mapping[str, Any], prove: Callable[[], Mapping[str, Any]]) -> None:
+        cell = cell_run.cell
+        spec = self._spec(cell)
+        transcript = Transcript(lambda: self._begin(spec), added, prove)
+        try:
+            cell_run.measure(transcript, lambda: self._report(cell, "measuring", transcript))
+        finally:
+            if transcript.writer is not None:
+                transcript.writer.end()
+        self._keep_own(cell_run, added, prove)
+        self._report(cell, "ended", transcript)
+
+    def _keep_own(self, cell_run: CellRun, added: Mapping[str, Any],
+                  prove: Callable[[], Mapping[str, Any]]) -> None:
+        """The board's own recording, as a run that says that nobody else saw it."""
+        assert cell_run.own is not None
+        spec = self._spec(cell_run.cell, own=True)
+        transcript = Transcript(lambda: self._begin(spec), added, prove)
+        for raw in cell_run.own.lines:
+            transcript.take(as_planned(raw))
+        if transcript.writer is not None:
+            transcript.writer.end()
+
+
+def _cell_journal(bench: Bench) -> Path:
+    """Beside the board's: what is put back after each cell, and not only at the end."""
+    journal = default_journal(bench.link)
+    return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
+
+
+@contextmanager
+def _loaded(bench: Bench, name: str, planned_s: float) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """While inside, the load runs: its entry in the head, and its proof."""
+    load = find_load(name)
+    if not load.commands:
+        yield {"name": name, "commands": []}, lambda: {"name": name, "ran": True, "reasons": []}
+        return
+    with RunningLoad(bench.link, load, len(_online(bench)), planned_s) as running:
+        running.begin()
+        yield running.head(), running.proof
+
+
+def _online(bench: Bench) -> list[int]:
+    return cpu_list(bench.link.read("/sys/devices/system/cpu/online").decode())
