@@ -26,7 +26,7 @@ from fastenough.recording import read_recording
 CPU = "0"
 PRIORITY = "97"
 INTERVAL_US = "500"
-LOOPS = "2000"
+LOOPS = "500"
 PIPE_BURST = "500"
 
 
@@ -68,13 +68,13 @@ def _rt_test(tool: str) -> Callable[[], Averages]:
 
 
 def _message_in_bursts() -> Averages:
-    return _ours("fifo-message", "-i10ms", "-l50000", f"--burst={PIPE_BURST}")
+    return _ours("fifo-message", "-i10ms", "-l10000", f"--burst={PIPE_BURST}")
 
 
 def _perf_pipe() -> Averages:
     """One of its operations is a message there and one back."""
     done = subprocess.run(["taskset", "-c", CPU, "chrt", "-f", PRIORITY, "perf", "bench", "sched", "pipe", "-T",
-                           "-l", "50000"], check=True, capture_output=True, text=True)
+                           "-l", "10000"], check=True, capture_output=True, text=True)
     matched = re.search(r"([0-9.]+) usecs/op", done.stdout)
     assert matched, done.stdout
     one_way_ns = float(matched[1]) * 1000 / 2
@@ -121,7 +121,7 @@ def _compare(match: Match, rounds: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="of each pair (7)")
+    parser.add_argument("--rounds", type=int, default=21, help="of each pair (21)")
     rounds = parser.parse_args().rounds
     print(f"averages of {LOOPS} acts on CPU {CPU}, priority {PRIORITY}; medians of {rounds} interleaved rounds")
     for match in MATCHES:

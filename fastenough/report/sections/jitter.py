@@ -69,7 +69,8 @@ def _beside_traffic(group: Group) -> Picture:
     recording = group.recordings[0]
     parameters = recording.head["parameters"]
     break_s = parameters["break_after_ns"] / _NS_PER_S
-    title = f"Jitter of a {parameters['task']} task beside shared-memory traffic"
+    task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
+    title = f"Jitter of {task} task beside shared-memory traffic"
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
     for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False):
         _draw(axes, recording, _owed(recording, traffic=traffic), colour, f"traffic {traffic}")

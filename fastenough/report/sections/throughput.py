@@ -36,11 +36,11 @@ class _View:
 
 
 _VIEWS = (
-    _View("fifo-block", "fifo", "block", "Pipe and FIFO by size of the blocks, pipe of 1 MiB", "size of a block [B]",
+    _View("fifo-block", "fifo", "block", "Pipe and FIFO by size of the blocks, pipe of 1 MiB", "size of a block",
           ("rt-fifo", "1MB")),
     _View("fifo-pipe", "fifo", "pipe", "Pipe and FIFO by size of the pipe, blocks of 8 KiB",
-          "size of the pipe asked for [B]", ("rt-fifo", "10MB")),
-    _View("shm", "shm", "size", "Shared memory by size of the block, real-time to normal", "size of a block [B]",
+          "size of the pipe asked for", ("rt-fifo", "10MB")),
+    _View("shm", "shm", "size", "Shared memory by size of the block, real-time to normal", "size of a block",
           ("mbuff", "4KB writes")),
 )
 
@@ -68,6 +68,14 @@ def _published(channel: str, transfer: str) -> dict[int, str]:
     with _PUBLISHED.open(newline="") as stream:
         return {_bytes(row["buffer_size"]): row["speed_mb_s"] for row in csv.DictReader(stream)
                 if (row["channel"], row["transfer"]) == (channel, transfer)}
+
+
+def _size(value: float, _: float) -> str:
+    """Short enough for an axis."""
+    for unit, length in (("MB", 1e6), ("kB", 1e3)):
+        if value >= length:
+            return f"{value / length:g} {unit}"
+    return f"{value:g} B"
 
 
 def _mb_s(size: int, ns: float | None) -> float | None:
@@ -124,8 +132,8 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     axes.set_yscale("log")
     axes.set_xlabel(view.axis)
     axes.set_ylabel("speed [MB/s]")
-    plot.plain_log_axis(axes.xaxis)
     plot.plain_log_axis(axes.yaxis)
+    axes.xaxis.set_major_formatter(_size)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     groups = [group for group in context.groups if group.recordings[0].head["probe"] == view.probe]
     n = sum(point.n for point in points)
@@ -145,9 +153,9 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
                                  point.fastest_mb_s, published.get(point.size), ""] for point in points]
     rows += [[line, size, 0, None, None, None, published.get(size), f"refused: {reason}"]
              for line, size, reason in _refused(context, view)]
-    columns = (Column("channel", numeric=False), Column(view.axis), Column("n"), Column("slowest [MB/s]", _speed),
-               Column("median [MB/s]", _speed), Column("fastest [MB/s]", _speed), Column("published [MB/s]"),
-               Column("", numeric=False))
+    speeds = (Column(f"{which} [MB/s]", _speed) for which in ("slowest", "median", "fastest"))
+    columns = (Column("channel", numeric=False), Column(f"{view.axis} [B]"), Column("n"), *speeds,
+               Column("published [MB/s]"), Column("", numeric=False))
     return Table(f"throughput-{view.id}", f"{view.title}. Published: {_SOURCE}, {view.published[0]}, "
                  f"{view.published[1]}.", columns, rows)
 

@@ -24,7 +24,7 @@ static void look_until_end(struct worker *self, struct watch *watch)
 			seen = progress;
 			seen_ns = now_ns;
 		} else if (now_ns - seen_ns > watch->timeout_ns) {
-			run_fail(worker_run(self), "no act has succeeded for %s after %llu: a partner is dead or deadlocked",
+			run_fail(worker_run(self), "no act has succeeded for %s after %llu: a partner is dead, deadlocked or kept from running",
 				 format_duration(text, sizeof(text), watch->timeout_ns), (unsigned long long)progress);
 		}
 		if (watch->look)
