@@ -13,6 +13,7 @@ check: setup-test lint
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
+	$(PYTHON) -m tests.bench_primitives
 
 lint:
 	.venv/bin/ruff check
