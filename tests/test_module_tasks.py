@@ -117,6 +117,17 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
     assert {event["cpu"] for event in recording.events} == {1}
 
 
+def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard, tmp_path: Path) -> None:
+    """A period too short for emulation, cut every 10 ms: banks are swapped in the middle of acts, periods missed."""
+    board.load_module({"task": "timer-handler", "period_ns": 20_000, "cpu": 1, "duration_ms": 300, "interval_ms": 10})
+    recording = recorded(board, 1.0, tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    assert len(recording.intervals) > 2
+    assert recording.end["series"][0]["missed"] > 0
+    assert_every_period_is_accounted_for(recording.end["series"], recording.duration_ns / 20_000)
+
+
 def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     board.load_module({"task": "timer-thread", "priority": 77, "duration_ms": 50, "interval_ms": 50})
     settings = {entry["name"]: entry["granted"] for entry in recorded(board, 0.1, tmp_path).head["settings"]}
