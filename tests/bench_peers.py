@@ -105,12 +105,13 @@ def _thread_times_ns(pid: int) -> list[int]:
 
 def _beyond(pid: int) -> float:
     """Watches a process until it ends: what its other threads took beside the busiest one."""
-    share = 0.0
+    share, most_ns = 0.0, 0
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         with contextlib.suppress(OSError, IndexError):  # a thread may end while its file is read
             times_ns = _thread_times_ns(pid)
-            if max(times_ns) > 0:
-                share = (sum(times_ns) - max(times_ns)) / max(times_ns)
+            if sum(times_ns) > most_ns:  # else the measuring thread has ended already
+                most_ns = sum(times_ns)
+                share = (most_ns - max(times_ns)) / max(times_ns)
         time.sleep(WATCH_S)
     return share
 
@@ -191,7 +192,7 @@ def _print_costs(contenders: list[Contender], us: int) -> None:
         verdict = f"  at most {target}: {held}" if target else ""
         rounds = " ".join(f"{one:.3f}" for one in sorted(ratios))
         print(f"    {contender.name:24}{cost:8.2f} us {ratio:7.3f}  ({rounds})  {1 + beyond:.3f}{verdict}")
-    quiet, live = (statistics.median(contender.ratios[us]) for contender in contenders[1:3])
+    quiet, live = (1 + statistics.median(contender.beyond[us]) for contender in contenders[1:3])
     added = live / quiet
     print(f"    the live view adds {added - 1:.1%}, at most {LIVE_MOST - 1:.0%}: {_said(added <= LIVE_MOST)}")
 
