@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The primitives beside other programs that measure the same: ``python tests/bench_primitives.py``, as root.
+"""The primitives beside other programs that measure the same: ``make bench``, as root.
 
 Both run in turn, round by round, on one CPU, at the same priority and interval; printed is the median over the
 rounds of the ratio of both averages within a round, for a busy machine is busy for both.  The peers round to
