@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,8 +138,12 @@ def test_pins_that_are_not_there_are_refused(board: VirtualBoard) -> None:
         board.pins.wait(1, 1, 0.1)
 
 
+def left_by(pid: int) -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"fastenough-board-{pid}-*"))
+
+
 def test_ends_with_its_bench_and_leaves_nothing() -> None:
-    """The whole process is killed: QEMU goes with it."""
+    """The whole process is killed: QEMU goes with it, and the next board clears its directory away."""
     code = ("import time; from fastenough.link.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
             "print(board.qemu.pid, flush=True); time.sleep(60)")
     bench = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -150,6 +155,9 @@ def test_ends_with_its_bench_and_leaves_nothing() -> None:
     while Path(f"/proc/{qemu_pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{qemu_pid}").exists()
+    assert left_by(bench.pid)
+    with VirtualBoard("rt"):
+        assert not left_by(bench.pid)
 
 
 def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.MonkeyPatch) -> None:

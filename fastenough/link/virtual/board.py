@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
@@ -24,6 +25,7 @@ MARK = "emulated"
 """What the head of every recording made here must carry."""
 MODULE = "fastenough"
 _RESTORE_TIMEOUT_S = 20.0
+_DIRECTORY = "fastenough-board-"
 
 
 class VirtualBoard:
@@ -42,7 +44,7 @@ class VirtualBoard:
         self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
         content = build_initramfs(self.kernel)
-        self._directory = directory or Path(tempfile.mkdtemp(prefix="fastenough-board-"))
+        self._directory = directory or _own_directory()
         try:
             self._up(content, cpus, snapshot)
         except BaseException:
@@ -140,6 +142,14 @@ class VirtualBoard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self.close()
+
+
+def _own_directory() -> Path:
+    """A directory for this process's board; those of processes that were killed are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
+        if not Path(f"/proc/{left.name.removeprefix(_DIRECTORY).partition('-')[0]}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
 
 
 def _texts(lines: list[str]) -> list[str]:
