@@ -110,7 +110,7 @@ def leaves(command: click.Command, path: str) -> Iterator[tuple[str, click.Comma
         yield from leaves(below, f"{path} {name}")
 
 
-@pytest.mark.parametrize(("path", "command"), leaves(cli, "fastenough"))
+@pytest.mark.parametrize(("path", "command"), list(leaves(cli, "fastenough")))
 def test_every_command_has_help_and_json(path: str, command: click.Command) -> None:
     assert command.help, path
     assert any("--json" in parameter.opts for parameter in command.params), path
