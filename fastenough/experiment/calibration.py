@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from fastenough.analysis.injections import (
     Found,
@@ -21,8 +23,11 @@ from fastenough.analysis.injections import (
 )
 from fastenough.experiment.probing import Probing
 from fastenough.link import Link, find_probe
+from fastenough.link.gauge import Gauge
 from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import CHECKOUT, build_module
+from fastenough.link.virtual.pins import CHIP, OUTPUT_LINE
 from fastenough.link.virtual.probe import install
 from fastenough.model import BadInput, FastenoughError
 
@@ -178,6 +183,36 @@ def handler_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibr
                        tuple(found_by_count(injected, late, values)))
 
 
+def gauge_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
+    """Does the instrument find them, on the pin that the kernel's periodic task toggles?
+
+    A toggle that comes late by an even number of its periods makes one period of falling edges so much longer.
+    """
+    with tempfile.TemporaryDirectory(prefix="fastenough-gauge-") as directory, ExitStack() as stack:
+        simulated = SimulatedGauge(Path(directory), board.pins)
+        stack.callback(simulated.close)
+        gauge = stack.enter_context(Gauge(simulated.terminal))
+        toggling = stack.enter_context(kernel_task(board, {
+            "task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "cpu": plan.cpu, "period_ns": plan.period_ns,
+            "interval_ms": 100}))
+        due_mono_ns = _a_due_time(toggling)
+        gauge.start_periodic(_ticks(gauge, 2 * plan.period_ns), gauge.identity.longest_ticks)
+        injected, late = injector.inject(due_mono_ns)
+        gauge.stop()
+        board.link.write("/dev/fastenough", b"stop\n")
+        toggling.wait(_MARGIN_S)
+        histogram = gauge.take()[0]
+    tick_ns = gauge.identity.tick_ps / 1000
+    values = [(round(ticks * tick_ns), count) for ticks, count in zip(
+        histogram.highest().tolist(), histogram.count.tolist(), strict=True)]
+    return Calibration(injector.name, "gauge, on a pin toggled by the kernel",
+                       tuple(found_by_count(injected, late, values)))
+
+
+def _ticks(gauge: Gauge, ns: int) -> int:
+    return round(ns * 1000 / gauge.identity.tick_ps)
+
+
 def _a_due_time(task: Probing) -> int:
     """From the first maximum the task reports."""
     event = task.first("event", _MARGIN_S)
@@ -212,3 +247,4 @@ def calibrate_virtual(kernel: str, plan: Plan) -> Iterator[Calibration]:
         yield timer_finds(board.link, probe, plan, hog)
         yield timer_finds(board.link, probe, plan, interrupt)
         yield handler_finds(board, plan, interrupt)
+        yield gauge_finds(board, plan, interrupt)

@@ -134,6 +134,7 @@ class _Making:
         profile = collect(bench.link)
         apart = (*_LATE_SETTINGS, *(_BENCH_SETTINGS if self.plan.board != "local" else ()))
         entries = settings.apply_all({name: wish for name, wish in self.plan.settings.items() if name not in apart})
+        entries = [_not_asked(entry) if entry["granted"] is None else entry for entry in entries]
         return {"profile": profile, "profile_sha256": profile_sha256(profile), "board": bench.link.name,
                 "configuration": bench.configuration, "marks": list(bench.marks),
                 "settings": [*self.bench_settings, *entries]}
@@ -186,6 +187,11 @@ class _Making:
             transcript.take(as_planned(raw))
         if transcript.writer is not None:
             transcript.writer.end()
+
+
+def _not_asked(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment asks the same of all its kernels; what one of them does not have is not held against it."""
+    return {**entry, "asked": None}
 
 
 def _cell_journal(bench: Bench) -> Path:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Interrupts off in a real kernel: instrument, self-measurement and counts all find what was injected."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.gauge import build_gauge
+from fastenough.link.virtual.module import CHECKOUT, build_module
+from fastenough.link.virtual.packages import KERNELS, fetch
+from fastenough.model import FastenoughError, NotApplicable
+
+ROOT = Path(__file__).resolve().parents[1]
+INJECT = CHECKOUT / "target" / "module" / "inject"
+SIZES_MS = (20, 40, 80)
+EACH = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gauge_can_be_simulated() -> None:
+    try:
+        build_gauge()
+        fetch("stock")
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+
+
+def test_every_witness_finds_what_every_injector_injects() -> None:
+    done = subprocess.run([sys.executable, "-m", "fastenough", "calibrate", "--board=virtual:rt", f"--each={EACH}",
+                           f"--sizes={','.join(f'{size}ms' for size in SIZES_MS)}", "--json"],
+                          cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    calibrations = json.loads(done.stdout)["calibrations"]
+    assert len(calibrations) == 4
+    assert sum("gauge" in calibration["witness"] for calibration in calibrations) == 1
+    for calibration in calibrations:
+        assert calibration["passed"], calibration
+        assert [row["asked_ns"] for row in calibration["rows"]] == [size * 10**6 for size in SIZES_MS]
+        for row in calibration["rows"]:
+            assert row["injected"] + row["too_late"] == EACH
+            assert row["found"] == row["injected"] > 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_module_builds_for_every_kernel(name: str) -> None:
+    assert build_module(fetch(name), INJECT).name == "fastenough_inject.ko"
+
+
+@pytest.mark.parametrize(("parameters", "said"), [
+    ({"sizes_ns": "900000000"}, "choose up to"),
+    ({"sizes_ns": "60000000"}, "at least twice as long"),
+    ({"each": 5}, "at least one size"),
+    ({"sizes_ns": "1000000", "each": 100000}, "at most"),
+    ({"sizes_ns": "1000000", "cpu": 77}, "not online"),
+])
+def test_the_module_refuses_what_would_hurt(refusing: VirtualBoard, parameters: dict[str, str | int],
+                                            said: str) -> None:
+    with pytest.raises(FastenoughError, match=said):
+        refusing.insert(build_module(refusing.kernel, INJECT), parameters)
+
+
+@pytest.fixture(scope="module")
+def refusing():  # type: ignore[no-untyped-def]
+    with VirtualBoard("stock") as board:
+        yield board
+
+
+def test_taken_out_in_mid_injection_nothing_is_left(refusing: VirtualBoard) -> None:
+    refusing.insert(build_module(refusing.kernel, INJECT),
+                    {"sizes_ns": "40000000", "each": 1000, "interval_ns": 100000000})
+    refusing.unload_module("fastenough_inject")
+    assert not refusing.link.exists("/dev/fastenough_inject")
+    assert not [line for line in refusing.kernel_log() if "BUG" in line or "Oops" in line]
