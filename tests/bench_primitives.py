@@ -103,8 +103,8 @@ MATCHES = (
     Match("semaphore", "svsematest", _primitive("semaphore"), _rt_test("svsematest"),
           "svsematest uses System V semaphores, a system call each for semop() on both sides"),
     Match("signal", "sigwaittest", _primitive("signal"), _rt_test("sigwaittest"),
-          "sigwaittest sends with pthread_kill() and waits with sigwait(); here a real-time signal is queued, for which the "
-          "kernel allocates an entry, and comes with its value"),
+          "sigwaittest sends with pthread_kill() and waits with sigwait(); here a real-time signal is queued, for "
+          "which the kernel allocates an entry, and comes with its value"),
 )
 
 

@@ -78,6 +78,13 @@ def _size(value: float, _: float) -> str:
     return f"{value:g} B"
 
 
+def _beside(view: _View, size: int, series: Series) -> str | None:
+    """The published speed, beside a transfer of the same total only."""
+    channel, transfer = view.published
+    same = channel == "mbuff" or series.bytes == _bytes(transfer)
+    return _published(channel, transfer).get(size) if same else None
+
+
 def _mb_s(size: int, ns: float | None) -> float | None:
     return None if not ns else size / ns * 1000
 
@@ -108,9 +115,10 @@ def _points(context: Context, view: _View) -> list[_Point]:
     return points
 
 
-def _refused(context: Context, view: _View) -> list[tuple[str, int, str]]:
-    """Line, size and reason of what the kernel refused."""
-    return [(_line(group, series), int(series.labels[view.label]), series.refused)
+def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, str]]:
+    """Line, size, published speed and reason of what the kernel refused."""
+    return [(_line(group, series), int(series.labels[view.label]),
+             _beside(view, int(series.labels[view.label]), series), f"refused: {series.refused}")
             for group in context.groups for series in group.recordings[0].series
             if group.recordings[0].head["probe"] == view.probe and series.refused is not None
             and series.labels.get("by", view.label) == view.label]
@@ -148,11 +156,10 @@ def _speed(value: float | None) -> str:
 
 
 def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
-    published = _published(*view.published)
     rows: list[list[object]] = [[point.line, point.size, point.n, point.slowest_mb_s, point.median_mb_s,
-                                 point.fastest_mb_s, published.get(point.size), ""] for point in points]
-    rows += [[line, size, 0, None, None, None, published.get(size), f"refused: {reason}"]
-             for line, size, reason in _refused(context, view)]
+                                 point.fastest_mb_s, _beside(view, point.size, point.series), ""] for point in points]
+    rows += [[line, size, 0, None, None, None, published, reason]
+             for line, size, published, reason in _refused(context, view)]
     speeds = (Column(f"{which} [MB/s]", _speed) for which in ("slowest", "median", "fastest"))
     columns = (Column("channel", numeric=False), Column(f"{view.axis} [B]"), Column("n"), *speeds,
                Column("published [MB/s]"), Column("", numeric=False))

@@ -101,6 +101,7 @@ static void traffic(struct worker *self, void *argument)
 	watch_leave(&state.watch);
 }
 
+/* Without a period: each of the two is silent for half of the run, which is no loss. */
 static void add_phase(struct run *run, struct phase *phase, const char *is_on, int cpu)
 {
 	struct series_spec spec = {
@@ -108,7 +109,6 @@ static void add_phase(struct run *run, struct phase *phase, const char *is_on, i
 		.from = "due time, on a grid of one interval",
 		.to = "first reading of the clock after the sleep",
 		.cpu = cpu,
-		.period_ns = run_settings(run)->interval_ns,
 		.labels = {{"traffic", is_on}, {"task", tasks[chosen.task]}},
 	};
 
