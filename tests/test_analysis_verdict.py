@@ -251,3 +251,13 @@ def test_without_a_requirement_steal_still_forbids_a_pass(tmp_path: Path) -> Non
 def test_an_empty_recording_never_passes(tmp_path: Path, outcome: str | None) -> None:
     assert _judge(tmp_path, Plan([], outcome=outcome), None).verdict is not Verdict.PASS
     assert _judge(tmp_path, Plan([], outcome=outcome)).verdict is not Verdict.PASS
+
+
+def test_throughput_is_not_judged(tmp_path: Path) -> None:
+    """Transfers of bytes have no latency: beside runs that have they change nothing, alone they settle nothing."""
+    timed = recording(tmp_path, _good())
+    moved = replace(timed, series=tuple(replace(series, name="transfer", bytes=1000) for series in timed.series))
+    assert judge([timed, moved], LIMIT).verdict is Verdict.PASS
+    alone = judge([moved], LIMIT)
+    assert alone.verdict is Verdict.INCONCLUSIVE
+    assert "throughput" in _text(alone)

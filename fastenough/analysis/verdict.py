@@ -500,6 +500,11 @@ def _cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
+def _measures_speed_only(recording: Recording) -> bool:
+    """Whether a run that went well holds throughput and nothing else: a limit on latency says nothing about it."""
+    return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
+
+
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
     present = {load_name(recording) for recording in recordings}
     return [load for load in loads or () if load not in present]
@@ -518,15 +523,18 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
+    judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
     minimum = Minimum(minimum_duration_ns, minimum_rate)
     derived = requirement is None
-    judged = _derived(measured, confidence) if requirement is None else requirement
+    judged = _derived(judgeable, confidence) if requirement is None else requirement
     standing = judged or Requirement(1)
-    judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(measured))
+    judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
     gaps = [f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit]
     gaps += [f"load {load} was asked for and is not among the runs" for load in _missing_loads(recordings, loads)]
     if not recordings:
         gaps.append("there is no run to judge")
+    elif measured and not judgeable:
+        gaps.append("what was measured is throughput: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
     return Assessment(

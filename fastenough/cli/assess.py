@@ -85,4 +85,4 @@ def command(
     with Display() as display:
         campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
     recordings = [store.load(run) for run in campaign.runs]
-    return tell(judge(recordings, required, loads=loads), recordings, out, as_json)
+    return tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)

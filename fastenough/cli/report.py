@@ -41,4 +41,4 @@ def command(
     required = requirement(limit_ns, miss_rate, confidence)
     store = existing_store(store_path)
     recordings = [store.load(run) for run in choose_runs(store, runs)]
-    return tell(judge(recordings, required), recordings, out, as_json)
+    return tell(judge(recordings, required, confidence=confidence), recordings, out, as_json)

@@ -27,9 +27,11 @@ def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def requirement(limit_ns: int | None, miss_rate: float, confidence: float) -> Requirement | None:
-    """What was asked for, None without a limit; raises BadInput for rates that belong to no limit."""
+    """What was asked for, None without a limit; raises BadInput for a rate that belongs to no limit."""
+    if not 0 < confidence < 1:
+        raise BadInput(f"--confidence must lie between 0% and 100%, not {confidence:.0%}; 95% is usual")
     if limit_ns is not None:
         return Requirement(limit_ns, miss_rate, confidence)
-    if miss_rate or confidence != 0.95:
-        raise BadInput("--miss-rate and --confidence belong to a limit; give --limit as well")
+    if miss_rate:
+        raise BadInput("--miss-rate says how often a limit may be exceeded; give --limit as well")
     return None

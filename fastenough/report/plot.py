@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Sequence
 
 import matplotlib as mpl
@@ -33,6 +34,9 @@ CUT_AT = 30
 """A linear axis that cannot reach to the maximum ends at this multiple of the median."""
 
 
+_TITLE_LETTERS_PER_IN = 9
+
+
 def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes; a dollar sign in the title is no formula."""
     figure = Figure(figsize=size_in, layout="constrained")
@@ -41,7 +45,8 @@ def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figu
         axes.spines[side].set_visible(False)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.set_title(title.replace("$", r"\$"), loc="left", fontsize=10, fontweight="bold")
+    wrapped = textwrap.fill(title, width=round(size_in[0] * _TITLE_LETTERS_PER_IN), max_lines=2, placeholder=" …")
+    axes.set_title(wrapped.replace("$", r"\$"), loc="left", fontsize=10, fontweight="bold")
     return figure, axes
 
 
