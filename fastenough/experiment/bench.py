@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.experiment.plan import VIRTUAL, Experiment
+from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.gauge import Calibration, Gauge
 from fastenough.link.virtual.board import MARK, VirtualBoard
@@ -26,7 +27,8 @@ _CALIBRATION_S = 1.0
 class Bench:
     """What a run needs: the board, what runs on it, and the instrument outside it.
 
-    ``instrument`` names the gauge in recordings: its port, or that it is simulated.
+    ``instrument`` names the gauge in recordings: its port, or that it is simulated.  ``cpu``: where tasks run, the last
+    one, for the first one has interrupts to serve.
     """
 
     link: Link
@@ -36,6 +38,7 @@ class Bench:
     probe: str
     module: str
     instrument: str
+    cpu: int
     marks: tuple[str, ...] = ()
 
 
@@ -60,7 +63,7 @@ def _virtual(kernel: str) -> Iterator[Bench]:
         gauge = stack.enter_context(Gauge(simulated.terminal))
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
         yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
-                    install(board.link), _MODULE_IN_GUEST, "simulated", (MARK,))
+                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,))
 
 
 @contextmanager
@@ -69,7 +72,11 @@ def _real(plan: Experiment, configuration: str) -> Iterator[Bench]:
     with Gauge(plan.instrument) as gauge:
         release = link.read("/proc/sys/kernel/osrelease").decode().strip()
         yield Bench(link, gauge, gauge.calibrate(_CALIBRATION_S), f"{configuration} {release}", find_probe(link),
-                    _installed_module(link, plan), plan.instrument)
+                    _installed_module(link, plan), plan.instrument, _last_cpu(link))
+
+
+def _last_cpu(link: Link) -> int:
+    return cpu_list(link.read("/sys/devices/system/cpu/online").decode())[-1]
 
 
 def _installed_module(link: Link, plan: Experiment) -> str:

@@ -27,7 +27,6 @@ MODULE = "fastenough"
 _CONSUMER = "fasten"
 """How the line's interrupt thread is called: the kernel cuts names."""
 _PRIORITY = 98
-_CPU = 1
 _GRACE_S = 20.0
 
 
@@ -119,14 +118,14 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
 
 def _probe_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
     words = [bench.probe, cell.probe, f"--chip={wires.chip}", f"--out={wires.output}", f"--priority={_PRIORITY}",
-             f"--affinity={_CPU}", "--record=-"]
+             f"--affinity={bench.cpu}", "--record=-"]
     return [*words, f"--in={wires.input}"] if cell.probe == "response" else [*words, f"--interval={half_period_ns}ns"]
 
 
 def _module_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
     words = [bench.module, f"task={cell.probe}", f"chip={wires.chip}", f"out_line={wires.output}"]
     return [*words, f"in_line={wires.input}"] if cell.probe == "response" else [
-        *words, f"period_ns={half_period_ns}", f"cpu={_CPU}"]
+        *words, f"period_ns={half_period_ns}", f"cpu={bench.cpu}"]
 
 
 def end_task(bench: Bench, cell: Cell, task: Probing) -> None:
