@@ -86,7 +86,8 @@ def _percentiles(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
                Column("100 % [µs]", words.microseconds))
     rows = [(cell.configuration, cell.implementation, (m := measure(cell.values)).n, m.quantile(0.5).value_ns,
              m.quantile(0.95).value_ns, m.maximum_ns) for cell in cells]
-    return Table(f"{task.probe}-percentiles", caption, columns, rows, over=task.quantity)
+    header = ["configuration", "implementation", "samples", "median_ns", "p95_ns", "max_ns"]
+    return Table(f"{task.probe}-percentiles", caption, columns, rows, over=task.quantity, csv=(header, rows))
 
 
 def _frequencies(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
@@ -94,8 +95,9 @@ def _frequencies(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
                Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
     rows = [(cell.configuration, cell.implementation, highest_frequency_hz((m := measure(cell.values))
              .quantile(0.95).value_ns), highest_frequency_hz(m.maximum_ns)) for cell in cells]
+    header = ["configuration", "implementation", "frequency_95_hz", "frequency_100_hz"]
     return Table(f"{task.probe}-frequencies", caption, columns, rows,
-                 over=f"highest frequency at which {task.bound} half the period")
+                 over=f"highest frequency at which {task.bound} half the period", csv=(header, rows))
 
 
 def _shares(values: Pool, edges_us: np.ndarray) -> np.ndarray:
