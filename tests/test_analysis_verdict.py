@@ -261,3 +261,11 @@ def test_throughput_is_not_judged(tmp_path: Path) -> None:
     alone = judge([moved], LIMIT)
     assert alone.verdict is Verdict.INCONCLUSIVE
     assert "throughput" in _text(alone)
+
+
+def test_steal_before_the_run_forbids_a_worst_case_too(tmp_path: Path) -> None:
+    """Steal is counted in ticks: a short run may see none on a machine from which time is taken all day."""
+    good = recording(tmp_path, _good())
+    stolen = replace(good, head=good.head | {"profile": good.head["profile"] | {"steal_so_far_ns": 10**9}})
+    assert judge([stolen], LIMIT).verdict is Verdict.INCONCLUSIVE
+    assert judge([stolen], replace(LIMIT, miss_rate=0.001)).verdict is Verdict.PASS

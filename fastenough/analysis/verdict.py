@@ -330,7 +330,17 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
     virtual = any("virtual-machine" in recording.head["marks"] for recording in recordings)
     if virtual and any(steal is None for steal in steals):
         return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
+    before = max((_stolen_before(recording) for recording in recordings), default=0)
+    if before:
+        return (f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
+                "that was counted while it was measured")
     return None
+
+
+def _stolen_before(recording: Recording) -> int:
+    """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
+    profile = recording.head.get("profile") or {}
+    return int(profile.get("steal_so_far_ns") or 0)
 
 
 # --- judgment
