@@ -66,13 +66,15 @@ def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
 
 
 def section(context: Context) -> Section | None:
+    """Setups measured under several loads; a single load is a matrix only where there is nothing else."""
     matrices: dict[tuple[str, str], list[tuple[Group, Kind]]] = {}
     for group in context.groups:
         for kind in group.judged_kinds:
             matrices.setdefault((group.setup, kind.name), []).append((group, kind))
-    if not matrices:
+    chosen = [members for members in matrices.values() if len(members) > 1 or len(matrices) == 1]
+    if not chosen:
         return None
-    tables = [_matrix(number, members) for number, members in enumerate(matrices.values(), start=1)]
+    tables = [_matrix(number, members) for number, members in enumerate(chosen, start=1)]
     return Section("stress-matrix", "Latency by load",
                    "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
                    "it is a lower bound of the worst case.", [*tables, _enea()])
