@@ -15,7 +15,11 @@ _FIRST_GUESS_OVERHEAD_S = 2.5
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a campaign stands.  ``run`` counts from 1; ``worst_ns`` is the live maximum by series name."""
+    """Where a campaign stands.
+
+    ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``cell`` says which implementation and
+    configuration, where a campaign has several.
+    """
 
     campaign: str
     run: int
@@ -27,6 +31,7 @@ class Progress:
     worst_ns: Mapping[str, int] = field(default_factory=dict)
     run_id: str | None = None
     outcome: Outcome | None = None
+    cell: str | None = None
 
 
 class Clock:

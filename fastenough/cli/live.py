@@ -24,7 +24,8 @@ def _worst(standing: Standing) -> str:
 
 
 def _what(standing: Standing) -> str:
-    return f"[{standing.run}/{standing.runs}] {standing.spec.probe}, load {standing.spec.load}"
+    where = f", {standing.cell}" if standing.cell else ""
+    return f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
 
 
 class Display:

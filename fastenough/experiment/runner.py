@@ -109,7 +109,7 @@ class _Making:
             self.campaign, self._cells.index(cell) + 1, len(self._cells), self._spec(cell), phase,
             time.monotonic() - self._begun_s, left * each_s, dict(transcript.worst_ns) if transcript else {},
             transcript.writer.id if transcript and transcript.writer else None,
-            transcript.outcome if transcript else None))
+            transcript.outcome if transcript else None, f"{cell.implementation} on {cell.configuration}"))
 
     def configuration(self, name: str) -> None:
         """All cells of one configuration; what it cannot give is kept with the reason."""
