@@ -435,6 +435,9 @@ def _requirement_text(requirement: Requirement) -> str:
     return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
 
 
+_EMULATED = "Emulated: no verdict. Function was shown; speed can only be measured on the real board"
+
+
 def _headline(verdict: Verdict, requirement: Requirement | None, derived: bool) -> str:
     if requirement is None:
         return "There is nothing to judge"
@@ -547,9 +550,10 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         gaps.append("what was measured is throughput: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
+    emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=_headline(verdict, judged, derived),
+        headline=_EMULATED if emulated and verdict is Verdict.INCONCLUSIVE else _headline(verdict, judged, derived),
         reasons=_reasons(judgments, standing, verdict) + tuple(gaps),
         settle=_settle(judgments, verdict) + ("measure what is missing, or leave it out of the question",) * bool(gaps),
         cautions=tuple(_cautions(measured, verdict)),
@@ -559,7 +563,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         supported=_overall_supported(judgments),
         not_applicable=unfit,
         all_not_applicable=bool(recordings) and not measured,
-        emulated=any(is_emulated(recording) for recording in measured),
+        emulated=emulated,
     )
 
 
