@@ -76,6 +76,7 @@ class Judgment:
     """What was found for runs of one key."""
 
     run_ids: tuple[str, ...]
+    probe: str
     load: str | None
     verdict: Verdict
     findings: tuple[Finding, ...]
@@ -404,6 +405,7 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
     weakest = min(pools, key=lambda values: values.judged, default=None)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
+        probe=str(recordings[0].head["probe"]),
         load=load_name(recordings[0]),
         verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
         findings=tuple(findings),
@@ -455,8 +457,13 @@ def _headline(verdict: Verdict, requirement: Requirement | None, derived: bool) 
     }[verdict]
 
 
+_USUAL_PROBE = "timer"
+
+
 def _label(judgment: Judgment) -> str:
-    return "no load stated" if judgment.load is None else f"load {judgment.load}"
+    """Which runs; the probe is named where it is not the usual one."""
+    load = "no load stated" if judgment.load is None else f"load {judgment.load}"
+    return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
 def _pass_reason(judgment: Judgment, requirement: Requirement) -> str:
