@@ -15,6 +15,8 @@ from fastenough.report.document import Column, Folded, Section, Table
 
 _PUBLISHED = Path(__file__).parents[1] / "published" / "enea_p2041.csv"
 _STRESS = {"none": "no stress"}
+_FEW = 4
+"""Setups of which each may have a matrix though it was measured under one load only."""
 
 
 @cache
@@ -66,12 +68,12 @@ def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
 
 
 def section(context: Context) -> Section | None:
-    """Setups measured under several loads; a single load is a matrix only where there is nothing else."""
+    """One matrix a setup; where there are many setups, only of those measured under several loads."""
     matrices: dict[tuple[str, str], list[tuple[Group, Kind]]] = {}
     for group in context.groups:
         for kind in group.judged_kinds:
             matrices.setdefault((group.setup, kind.name), []).append((group, kind))
-    chosen = [members for members in matrices.values() if len(members) > 1 or len(matrices) == 1]
+    chosen = [members for members in matrices.values() if len(members) > 1 or len(matrices) <= _FEW]
     if not chosen:
         return None
     tables = [_matrix(number, members) for number, members in enumerate(chosen, start=1)]
