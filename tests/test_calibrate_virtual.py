@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from virtual_boards import require_simulated_gauge
 
 from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.gauge import build_gauge
 from fastenough.link.virtual.module import CHECKOUT, build_module
 from fastenough.link.virtual.packages import KERNELS, fetch
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import FastenoughError
 
 ROOT = Path(__file__).resolve().parents[1]
 INJECT = CHECKOUT / "target" / "module" / "inject"
@@ -24,11 +24,7 @@ EACH = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def gauge_can_be_simulated() -> None:
-    try:
-        build_gauge()
-        fetch("stock")
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    require_simulated_gauge()
 
 
 def test_every_witness_finds_what_every_injector_injects() -> None:

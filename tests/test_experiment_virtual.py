@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from processes import eventually, with_words
+from virtual_boards import require_simulated_gauge
 
 from fastenough.analysis import judge
 from fastenough.analysis.agreement import agreement
@@ -26,10 +27,10 @@ from fastenough.experiment.plan import is_experiment, read_experiment
 from fastenough.experiment.runner import run_experiment
 from fastenough.link.gauge import GaugeLost
 from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge, build_gauge
+from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.packages import Kernel, fetch
-from fastenough.model import BadInput, NotApplicable, Outcome, Verdict
+from fastenough.model import BadInput, Outcome, Verdict
 from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.store import Store
@@ -42,11 +43,7 @@ LEAST_EDGES = 100
 
 @pytest.fixture(scope="module", autouse=True)
 def gauge_can_be_simulated() -> None:
-    try:
-        build_gauge()
-        fetch("stock")
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    require_simulated_gauge()
 
 
 def plan(folder: Path, **changes: str) -> Path:

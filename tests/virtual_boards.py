@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.gauge import build_gauge
+from fastenough.link.virtual.packages import fetch
 from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.model import NotApplicable
 from fastenough.recording import Recording, read_recording
@@ -16,6 +18,15 @@ from fastenough.recording import Recording, read_recording
 RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
+
+
+def require_simulated_gauge() -> None:
+    """Skips with the reason where this machine can have no instrument or no kernel for the virtual bench."""
+    try:
+        build_gauge()
+        fetch("stock")
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
 
 
 def booted(kernel: str) -> Iterator[VirtualBoard]:
