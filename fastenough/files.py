@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that another user may have touched: no link is followed, new ones are exclusive, owners are checked.
+
+The bench may run as root beside other users.  A folder is *trusted* when no user but its owner can change it and its
+owner is this user or root; a file is *expected* when it is a regular one of such an owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from fastenough.model import FastenoughError
+
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Untrusted(FastenoughError):
+    """A file or folder that another user controls, or that is not what it should be; nothing was done with it."""
+
+
+def _require_owner(path: Path, owner: int) -> None:
+    if owner not in (0, os.geteuid()):
+        raise Untrusted(f"{path} belongs to user {owner}, not to the user who runs this ({os.geteuid()}); "
+                        "name another place, or run this as its owner")
+
+
+def private_directory(path: Path) -> Path:
+    """The folder, made with mode 0700 where it is missing; raises Untrusted, or OSError where it cannot be made.
+
+    Only its last component is made and checked: its parent must be a place where others cannot rename what is ours
+    (``/run``, ``/var/lib``, a home, or a sticky folder).
+    """
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise Untrusted(f"{path} is no folder of its own; remove it")
+    if found.st_uid != os.geteuid():
+        raise Untrusted(f"{path} belongs to user {found.st_uid}, not to the user who runs this ({os.geteuid()}); "
+                        "remove it, or name another place")
+    if found.st_mode & _OTHERS_MAY_WRITE:
+        raise Untrusted(f"{path} can be written by other users; chmod 700 it after looking what is in it")
+    return path
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, for reading; raises Untrusted for a link, a FIFO or a device, OSError as ``open`` does."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink():
+            raise Untrusted(f"{path} is a symbolic link, which is not followed; put the file itself there") from error
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise Untrusted(f"{path} is no regular file; remove it")
+    return os.fdopen(file, "rb")
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most so many bytes; raises Untrusted or OSError."""
+    with open_regular(path) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise Untrusted(f"{path} is longer than the {most} bytes such a file has at most")
+    return content
+
+
+def create_exclusive(path: Path, mode: int = 0o644) -> int:
+    """A descriptor of a new file, for writing; raises FileExistsError for whatever is there, be it a link."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write every byte, however many writes that takes; raises OSError."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view):]
+
+
+def sync_directory(path: Path) -> None:
+    """What was renamed or removed in a folder is on disk when this returns."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A new file that takes the place of ``path``, whole and on disk, when the block ends without an exception.
+
+    It is made beside it under a random name; a link or a file of another user that stands there is refused.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise Untrusted(f"{path} is no regular file and is not replaced; remove it, or name another place")
+        _require_owner(path, found.st_uid)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with os.fdopen(create_exclusive(beside, mode), "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.rename(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def replace_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """``replacing`` for content that is at hand; raises Untrusted or OSError."""
+    with replacing(path, mode) as stream:
+        stream.write(content)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""No link is followed, nothing foreign is replaced, and a reader never hangs on what is no file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fastenough.files import Untrusted, open_regular, private_directory, read_regular, replace_whole, replacing
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+
+
+def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("secret")
+    link = tmp_path / "link"
+    link.symlink_to(victim)
+    with pytest.raises(Untrusted, match="symbolic link"):
+        open_regular(link)
+    with pytest.raises(Untrusted, match="no regular file"):
+        replace_whole(link, b"planted")
+    assert victim.read_text() == "secret"
+
+
+def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(Untrusted, match="no regular file"):
+        read_regular(tmp_path / "fifo", 10)
+
+
+def test_a_file_longer_than_expected_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(b"x" * 11)
+    assert len(read_regular(tmp_path / "long", 11)) == 11
+    with pytest.raises(Untrusted, match="longer than"):
+        read_regular(tmp_path / "long", 10)
+
+
+@as_root
+def test_what_belongs_to_another_user_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "theirs"
+    path.write_text("theirs")
+    os.chown(path, NOBODY, NOBODY)
+    with pytest.raises(Untrusted, match=f"user {NOBODY}"):
+        replace_whole(path, b"ours")
+    assert path.read_text() == "theirs"
+
+
+def test_a_failed_replacement_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    replace_whole(path, b"old")
+    with pytest.raises(RuntimeError), replacing(path) as stream:
+        stream.write(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_directory_is_ours_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert private_directory(tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(Untrusted, match="written by other users"):
+        private_directory(tmp_path / "open")
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    with pytest.raises(Untrusted, match="no folder"):
+        private_directory(tmp_path / "link")
+
+
+@as_root
+def test_a_planted_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    os.chown(planted, NOBODY, NOBODY)
+    with pytest.raises(Untrusted, match=f"user {NOBODY}"):
+        private_directory(planted)
