@@ -8,7 +8,7 @@ assess: setup
 	@$(PYTHON) -m fastenough assess $(ARGS) || { status=$$?; case $$status in 1|3|4|5) ;; *) exit $$status;; esac; }
 
 check: setup-test lint
-	.venv/bin/meson test -C build --print-errorlogs
+	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
 	$(PYTHON) -m pytest $(ARGS)
 
 bench: setup-test

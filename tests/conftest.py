@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gauge_simulation import Build
+from tools import ROOT, build, build_probe, configure
 
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure() -> None:
@@ -44,18 +42,15 @@ def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
     try:
         return find_probe()
     except NotApplicable:
-        build = tmp_path_factory.mktemp("build")
-        subprocess.run(["meson", "setup", str(build), str(ROOT), "-Dpython_package=false"], check=True)
-        subprocess.run(["ninja", "-j2", "-C", str(build), "target/probe/fastenough-probe"], check=True)
-        return str(build / "target" / "probe" / "fastenough-probe")
+        return str(build_probe(tmp_path_factory.mktemp("build")))
 
 
 @pytest.fixture(scope="session")
 def gauge_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """The gauge's firmware and its simulation, as they are built or built now."""
-    build = Build(ROOT / "build")
-    if not (build.directory / "build.ninja").is_file():
-        build = Build(tmp_path_factory.mktemp("build"))
-        subprocess.run(["meson", "setup", str(build.directory), str(ROOT), "-Dpython_package=false"], check=True)
-    subprocess.run(["ninja", "-j2", "-C", str(build.directory), "gauge"], check=True)
-    return build
+    found = Build(ROOT / "build")
+    if not (found.directory / "build.ninja").is_file():
+        found = Build(tmp_path_factory.mktemp("build"))
+        configure(found.directory)
+    build(found.directory, "gauge")
+    return found

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from primitive_probes import build_probe
+from tools import build_probe
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from primitive_probes import build_probe
+from tools import build_probe, require
 
 SHORT = "-D300ms"
 RUNS = [
@@ -25,11 +24,11 @@ def tsan_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_probe(tmp_path_factory.mktemp("tsan"), "tsan-probe")
 
 
-@pytest.mark.skipif(shutil.which("setarch") is None, reason="needs setarch: the sanitizer wants addresses it knows")
 @pytest.mark.parametrize("run", RUNS)
 def test_no_data_race(tsan_probe: Path, run: str) -> None:
     if ("core" in run or run.startswith(("spinlock", "shm"))) and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU")
+    require("setarch")  # the sanitizer wants addresses it knows
     # Contested mutexes are taken in turn, each before the other is let go: one thread alone holds two, so the
     # sanitizer's order of locks says nothing here.
     done = subprocess.run(

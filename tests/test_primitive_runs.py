@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import eventually
+from tools import require
 
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording, read_recording
@@ -127,8 +127,8 @@ def test_transfers_by_block_and_by_pipe(probe_binary: str, tmp_path: Path, chann
 
 
 @needs_root
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 def test_a_refused_pipe_size_is_reported_with_its_reason(probe_binary: str, tmp_path: Path) -> None:
+    require("setpriv")
     most = int(Path("/proc/sys/fs/pipe-max-size").read_text())
     path = tmp_path / "r"
     subprocess.run(["setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource",

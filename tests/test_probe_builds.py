@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tools import ROOT, build_probe, require
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
-ROOT = Path(__file__).resolve().parents[1]
 CROSS = {  # target/cross/NAME.ini: its compiler, and the program that runs what it builds
     "arm64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
     "armhf": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
@@ -23,15 +22,6 @@ CROSS = {  # target/cross/NAME.ini: its compiler, and the program that runs what
     "mipsel": ("mipsel-linux-gnu-gcc", "qemu-mipsel"),
     "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
 }
-
-
-def _build(directory: Path, *arguments: str, target: str = "fastenough-probe") -> Path:
-    """The probe, or another program beside it, built in a directory of its own."""
-    subprocess.run(["meson", "setup", str(directory), str(ROOT), "-Dpython_package=false", *arguments], check=True,
-                   stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-j2", "-C", str(directory), f"target/probe/{target}"], check=True,
-                   stdout=subprocess.DEVNULL)
-    return directory / "target" / "probe" / target
 
 
 def _program_headers(binary: Path | str) -> str:
@@ -48,10 +38,9 @@ def test_the_probe_depends_on_nothing(probe_binary: str) -> None:
 @pytest.mark.parametrize("architecture", CROSS)
 def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> None:
     compiler, runner = CROSS[architecture]
-    for tool in (compiler, runner):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed; see setup/debian-test.txt")
-    binary = _build(tmp_path / "build", "--cross-file", str(ROOT / "target" / "cross" / f"{architecture}.ini"))
+    require(compiler, runner)
+    cross_file = ROOT / "target" / "cross" / f"{architecture}.ini"
+    binary = build_probe(tmp_path / "build", "fastenough-probe", "--cross-file", str(cross_file))
     assert "INTERP" not in _program_headers(binary)
     path = tmp_path / "r"
     done = subprocess.run([runner, str(binary), "timer", "-D", "500ms", "-i", "2ms", "--report", "100ms", "--method",
@@ -66,8 +55,8 @@ def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> N
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
-    probe = _build(tmp_path / "build", "-Dprobe_static=false", "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                   "-Dbuildtype=debugoptimized")
+    probe = build_probe(tmp_path / "build", "fastenough-probe", "-Dprobe_static=false",
+                        "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
     listed = subprocess.run([str(probe), "--list"], capture_output=True, text=True, check=True).stdout
     for name in (line.split()[0] for line in listed.splitlines()):
         path = tmp_path / name
@@ -85,7 +74,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a real-time thread that never sleeps")
 @pytest.mark.parametrize("duration", [["-D", "500ms"], []], ids=["stopped", "endless"])
 def test_a_thread_that_never_stops_is_stopped(tmp_path: Path, duration: list[str]) -> None:
-    stuck = _build(tmp_path / "build", target="stuck-probe")
+    stuck = build_probe(tmp_path / "build", "stuck-probe")
     path = tmp_path / "r"
     done = subprocess.run([str(stuck), "stuck", "-q", "-a", str(max(os.sched_getaffinity(0))), "--record", str(path),
                            *duration], capture_output=True, text=True, timeout=60, check=False)

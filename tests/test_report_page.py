@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import subprocess
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recordings import PROFILE, Plan, latencies, recording
+from tools import require
 
 from fastenough.analysis import judge, pool
 from fastenough.model import BadInput, Requirement
@@ -296,13 +296,11 @@ _MEASURE = """<script>addEventListener("load", () => {
 @pytest.mark.parametrize("width", [1280, 700])
 def test_in_a_browser_nothing_is_wider_than_the_page(
         ordinary: tuple[Path, list[Recording]], tmp_path: Path, width: int) -> None:
-    browser = shutil.which("chromium")
-    if browser is None:
-        pytest.skip("chromium is not installed (Debian package chromium)")
+    require("chromium")
     source = (ordinary[0] / "index.html").read_text()
     opened = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', _MEASURE, source)
     (tmp_path / "page.html").write_text(opened)
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
                "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
                "--disable-dev-shm-usage", f"--window-size={width},900", "--dump-dom", f"file://{tmp_path}/page.html"]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout

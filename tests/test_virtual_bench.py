@@ -20,7 +20,7 @@ from fastenough.link import find_probe, open_link
 from fastenough.link.gauge import Gauge
 from fastenough.link.virtual.keeper import bench_directory
 from fastenough.link.virtual.packages import fetch
-from fastenough.model import BadInput, NotApplicable
+from fastenough.model import BadInput
 
 
 def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,10 +37,7 @@ def bench_json(*words: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def own_bench(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A bench of the test's own, and none of its processes afterwards."""
-    try:
-        fetch("stock")
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    fetch("stock")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
     yield bench_directory()
     bench("down")

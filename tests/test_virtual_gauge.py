@@ -11,7 +11,6 @@ from virtual_boards import PERIODIC, RESPONSE, booted, counted
 
 from fastenough.link.gauge import Gauge
 from fastenough.link.virtual.board import VirtualBoard
-from fastenough.model import NotApplicable
 
 TICKS_PER_MS = 16_000
 
@@ -19,10 +18,7 @@ TICKS_PER_MS = 16_000
 @pytest.fixture(scope="module", params=["stock", "rt"])
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     for wired in booted(request.param):
-        try:
-            wired.wire_gauge()
-        except NotApplicable as reason:
-            pytest.skip(str(reason))
+        wired.wire_gauge()
         yield wired
 
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fastenough.link.base import Link
+from fastenough.link.virtual.building import tool, tool_environment
 from fastenough.link.virtual.module import CHECKOUT, compiler
 from fastenough.link.virtual.packages import GUEST_ARCH, cache_lock
 from fastenough.model import FastenoughError, NotApplicable
@@ -30,24 +29,16 @@ endian = 'little'
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=tool_environment())
     if done.returncode:
         lines = (done.stdout + done.stderr).splitlines()
         first = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no word why")
         raise FastenoughError(f"the guest's programs do not build: {first}")
 
 
-def _tool(name: str) -> str:
-    """A building tool, of the environment this program runs in or else of the machine."""
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}")
-    if found is None:
-        raise NotApplicable(f"{name} is missing; mend: apt-get install meson ninja-build")
-    return found
-
-
 def build_probe(arch: str = GUEST_ARCH) -> bytes:
     """The probe of this checkout; raises FastenoughError with the first complaint, NotApplicable without tools."""
-    meson, ninja = _tool("meson"), _tool("ninja")
+    meson, ninja = tool("meson", "meson"), tool("ninja", "ninja-build")
     if not (CHECKOUT / "meson.build").is_file():
         raise NotApplicable("the guest's probe is built from a checkout of fastenough, not from the installed wheel")
     with cache_lock() as cache:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Building with the tools of the environment that runs the tests; the PATH of a bare system has none of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastenough.link.virtual.building import tool_environment
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = Path(sys.executable).parent
+"""Where meson, ninja, ruff and the others of setup/*.lock lie."""
+
+
+def require(*programs: str) -> None:
+    """Fails where a program of a package in setup/debian-*.txt is absent: a test that skips then proves nothing."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.fail(f"{', '.join(missing)}: not installed, though setup/debian-*.txt has the package; "
+                    "run: setup/install test")
+
+
+def configure(directory: Path, *arguments: str) -> None:
+    """``meson setup`` of this checkout in a directory of its own; raises CalledProcessError."""
+    subprocess.run([TOOLS / "meson", "setup", directory, ROOT, "-Dpython_package=false", *arguments], check=True,
+                   stdout=subprocess.DEVNULL, env=tool_environment())
+
+
+def build(directory: Path, *targets: str) -> None:
+    """``ninja`` there; raises CalledProcessError."""
+    subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
+                   env=tool_environment())
+
+
+def build_probe(directory: Path, name: str = "fastenough-probe", *arguments: str) -> Path:
+    """A program of target/probe, built in a directory of its own; arguments are meson's."""
+    configure(directory, *arguments)
+    build(directory, f"target/probe/{name}")
+    return directory / "target" / "probe" / name
