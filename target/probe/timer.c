@@ -70,8 +70,7 @@ static int begin(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? clock_ns(CLOCK_REALTIME) - mono_ns() : 0;
 
-	act->sleep.due_ns = run_start_ns(run) + to_clock_ns + act->offset_ns + act->sleep.period_ns;
-	act->sleep.due_ns = due_after(act->sleep.due_ns, clock_ns(act->sleep.clock), act->sleep.period_ns);
+	act->sleep.due_ns = run_first_due_ns(run, act->offset_ns, act->sleep.period_ns) + to_clock_ns;
 	return act->method->begin(&act->sleep);
 }
 
