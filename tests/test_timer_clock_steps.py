@@ -7,7 +7,7 @@ In an emulated guest, whose clock is nobody else's.  Nothing here is a matter of
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from fastenough.recording import Recording, read_recording
 
 STEP = "/bin/clock-step"
 PERIOD_NS = 20_000_000
+SINCE_1970_MS = 1_790_000_000_000
 METHODS = ("clock_nanosleep-abs", "posix-timer", "timerfd", "futex")
 
 
@@ -38,20 +39,20 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualBoard]:
         yield board
 
 
-def _recorded(board: VirtualBoard, place: Path, meanwhile: str, *arguments: str) -> dict[str, Recording]:
+def _recorded(board: VirtualBoard, place: Path, meanwhile: str, *arguments: str,
+              methods: Sequence[str] = METHODS) -> dict[str, Recording]:
     """A timer for each method on the wall clock, all at once; the script ``meanwhile`` knows them as $timers."""
     starts = "".join(f"{PROBE} timer --method {method} -c realtime -i {PERIOD_NS}ns -a 0 -q --allow-difference "
                      f"--record /tmp/{method} {' '.join(arguments)} >/dev/null & timers=\"$timers $!\"\n"
-                     for method in METHODS)
+                     for method in methods)
     script = f"rm -f /tmp/*-* /tmp/timerfd /tmp/futex\n{starts}sleep 1\n{meanwhile}\nwait"
     done = board.link.run(["sh", "-c", script])
     assert done.status == 0, done
     recordings = {}
-    for method in METHODS:
+    for method in methods:
         path = place / method
         path.write_bytes(board.link.read(f"/tmp/{method}"))
         recordings[method] = read_recording(path)
-        assert recordings[method].outcome is Outcome.COMPLETED
     return recordings
 
 
@@ -77,6 +78,7 @@ def test_the_grid_is_right_after_the_clock_was_set(board: VirtualBoard, tmp_path
     # Timers expire while their programs are stopped; when these go on, the clock is before that expiry, or well after.
     meanwhile = f"kill -STOP $timers; sleep 1; {STEP} {step_ms}; kill -CONT $timers"
     for method, recording in _recorded(board, tmp_path, meanwhile, "-D", "7s").items():
+        assert recording.outcome is Outcome.COMPLETED, method
         due, held = _due_and_held(recording)
         assert abs(due - held) <= _allowed(recording), method
         assert recording.missed(recording.named("wakeup")[0].id) < due, method
@@ -93,3 +95,21 @@ def test_every_interval_in_which_the_clock_was_set_is_counted(board: VirtualBoar
     meanwhile = f"{STEP} 100 -100; sleep 1; {STEP} 100 -100; {STEP} 100 -100"
     for method, recording in _recorded(board, tmp_path, meanwhile, "-D", "5s", "--report", "500ms").items():
         assert counter_total(recording, "clock_sets") in (2, 3), method
+
+
+def test_a_clock_that_is_set_from_1970_makes_no_wrong_sum(board: VirtualBoard, tmp_path: Path) -> None:
+    board.link.run(["date", "-s", "@1000"])
+    recordings = _recorded(board, tmp_path, f"{STEP} {SINCE_1970_MS}", "-D", "3s")
+    kernel_counts = recordings.pop("posix-timer")
+    assert kernel_counts.outcome is Outcome.FAILED
+    assert kernel_counts.end is not None
+    assert any("posix-timer failed" in reason for reason in kernel_counts.end["reasons"])
+    for method, recording in recordings.items():
+        assert recording.outcome is Outcome.COMPLETED, method
+        (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
+        stored = recording.totals[owed.id]
+        assert recording.missed(owed.id) > SINCE_1970_MS * 1_000_000 // PERIOD_NS - 1000, method
+        assert recording.lost(owed.id) > 2**20, method  # what no sum can hold is counted, and BROKEN
+        assert stored.maximum is not None and stored.maximum > SINCE_1970_MS * 900_000, method
+        assert stored.maximum <= stored.sum < 3 * stored.maximum, method
+        assert recording.totals[wakeup.id].total > 10, method
