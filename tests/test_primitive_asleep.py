@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_act_of_a_burst_wakes_a_thread_that_slept(probe_binary: str, tmp_path: Path, name: str) -> None:
     path = tmp_path / "r"
-    done = subprocess.run([probe_binary, name, "--placement=core", "--burst=500", f"-l{ACTS}", "-q", "--record", str(path)],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([probe_binary, name, "--placement=core", "--burst=500", f"-l{ACTS}", "-q",
+                           "--record", str(path)], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode == 5:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

@@ -111,3 +111,13 @@ def test_stalls_are_seen_after_an_interruption(probe_binary: str, tmp_path: Path
     minimum = recording.totals[wakeup.id].minimum
     assert minimum is not None and minimum >= 0
     assert_every_period_accounted(recording)
+
+
+@pytest.mark.parametrize("method", ["posix-timer", "setitimer"])
+def test_foreign_signals_are_no_acts(probe_binary: str, tmp_path: Path, method: str) -> None:
+    path = tmp_path / "timer"
+    with _timer(probe_binary, path, "--method", method, "--loops", "1000") as timer:
+        _foreign_alarm_to_each_thread(timer)
+        assert timer.wait(60) == 0
+    recording = read_recording(path)
+    assert recording.totals[recording.named("wakeup")[0].id].total == 1000

@@ -29,17 +29,17 @@ def latest_periods(recording: Recording) -> float:
 
 
 def assert_every_period_accounted(recording: Recording) -> None:
-    """All but the last interval, at whose end the thread had stopped already."""
+    """At the end of every interval, also of the last one, which ends with the thread's last act."""
     (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
     assert recording.missed(wakeup.id) == recording.missed(owed.id)
     assert recording.lost(owed.id) == 0
     assert recording.totals[owed.id].total == recording.totals[wakeup.id].total + recording.missed(wakeup.id)
     behind = latest_periods(recording) + 2
-    for due, held in accounted(recording)[:-1]:
+    for due, held in accounted(recording):
         assert -1 <= due - held <= behind, f"{held} of {due} due times accounted for"
 
 
 def furthest_off(recording: Recording) -> float:
-    """Over all whole intervals: by how many acts the count of one differs from its length in periods, at most."""
-    behind = [0.0, *(due - held for due, held in accounted(recording)[:-1])]
+    """By how many acts, at most, the count of an interval differs from its length in periods."""
+    behind = [0.0, *(due - held for due, held in accounted(recording))]
     return max(abs(after - before) for before, after in pairwise(behind))

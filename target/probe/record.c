@@ -325,12 +325,24 @@ static void record_notices(struct run *run, struct series *series)
 	}
 }
 
-/* The clock is read next to the flips, so that an act lies in the interval that it is counted in. */
+/*
+ * The clock is read next to the flips, so that an act lies in the interval that it is counted in.  Nobody acts any more
+ * when all workers have ended: how long it takes to see that is not part of the run.
+ */
 static struct instant part_series(struct run *run)
 {
+	struct instant end;
+	int64_t idle_ns;
+
 	for_each_series(entry, run)
 		series_flip(entry->series);
-	return instant_now();
+	end = instant_now();
+	if (atomic_load(&run->workers_done) < run->worker_count)
+		return end;
+	idle_ns = end.mono_ns - atomic_load(&run->ended_ns);
+	if (idle_ns > end.mono_ns - run->begin.mono_ns)
+		idle_ns = end.mono_ns - run->begin.mono_ns;
+	return (struct instant){end.mono_ns - idle_ns, end.wall_ns - idle_ns};
 }
 
 void record_interval(struct run *run)

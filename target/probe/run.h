@@ -84,6 +84,7 @@ struct run {
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
 	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
+	_Atomic int64_t ended_ns; /* when the last worker so far had ended its acts */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
 	uint64_t seq;

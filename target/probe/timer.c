@@ -74,6 +74,17 @@ static int begin(struct timer_act *act, struct run *run)
 	return act->method->begin(&act->sleep);
 }
 
+/* What ends the waiting before a due time has come is no act, so it does not count for --loops either. */
+static int wait_due(const struct worker *self, struct timer_act *act)
+{
+	int error;
+
+	do {
+		error = act->method->wait(&act->sleep);
+	} while (error == EINTR && run_going(self));
+	return error;
+}
+
 static void timer_worker(struct worker *self, void *argument)
 {
 	struct timer_act *act = argument;
@@ -82,13 +93,12 @@ static void timer_worker(struct worker *self, void *argument)
 	while (!error && run_continues(self)) {
 		int64_t begin_ns;
 
-		error = act->method->wait(&act->sleep);
+		error = wait_due(self, act);
 		begin_ns = clock_ns(act->sleep.clock);
 		if (!error)
 			account(act, begin_ns);
-		error = error == EINTR ? 0 : error;
 	}
-	if (error)
+	if (error && error != EINTR)
 		run_fail(worker_run(self), "%s failed: %s", act->method->name, strerror(error));
 	act->method->finish(&act->sleep);
 }

@@ -114,6 +114,7 @@ static void *worker_main(void *argument)
 	run_lay_start(run);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
+	atomic_store(&run->ended_ns, mono_ns());
 	worker->migrations = machine_migrations(worker);
 	atomic_store(&worker->done, true);
 	if (atomic_fetch_add(&run->workers_done, 1) + 1 == run->worker_count)
