@@ -302,7 +302,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 
 static void drain(struct run *run, struct series *series)
 {
-	struct epoch *epoch = series_flip(series);
+	struct epoch *epoch = series_flipped(series);
 
 	if (!epoch) {
 		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
@@ -325,9 +325,29 @@ static void record_notices(struct run *run, struct series *series)
 	}
 }
 
+/*
+ * The clock is read next to the flips, so that an act lies in the interval that it is counted in.  Nobody acts any more
+ * when all workers have ended: how long it takes to see that is not part of the run.
+ */
+static struct instant part_series(struct run *run)
+{
+	struct instant end;
+	int64_t idle_ns;
+
+	for_each_series(entry, run)
+		series_flip(entry->series);
+	end = instant_now();
+	if (atomic_load(&run->workers_done) < run->worker_count)
+		return end;
+	idle_ns = end.mono_ns - atomic_load(&run->ended_ns);
+	if (idle_ns > end.mono_ns - run->begin.mono_ns)
+		idle_ns = end.mono_ns - run->begin.mono_ns;
+	return (struct instant){end.mono_ns - idle_ns, end.wall_ns - idle_ns};
+}
+
 void record_interval(struct run *run)
 {
-	struct instant end = instant_now();
+	struct instant end = part_series(run);
 	struct counters now, since;
 	struct json *json = &run->line;
 

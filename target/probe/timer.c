@@ -70,8 +70,19 @@ static int begin(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? clock_ns(CLOCK_REALTIME) - mono_ns() : 0;
 
-	act->sleep.due_ns = run_start_ns(run) + to_clock_ns + act->offset_ns + act->sleep.period_ns;
+	act->sleep.due_ns = run_first_due_ns(run, act->offset_ns, act->sleep.period_ns) + to_clock_ns;
 	return act->method->begin(&act->sleep);
+}
+
+/* What ends the waiting before a due time has come is no act, so it does not count for --loops either. */
+static int wait_due(const struct worker *self, struct timer_act *act)
+{
+	int error;
+
+	do {
+		error = act->method->wait(&act->sleep);
+	} while (error == EINTR && run_going(self));
+	return error;
 }
 
 static void timer_worker(struct worker *self, void *argument)
@@ -82,13 +93,12 @@ static void timer_worker(struct worker *self, void *argument)
 	while (!error && run_continues(self)) {
 		int64_t begin_ns;
 
-		error = act->method->wait(&act->sleep);
+		error = wait_due(self, act);
 		begin_ns = clock_ns(act->sleep.clock);
-		if (!error || (error == EINTR && begin_ns >= act->sleep.due_ns))
+		if (!error)
 			account(act, begin_ns);
-		error = error == EINTR ? 0 : error;
 	}
-	if (error)
+	if (error && error != EINTR)
 		run_fail(worker_run(self), "%s failed: %s", act->method->name, strerror(error));
 	act->method->finish(&act->sleep);
 }
@@ -100,6 +110,10 @@ static void check(struct run *run, const struct timer_method *method)
 			  run_cpu(run, 0));
 	if (method->monotonic_only && clock_ids[chosen.clock] != CLOCK_MONOTONIC)
 		bad_input("--method %s knows no clock but monotonic; leave --clock out", method->name);
+	if (method->relative && chosen.offset_ns)
+		bad_input("--method %s sleeps a length of time from whenever it begins; leave --offset out", method->name);
+	if (method->whole_microseconds && run_settings(run)->interval_ns % NS_PER_US)
+		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
 }
 
 static void add_thread(struct run *run, const struct timer_method *method, int index)

@@ -111,8 +111,10 @@ static void *worker_main(void *argument)
 	read_back(&worker->granted);
 	pthread_barrier_wait(&run->ready);
 	pthread_barrier_wait(&run->go);
+	run_lay_start(run);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
+	atomic_store(&run->ended_ns, mono_ns());
 	worker->migrations = machine_migrations(worker);
 	atomic_store(&worker->done, true);
 	if (atomic_fetch_add(&run->workers_done, 1) + 1 == run->worker_count)

@@ -58,7 +58,7 @@ static void account(const struct phase *phase, int64_t due_ns, int64_t begin_ns,
 static void periodic(struct worker *self, void *argument)
 {
 	int64_t period_ns = run_settings(worker_run(self))->interval_ns;
-	int64_t due_ns = run_start_ns(worker_run(self)) + period_ns;
+	int64_t due_ns = run_first_due_ns(worker_run(self), 0, period_ns);
 	int64_t off_ns = break_ns(worker_run(self));
 
 	(void)argument;
@@ -131,6 +131,7 @@ static void setup(struct run *run)
 	run_parameter_text(run, "task", tasks[chosen.task]);
 	run_parameter_int(run, "size", chosen.size);
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
+	state.watch.period_ns = run_settings(run)->interval_ns;
 	run_parameter_int(run, "break_after_ns", run_settings(run)->duration_ns / 2);
 	add_phase(run, &state.on, "on", cpus.first);
 	add_phase(run, &state.off, "off", cpus.first);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pair.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "asleep.h"
 #include "patience.h"
 
 /* How long to spin for a partner on another CPU before napping. */
@@ -19,7 +25,24 @@ static struct {
 	struct pair pair;
 	struct series *series;
 	int64_t spin_ns;
+	bool sleeps_anyway; /* a waiter of higher priority on the waker's CPU: else the waker would not run */
 } state;
+
+/* The waiter has said that it is about to wait.  Elsewhere than on this CPU it may still be awake. */
+static bool await_waiter(const struct worker *self, struct pair *pair)
+{
+	if (!await_count(self, &pair->armed, pair->number, state.spin_ns))
+		return false;
+	if (state.sleeps_anyway)
+		return true;
+	if (pair->waiter_fd < 0)
+		pair->waiter_fd = asleep_open(pair->waiter_tid);
+	if (pair->waiter_fd < 0) {
+		run_fail(worker_run(self), "whether the waiter sleeps cannot be seen in /proc/self/task: %s", strerror(errno));
+		return false;
+	}
+	return asleep_await(self, pair->waiter_fd);
+}
 
 static void wake_on(struct worker *self, struct pair *pair)
 {
@@ -29,7 +52,7 @@ static void wake_on(struct worker *self, struct pair *pair)
 		if (pair->number % (uint64_t)pair_choice.burst == 0)
 			pace_wait(&pace);
 		pair->number++;
-		if (!await_count(self, &pair->armed, pair->number, state.spin_ns))
+		if (!await_waiter(self, pair))
 			return;
 		state.act->give(pair);
 		if (!await_count(self, &pair->done, pair->number, state.spin_ns))
@@ -91,6 +114,7 @@ static void waiter(struct worker *self, void *argument)
 	struct pair *pair = argument;
 
 	pair->waiter = pthread_self();
+	pair->waiter_tid = (pid_t)syscall(SYS_gettid);
 	while (run_going(self) && !atomic_load(&pair->open))
 		nap(NS_PER_MS);
 	wait_on(self, pair);
@@ -106,7 +130,9 @@ void pair_setup(struct run *run, const struct pair_act *act)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", pair_choice.burst);
 	state.act = act;
+	state.pair.waiter_fd = -1;
 	state.spin_ns = cpus.first == cpus.second ? 0 : SPIN_NS;
+	state.sleeps_anyway = cpus.first == cpus.second && run_settings(run)->policy != POLICY_OTHER;
 	pair_choice.watch.release = act->release;
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = act->series, .from = act->from, .to = act->to, .cpu = cpus.second,
@@ -115,5 +141,6 @@ void pair_setup(struct run *run, const struct pair_act *act)
 						  .argument = &state.pair});
 	run_add_worker(run, &(struct worker_spec){.name = "waiter", .cpu = cpus.second, .function = waiter,
 						  .argument = &state.pair});
+	pair_choice.watch.period_ns = run_settings(run)->interval_ns;
 	watch_add(run, &pair_choice.watch);
 }

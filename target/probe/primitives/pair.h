@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "../frame.h"
 #include "placement.h"
@@ -28,6 +29,8 @@ struct pair {
 	_Alignas(64) _Atomic uint64_t done;
 	_Atomic bool open;              /* the waker has begun */
 	pthread_t waiter;
+	pid_t waiter_tid;               /* set before armed */
+	int waiter_fd;                  /* tells the waker whether the waiter sleeps; the waker's */
 };
 
 /* One primitive. */

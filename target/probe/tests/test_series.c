@@ -41,9 +41,15 @@ static uint64_t bucket_sum(const struct epoch *epoch)
 	return sum;
 }
 
+static struct epoch *flipped(void)
+{
+	series_flip(series);
+	return series_flipped(series);
+}
+
 static void read_once(void)
 {
-	struct epoch *epoch = series_flip(series);
+	struct epoch *epoch = flipped();
 
 	check(epoch);
 	check(bucket_sum(epoch) == epoch->stats.count);
@@ -99,8 +105,31 @@ static void full_bucket(void)
 	series_add(series, 5);
 	series->epochs[0].buckets[5] = UINT32_MAX;
 	series_add(series, 5);
-	epoch = series_flip(series);
+	epoch = flipped();
 	check(epoch->lost == 1 && epoch->stats.count == 1 && epoch->buckets[5] == UINT32_MAX);
+	series_free(series);
+}
+
+/* Values as a realtime clock makes them that is set from 1970 to now, and charges for what was missed. */
+static void enormous(void)
+{
+	const int64_t since_1970 = 1790000000000000000;
+	struct epoch *epoch;
+
+	series = series_new(0, &(struct series_spec){.name = "x", .silent = true}, 0);
+	for (int i = 0; i < 10; i++) {
+		series_add(series, since_1970);
+		series_settle(series, flipped());
+	}
+	series_add(series, -since_1970);
+	series_add(series, 7);
+	series_add(series, INT64_MAX);
+	series_add(series, -INT64_MAX);
+	epoch = flipped();
+	check(epoch->stats.count == 1 && epoch->stats.sum == 7 && epoch->lost == 3);
+	series_settle(series, epoch);
+	check(series->total.count == 3 && series->total_lost == 11 && series->total.sum == 2 * since_1970 + 7);
+	check(series->total.sum_sq_hi == 347389218086080475u && series->total.sum_sq_lo == 12918770496857702449u);
 	series_free(series);
 }
 
@@ -137,7 +166,7 @@ static void quantiles(void)
 	check(values[0] == 0 && values[3] == 0);
 	for (int i = -100; i < 900; i++)
 		series_add(series, i);
-	series_settle(series, series_flip(series));
+	series_settle(series, flipped());
 	series_quantiles(series, shares, values, 4);
 	check(values[0] == -100 && values[1] == 399 && values[2] == 889 && values[3] == 899);
 	series_free(series);
@@ -147,6 +176,7 @@ int main(void)
 {
 	concurrent();
 	full_bucket();
+	enormous();
 	notices();
 	quantiles();
 	return failures != 0;
