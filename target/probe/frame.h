@@ -97,6 +97,10 @@ struct run *worker_run(const struct worker *self);
 /* The instant at which all workers begin, CLOCK_MONOTONIC. */
 int64_t run_start_ns(const struct run *run);
 
+/* The first due time, after the start, of a grid laid so much after the begin that the head tells.  What passed before
+ * the calling worker was ready is left out: its own late start is nobody's latency. */
+int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t period_ns);
+
 /* End the run: completed, or failed with a reason (the first reason stays).  Safe in workers. */
 void run_finish(struct run *run);
 void run_fail(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -17,6 +17,12 @@ static inline uint64_t periods_missed(int64_t due_ns, int64_t begin_ns, int64_t 
 	return begin_ns < due_ns + period_ns ? 0 : (uint64_t)((begin_ns - due_ns) / period_ns);
 }
 
+/* The first due time of a grid that is still to come: what passed before one was ready for it is no one's delay. */
+static inline int64_t due_after(int64_t due_ns, int64_t now_ns, int64_t period_ns)
+{
+	return now_ns < due_ns ? due_ns : due_ns + (int64_t)(periods_missed(due_ns, now_ns, period_ns) + 1) * period_ns;
+}
+
 /* The delay charged to the n-th missed period, n from 1 on. */
 static inline int64_t delay_owed(int64_t due_ns, int64_t begin_ns, int64_t period_ns, uint64_t n)
 {

@@ -302,7 +302,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 
 static void drain(struct run *run, struct series *series)
 {
-	struct epoch *epoch = series_flip(series);
+	struct epoch *epoch = series_flipped(series);
 
 	if (!epoch) {
 		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
@@ -325,9 +325,17 @@ static void record_notices(struct run *run, struct series *series)
 	}
 }
 
+/* The clock is read next to the flips, so that an act lies in the interval that it is counted in. */
+static struct instant part_series(struct run *run)
+{
+	for_each_series(entry, run)
+		series_flip(entry->series);
+	return instant_now();
+}
+
 void record_interval(struct run *run)
 {
-	struct instant end = instant_now();
+	struct instant end = part_series(run);
 	struct counters now, since;
 	struct json *json = &run->line;
 

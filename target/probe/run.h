@@ -82,7 +82,8 @@ struct run {
 	pthread_barrier_t ready, go;
 	struct machine machine;
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
-	int64_t start_ns;
+	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
+	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
 	uint64_t seq;
@@ -109,6 +110,9 @@ struct instant instant_now(void);
 
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
+
+/* The start, once the calling thread was let go: laid by the first one to call. */
+void run_lay_start(struct run *run);
 
 /* worker.c */
 void worker_start(struct worker *worker);

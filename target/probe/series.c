@@ -110,21 +110,24 @@ void series_add_missed(struct series *series, uint64_t count)
 	series_leave(series);
 }
 
-struct epoch *series_flip(struct series *series)
+void series_flip(struct series *series)
 {
-	uint32_t old = atomic_load(&series->current);
-	int64_t give_up_ns = mono_ns() + STUCK_NS;
-	uint32_t busy;
+	atomic_store(&series->current, !atomic_load(&series->current));
+	series->busy_at_flip = atomic_load(&series->busy);
+}
 
-	atomic_store(&series->current, !old);
-	busy = atomic_load(&series->busy);
+struct epoch *series_flipped(struct series *series)
+{
+	int64_t give_up_ns = mono_ns() + STUCK_NS;
+	uint32_t busy = series->busy_at_flip;
+
 	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile. */
 	while ((busy & 1) && atomic_load(&series->busy) == busy) {
 		if (mono_ns() > give_up_ns)
 			return NULL;
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 	}
-	return &series->epochs[old];
+	return &series->epochs[!atomic_load(&series->current)];
 }
 
 static bool map_totals(struct series *series)

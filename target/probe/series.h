@@ -64,6 +64,7 @@ struct series {
 	_Atomic uint32_t notices_dropped;
 	struct notice notices[NOTICES];
 	/* the reporter's */
+	uint32_t busy_at_flip;
 	int id;
 	struct series_spec spec;
 	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
@@ -131,8 +132,12 @@ static inline void series_add(struct series *series, int64_t value)
 void series_add_lost(struct series *series, uint64_t count);
 void series_add_missed(struct series *series, uint64_t count);
 
-/* The reporter's side: make the other epoch current; NULL if the writer is stuck within an add. */
-struct epoch *series_flip(struct series *series);
+/*
+ * The reporter's side.  Flipping makes the other epoch current and takes no time, so that one instant parts what all
+ * series hold.  The old epoch may be read once no add is under way in it; NULL if the writer is stuck within one.
+ */
+void series_flip(struct series *series);
+struct epoch *series_flipped(struct series *series);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
 /* The first bucket from index on that holds something, or beyond the last. */

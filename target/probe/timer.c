@@ -70,7 +70,7 @@ static int begin(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? clock_ns(CLOCK_REALTIME) - mono_ns() : 0;
 
-	act->sleep.due_ns = run_start_ns(run) + to_clock_ns + act->offset_ns + act->sleep.period_ns;
+	act->sleep.due_ns = run_first_due_ns(run, act->offset_ns, act->sleep.period_ns) + to_clock_ns;
 	return act->method->begin(&act->sleep);
 }
 
@@ -84,7 +84,7 @@ static void timer_worker(struct worker *self, void *argument)
 
 		error = act->method->wait(&act->sleep);
 		begin_ns = clock_ns(act->sleep.clock);
-		if (!error || (error == EINTR && begin_ns >= act->sleep.due_ns))
+		if (!error)
 			account(act, begin_ns);
 		error = error == EINTR ? 0 : error;
 	}

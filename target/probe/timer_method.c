@@ -3,6 +3,7 @@
 #include "timer_method.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +15,9 @@
 
 #include "clock.h"
 #include "owed.h"
+
+/* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
+#define CLOSE_NS (2 * NS_PER_US)
 
 static int begin_nothing(struct sleep *sleep)
 {
@@ -39,6 +43,18 @@ static uint64_t missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
 	return sleep->overruns;
 }
 
+/* A signal ended the waiting.  Where the clock alone says what is due, this is an act if the due time has passed. */
+static int interrupted(const struct sleep *sleep, int error)
+{
+	return error == EINTR && clock_ns(sleep->clock) >= sleep->due_ns ? 0 : error;
+}
+
+/* What a system call that returned -1 on failure came to. */
+static int result_of(const struct sleep *sleep, long returned)
+{
+	return returned < 0 ? interrupted(sleep, errno) : 0;
+}
+
 /* A relative sleep is due an interval after it began. */
 static struct timespec interval_from_now(struct sleep *sleep)
 {
@@ -54,14 +70,14 @@ static int wait_absolute(struct sleep *sleep)
 {
 	struct timespec due = timespec_of(sleep->due_ns);
 
-	return clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL);
+	return interrupted(sleep, clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL));
 }
 
 static int wait_relative(struct sleep *sleep)
 {
 	struct timespec interval = interval_from_now(sleep);
 
-	return clock_nanosleep(sleep->clock, 0, &interval, NULL);
+	return interrupted(sleep, clock_nanosleep(sleep->clock, 0, &interval, NULL));
 }
 
 /* The system call itself, where there is one: libc would turn it into clock_nanosleep. */
@@ -73,9 +89,9 @@ static int wait_nanosleep(struct sleep *sleep)
 		long s, ns;
 	} kernel_interval = {(long)interval.tv_sec, interval.tv_nsec};
 
-	return syscall(SYS_nanosleep, &kernel_interval, NULL) ? errno : 0;
+	return result_of(sleep, syscall(SYS_nanosleep, &kernel_interval, NULL));
 #else
-	return nanosleep(&interval, NULL) ? errno : 0;
+	return result_of(sleep, nanosleep(&interval, NULL));
 #endif
 }
 
@@ -89,15 +105,29 @@ static void alarm_set(sigset_t *set)
 	sigaddset(set, SIGALRM);
 }
 
-static int wait_alarm(struct sleep *sleep)
+/* Anyone may send the signal, but only the timer's own says that a due time has come. */
+static int wait_alarm(int code, siginfo_t *info)
 {
-	siginfo_t info;
 	sigset_t set;
 
 	alarm_set(&set);
-	if (sigwaitinfo(&set, &info) < 0)
+	if (sigwaitinfo(&set, info) < 0)
 		return errno;
-	sleep->overruns = info.si_code == SI_TIMER ? (uint64_t)info.si_overrun : 0;
+	return info->si_code == code ? 0 : EINTR;
+}
+
+static int wait_posix_timer(struct sleep *sleep)
+{
+	siginfo_t info;
+	int error = wait_alarm(SI_TIMER, &info);
+
+	if (error)
+		return error;
+	if (info.si_overrun < 0)
+		return EINTR; /* the clock was set back before this expiry, which is yet to come again */
+	if (info.si_overrun == INT_MAX)
+		return EOVERFLOW; /* the kernel counts no further */
+	sleep->overruns = (uint64_t)info.si_overrun;
 	return 0;
 }
 
@@ -117,29 +147,46 @@ static void finish_posix_timer(struct sleep *sleep)
 	timer_delete(sleep->timer);
 }
 
-/* Its grid begins when it is armed: it takes a length of time, in whole microseconds. */
-static int begin_setitimer(struct sleep *sleep)
+static int arm_setitimer(int64_t first_ns, int64_t period_ns)
 {
-	struct timespec first = timespec_of(sleep->due_ns - clock_ns(sleep->clock));
-	struct timespec interval = timespec_of(sleep->period_ns);
 	struct itimerval when = {
-		.it_value = {first.tv_sec, first.tv_nsec / 1000},
-		.it_interval = {interval.tv_sec, interval.tv_nsec / 1000},
+		.it_value = {first_ns / NS_PER_S, first_ns % NS_PER_S / NS_PER_US},
+		.it_interval = {period_ns / NS_PER_S, period_ns % NS_PER_S / NS_PER_US},
 	};
 
-	sleep->due_ns = clock_ns(sleep->clock) + (int64_t)first.tv_sec * NS_PER_S + first.tv_nsec / 1000 * 1000;
 	return setitimer(ITIMER_REAL, &when, NULL) ? errno : 0;
 }
 
-/* An expiry between the wake-up and the reading of the clock was counted as missed: its signal must
- * not count as an early wake-up of the next period too. */
+/*
+ * Its grid begins an even number of microseconds after it was armed, which happened between two readings of the
+ * clock.  They must be close together: on a slow machine they never are as close as elsewhere.
+ */
+static int begin_setitimer(struct sleep *sleep)
+{
+	for (int64_t close_ns = CLOSE_NS;; close_ns *= 2) {
+		int64_t before_ns = clock_ns(sleep->clock);
+		int64_t first_ns = due_after(sleep->due_ns, before_ns, sleep->period_ns) - before_ns;
+		int error;
+
+		first_ns += NS_PER_US - first_ns % NS_PER_US;
+		error = arm_setitimer(first_ns, sleep->period_ns);
+		if (error || clock_ns(sleep->clock) - before_ns <= close_ns) {
+			sleep->due_ns = before_ns + first_ns;
+			return error;
+		}
+	}
+}
+
+/* An expiry between the wake-up and the reading of the clock was counted as missed: its signal must not count as
+ * an early wake-up of the next period too.  Another's signal may have taken the place of our own. */
 static int wait_setitimer(struct sleep *sleep)
 {
+	siginfo_t info;
 	int error;
 
 	do {
-		error = wait_alarm(sleep);
-	} while (!error && clock_ns(sleep->clock) < sleep->due_ns - sleep->period_ns / 2);
+		error = interrupted(sleep, wait_alarm(SI_KERNEL, &info));
+	} while (!error && clock_ns(sleep->clock) < sleep->due_ns);
 	return error;
 }
 
@@ -168,9 +215,12 @@ static int begin_timerfd(struct sleep *sleep)
 static int wait_timerfd(struct sleep *sleep)
 {
 	uint64_t expiries = 0;
+	ssize_t length = read(sleep->fd, &expiries, sizeof(expiries));
 
-	if (read(sleep->fd, &expiries, sizeof(expiries)) != sizeof(expiries))
+	if (length < 0)
 		return errno;
+	if (length == 0)
+		return EINTR; /* the clock was set back before this expiry, which is yet to come again */
 	sleep->overruns = expiries - 1;
 	return 0;
 }
@@ -210,7 +260,7 @@ static int wait_futex(struct sleep *sleep)
 	int clock = sleep->clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
 
 	if (futex_wait(sleep, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) && errno != ETIMEDOUT)
-		return errno;
+		return interrupted(sleep, errno);
 	return 0;
 }
 
@@ -218,7 +268,7 @@ static int wait_ppoll(struct sleep *sleep)
 {
 	struct timespec interval = interval_from_now(sleep);
 
-	return ppoll(NULL, 0, &interval, NULL) < 0 ? errno : 0;
+	return result_of(sleep, ppoll(NULL, 0, &interval, NULL));
 }
 
 const struct timer_method timer_methods[METHODS] = {
@@ -228,7 +278,7 @@ const struct timer_method timer_methods[METHODS] = {
 	 .missed = missed_by_clock, .finish = finish_nothing},
 	{"nanosleep", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_nanosleep,
 	 .missed = missed_by_clock, .finish = finish_nothing},
-	{"posix-timer", .begin = begin_posix_timer, .wait = wait_alarm, .missed = missed_by_kernel,
+	{"posix-timer", .begin = begin_posix_timer, .wait = wait_posix_timer, .missed = missed_by_kernel,
 	 .finish = finish_posix_timer},
 	{"setitimer", .one_per_process = true, .monotonic_only = true, .begin = begin_setitimer,
 	 .wait = wait_setitimer, .missed = missed_by_clock, .finish = finish_setitimer},

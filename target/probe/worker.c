@@ -111,6 +111,7 @@ static void *worker_main(void *argument)
 	read_back(&worker->granted);
 	pthread_barrier_wait(&run->ready);
 	pthread_barrier_wait(&run->go);
+	run_lay_start(run);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
 	worker->migrations = machine_migrations(worker);

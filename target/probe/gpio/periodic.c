@@ -69,7 +69,7 @@ static void repeat(struct worker *self, void *argument)
 	struct periodic *periodic = argument;
 	int error = 0;
 
-	periodic->due_mono_ns = run_start_ns(worker_run(self)) + periodic->period_ns;
+	periodic->due_mono_ns = run_first_due_ns(worker_run(self), 0, periodic->period_ns);
 	while ((error == 0 || error == EINTR) && run_continues(self))
 		error = toggle(periodic);
 	if (error && error != EINTR)

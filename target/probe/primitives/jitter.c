@@ -58,7 +58,7 @@ static void account(const struct phase *phase, int64_t due_ns, int64_t begin_ns,
 static void periodic(struct worker *self, void *argument)
 {
 	int64_t period_ns = run_settings(worker_run(self))->interval_ns;
-	int64_t due_ns = run_start_ns(worker_run(self)) + period_ns;
+	int64_t due_ns = run_first_due_ns(worker_run(self), 0, period_ns);
 	int64_t off_ns = break_ns(worker_run(self));
 
 	(void)argument;

@@ -29,5 +29,10 @@ int main(void)
 	}
 	/* an hour asleep at 20 us does not overflow */
 	check(periods_missed(0, 3600000000000, 20000) == 180000000);
+	/* whoever is ready late begins on the same grid, later */
+	check(due_after(1000, 999, 100) == 1000);
+	check(due_after(1000, 1000, 100) == 1100);
+	check(due_after(1000, 1099, 100) == 1100);
+	check(due_after(1000, 1250, 100) == 1300);
 	return failures != 0;
 }

@@ -41,9 +41,15 @@ static uint64_t bucket_sum(const struct epoch *epoch)
 	return sum;
 }
 
+static struct epoch *flipped(void)
+{
+	series_flip(series);
+	return series_flipped(series);
+}
+
 static void read_once(void)
 {
-	struct epoch *epoch = series_flip(series);
+	struct epoch *epoch = flipped();
 
 	check(epoch);
 	check(bucket_sum(epoch) == epoch->stats.count);
@@ -99,7 +105,7 @@ static void full_bucket(void)
 	series_add(series, 5);
 	series->epochs[0].buckets[5] = UINT32_MAX;
 	series_add(series, 5);
-	epoch = series_flip(series);
+	epoch = flipped();
 	check(epoch->lost == 1 && epoch->stats.count == 1 && epoch->buckets[5] == UINT32_MAX);
 	series_free(series);
 }
@@ -137,7 +143,7 @@ static void quantiles(void)
 	check(values[0] == 0 && values[3] == 0);
 	for (int i = -100; i < 900; i++)
 		series_add(series, i);
-	series_settle(series, series_flip(series));
+	series_settle(series, flipped());
 	series_quantiles(series, shares, values, 4);
 	check(values[0] == -100 && values[1] == 399 && values[2] == 889 && values[3] == 899);
 	series_free(series);

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What must hold of every recording of a timer on a grid: each due time is an act or missed, in its interval."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from fastenough.recording import Recording
+
+
+def accounted(recording: Recording) -> list[tuple[float, float]]:
+    """At each interval's end: due times that have passed since the start, and those accounted for.  One thread only."""
+    (series,) = recording.named("wakeup")
+    assert series.period_ns is not None
+    begin_ns, held, rows = recording.intervals[0].begin_mono_ns, 0, []
+    for interval in recording.intervals:
+        held += interval.histograms[series.id].total + interval.missed[series.id]
+        rows.append(((interval.end_mono_ns - begin_ns) / series.period_ns, float(held)))
+    return rows
+
+
+def latest_periods(recording: Recording) -> float:
+    """The longest delay of the run, in periods: so many due times can be behind at any instant."""
+    (series,) = recording.named("wakeup")
+    assert series.period_ns is not None
+    maximum = recording.totals[series.id].maximum
+    assert maximum is not None
+    return max(0.0, maximum / series.period_ns)
+
+
+def assert_every_period_accounted(recording: Recording) -> None:
+    """All but the last interval, at whose end the thread had stopped already."""
+    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
+    assert recording.missed(wakeup.id) == recording.missed(owed.id)
+    assert recording.lost(owed.id) == 0
+    assert recording.totals[owed.id].total == recording.totals[wakeup.id].total + recording.missed(wakeup.id)
+    behind = latest_periods(recording) + 2
+    for due, held in accounted(recording)[:-1]:
+        assert -1 <= due - held <= behind, f"{held} of {due} due times accounted for"
+
+
+def furthest_off(recording: Recording) -> float:
+    """Over all whole intervals: by how many acts the count of one differs from its length in periods, at most."""
+    behind = [0.0, *(due - held for due, held in accounted(recording)[:-1])]
+    return max(abs(after - before) for before, after in pairwise(behind))
