@@ -227,6 +227,10 @@ def _print_memory(contenders: list[Contender], cpu: str) -> None:
 
 def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recording: Path) -> float:
     """Which share of the samples it should have taken in a time it did take."""
+    if contender.name == "bare loop":
+        begin_s = time.monotonic()
+        _run(contender.arguments(cpu, us, int(seconds * 1e6 / us)))
+        return seconds / (time.monotonic() - begin_s)
     arguments = contender.arguments(cpu, us, 0)
     limit = arguments.index("-l")
     arguments[limit:limit + 2] = ["-D", f"{seconds:.0f}s"]
@@ -242,9 +246,9 @@ def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recordi
 
 def _print_shortest(contenders: list[Contender], cpu: str, seconds: float, recording: Path) -> None:
     print(f"\nShare of the samples taken at short intervals (kept: {KEPT_SHARE:.0%})")
-    for us in (50, 30, 20, 15, 10):
+    for us in (50, 30, 20, 15, 10, 7, 5):
         shares = {contender.name: _kept_share(contender, cpu, us, seconds, recording) for contender in contenders
-                  if contender.name in ("fastenough-probe", "cyclictest", "jitterdebugger")}
+                  if contender.name in ("bare loop", "fastenough-probe", "cyclictest", "jitterdebugger")}
         print(f"    {us:3} us  " + "  ".join(f"{name} {share:.1%}" for name, share in shares.items()))
 
 

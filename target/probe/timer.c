@@ -64,6 +64,7 @@ static void account(struct timer_act *act, int64_t begin_ns)
 	if (__builtin_expect(missed > 0, 0))
 		charge_missed(act, begin_ns, missed);
 	act->sleep.due_ns += (int64_t)(missed + 1) * act->sleep.period_ns;
+	act->sleep.begin_ns = begin_ns;
 }
 
 static int begin(struct timer_act *act, struct run *run)
