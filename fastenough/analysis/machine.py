@@ -9,6 +9,7 @@ COUNTERS = {
     "steal_ns": "time taken by the hypervisor",
     "smi": "system management interrupts",
     "clock_step_ns": "steps of the wall clock",
+    "clock_sets": "settings of the wall clock",
     "throttled": "RT throttling stopped real-time tasks",
     "major_faults": "major page faults",
     "minor_faults": "minor page faults",

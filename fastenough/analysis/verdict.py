@@ -175,9 +175,10 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
     on_wall_clock = any("realtime" in series.clock.lower() for series in recording.series)
-    stepped = counter_total(recording, "clock_step_ns") or events_of(recording, "clock-step")
+    stepped = (counter_total(recording, "clock_step_ns") or counter_total(recording, "clock_sets")
+               or events_of(recording, "clock-step"))
     if on_wall_clock and stepped:
-        yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was stepped while it ran",
+        yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",
                       "stop what sets the clock and run it again, or use the monotonic clock")
 
 

@@ -2,12 +2,14 @@
 #define _GNU_SOURCE
 #include "machine.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -29,6 +31,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNTER_STEAL_NS] = "steal_ns",
 	[COUNTER_SMI] = "smi",
 	[COUNTER_CLOCK_STEP_NS] = "clock_step_ns",
+	[COUNTER_CLOCK_SETS] = "clock_sets",
 	[COUNTER_MAJOR_FAULTS] = "major_faults",
 	[COUNTER_MINOR_FAULTS] = "minor_faults",
 	[COUNTER_VOLUNTARY_SWITCHES] = "voluntary_switches",
@@ -145,18 +148,43 @@ static int64_t wall_offset_ns(void)
 	return offset;
 }
 
+/* A timer that never expires, but is cancelled when the wall clock is set: so a step and its reversal are seen too. */
+static int watch_clock(void)
+{
+	struct itimerspec never = {.it_value = {.tv_sec = INT64_MAX / NS_PER_S}};
+	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Whether it was set since this was asked last. */
+static bool clock_was_set(const struct machine *machine)
+{
+	uint64_t expiries;
+
+	return machine->clock_set_fd >= 0 && read(machine->clock_set_fd, &expiries, sizeof(expiries)) < 0 && errno == ECANCELED;
+}
+
 static void read_clock_steps(struct run *run, struct counters *counters)
 {
 	struct machine *machine = &run->machine;
+	bool was_set = clock_was_set(machine);
 	int64_t offset = wall_offset_ns();
 	int64_t step = offset - machine->wall_offset_ns;
+	bool stepped = step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS;
 
-	if (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS) {
+	if (stepped)
 		machine->clock_step_ns += step < 0 ? -step : step;
+	if (stepped || was_set)
 		record_event(run, "clock-step", NULL, mono_ns(), step, "the wall clock was set");
-	}
 	machine->wall_offset_ns = offset;
+	machine->clock_sets += was_set;
 	counter_set(counters, COUNTER_CLOCK_STEP_NS, machine->clock_step_ns);
+	if (machine->clock_set_fd >= 0)
+		counter_set(counters, COUNTER_CLOCK_SETS, machine->clock_sets);
 }
 
 /*
@@ -266,6 +294,7 @@ void machine_open(struct run *run)
 		abort();
 	for (int i = 0; i < machine->cpus.count; i++)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
+	machine->clock_set_fd = watch_clock();
 	machine->wall_offset_ns = wall_offset_ns();
 	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
 	for_each_worker(worker, run)

@@ -12,6 +12,7 @@ enum counter {
 	COUNTER_STEAL_NS,
 	COUNTER_SMI,
 	COUNTER_CLOCK_STEP_NS,
+	COUNTER_CLOCK_SETS,
 	COUNTER_MAJOR_FAULTS,
 	COUNTER_MINOR_FAULTS,
 	COUNTER_VOLUNTARY_SWITCHES,
@@ -37,6 +38,8 @@ struct machine {
 	struct cpu_list cpus;
 	int64_t wall_offset_ns;
 	int64_t clock_step_ns; /* all steps so far, each by its size */
+	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
+	int64_t clock_sets;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
 	int64_t read_ns;
 	int64_t throttled;

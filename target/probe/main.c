@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "frame.h"
+
+/* Where one of the first three descriptors is closed, the next file opened would get its number, and messages would go
+ * into it: into the recording, or a device.  Opened for reading, it takes them no more than a closed one. */
+static void occupy_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= STDIN_FILENO && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
 
 int main(int argc, char **argv)
 {
 	struct settings settings;
-	const struct probe *probe = options_parse(argc, argv, &settings);
-	struct run *run = run_new(probe, &settings);
+	const struct probe *probe;
+	struct run *run;
 
+	occupy_standard_descriptors();
+	probe = options_parse(argc, argv, &settings);
+	run = run_new(probe, &settings);
 	probe->setup(run);
 	return run_execute(run);
 }

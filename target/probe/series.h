@@ -19,6 +19,9 @@
 #define SERIES_K 10
 #define SERIES_HALF ((int32_t)FE_HIST_BUCKETS(63, SERIES_K))
 #define SERIES_BUCKETS (2 * SERIES_HALF - 1) /* the mirrored half shares bucket 0 */
+/* The magnitudes of all values of a run together: so neither the sum, nor its part in an interval, nor the sum of
+ * squares ever overflows.  A century of latency, or one step of a wall clock that began in 1970. */
+#define SERIES_SUM_MOST ((uint64_t)1 << 62)
 #define NOTICES 64
 #define MAX_LABELS 4
 
@@ -57,6 +60,7 @@ struct series {
 	_Atomic uint32_t busy; /* odd while an add is under way */
 	_Atomic uint32_t current;
 	int64_t watch_ns; /* values above are worth a notice */
+	uint64_t magnitudes; /* of all values so far, added */
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
@@ -107,14 +111,16 @@ static inline void series_leave(struct series *series)
 	atomic_store_explicit(&series->busy, busy + 1, memory_order_release);
 }
 
-static inline void epoch_store(struct epoch *epoch, int64_t value)
+static inline void series_store(struct series *series, struct epoch *epoch, int64_t value)
 {
 	uint32_t *bucket = &epoch->buckets[series_bucket(value)];
+	uint64_t magnitudes = series->magnitudes + fe_magnitude(value);
 
-	if (__builtin_expect(*bucket == UINT32_MAX, 0)) {
+	if (__builtin_expect(*bucket == UINT32_MAX || magnitudes > SERIES_SUM_MOST, 0)) {
 		epoch->lost++;
 		return;
 	}
+	series->magnitudes = magnitudes;
 	++*bucket;
 	fe_stats_add(&epoch->stats, value);
 }
@@ -122,7 +128,7 @@ static inline void epoch_store(struct epoch *epoch, int64_t value)
 /* Store one value: the whole cost of recording a sample. */
 static inline void series_add(struct series *series, int64_t value)
 {
-	epoch_store(series_enter(series), value);
+	series_store(series, series_enter(series), value);
 	series_leave(series);
 	if (__builtin_expect(value > series->watch_ns, 0))
 		series_notice(series, value);

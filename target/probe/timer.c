@@ -101,6 +101,10 @@ static void check(struct run *run, const struct timer_method *method)
 			  run_cpu(run, 0));
 	if (method->monotonic_only && clock_ids[chosen.clock] != CLOCK_MONOTONIC)
 		bad_input("--method %s knows no clock but monotonic; leave --clock out", method->name);
+	if (method->relative && chosen.offset_ns)
+		bad_input("--method %s sleeps a length of time from whenever it begins; leave --offset out", method->name);
+	if (method->whole_microseconds && run_settings(run)->interval_ns % NS_PER_US)
+		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
 }
 
 static void add_thread(struct run *run, const struct timer_method *method, int index)

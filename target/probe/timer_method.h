@@ -23,6 +23,7 @@ struct timer_method {
 	bool relative;         /* sleeps a length of time: due = before the sleep + interval */
 	bool one_per_process;  /* the kernel has only one of these for all threads */
 	bool monotonic_only;
+	bool whole_microseconds;
 	int (*begin)(struct sleep *sleep);  /* due_ns is the first due time; an errno */
 	int (*wait)(struct sleep *sleep);   /* 0: a due time has come; EINTR: none has, wait again; else an errno */
 	uint64_t (*missed)(const struct sleep *sleep, int64_t begin_ns);

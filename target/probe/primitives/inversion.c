@@ -175,6 +175,7 @@ static void setup(struct run *run)
 		state.period_ns = settings->interval_ns;
 	run_parameter_int(run, "interval_ns", state.period_ns);
 	run_parameter_int(run, "medium_ns", chosen.medium_ns);
+	state.watch.period_ns = state.period_ns;
 	sem_init(&state.high_may, 0, 0);
 	sem_init(&state.medium_may, 0, 0);
 	add_workers(run, cpu);

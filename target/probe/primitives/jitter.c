@@ -131,6 +131,7 @@ static void setup(struct run *run)
 	run_parameter_text(run, "task", tasks[chosen.task]);
 	run_parameter_int(run, "size", chosen.size);
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
+	state.watch.period_ns = run_settings(run)->interval_ns;
 	run_parameter_int(run, "break_after_ns", run_settings(run)->duration_ns / 2);
 	add_phase(run, &state.on, "on", cpus.first);
 	add_phase(run, &state.off, "off", cpus.first);

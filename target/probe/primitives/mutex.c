@@ -77,6 +77,7 @@ static void setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
 	state.watch.rescue = rescue;
+	state.watch.period_ns = run_settings(run)->interval_ns;
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = "lock-unlock",
 		.from = "the thread reads the clock before pthread_mutex_lock()",

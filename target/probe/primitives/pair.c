@@ -115,5 +115,6 @@ void pair_setup(struct run *run, const struct pair_act *act)
 						  .argument = &state.pair});
 	run_add_worker(run, &(struct worker_spec){.name = "waiter", .cpu = cpus.second, .function = waiter,
 						  .argument = &state.pair});
+	pair_choice.watch.period_ns = run_settings(run)->interval_ns;
 	watch_add(run, &pair_choice.watch);
 }

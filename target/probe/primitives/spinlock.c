@@ -161,6 +161,7 @@ static void setup(struct run *run)
 	run_parameter_int(run, "hold_ns", chosen.hold_ns);
 	pthread_spin_init(&state.lock, PTHREAD_PROCESS_PRIVATE);
 	state.watch.rescue = rescue;
+	state.watch.period_ns = run_settings(run)->interval_ns;
 	add_side(run, 0, cpus.first);
 	add_side(run, 1, cpus.second);
 	watch_add(run, &state.watch);

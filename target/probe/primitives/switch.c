@@ -124,6 +124,7 @@ static void setup(struct run *run)
 		return;
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
+	state.watch.period_ns = run_settings(run)->interval_ns;
 	sem_init(&state.begun, 0, 0);
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = "switch",

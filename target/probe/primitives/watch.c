@@ -12,6 +12,7 @@
 
 static void look_until_end(struct worker *self, struct watch *watch)
 {
+	int64_t patience_ns = watch->period_ns + watch->timeout_ns;
 	uint64_t seen = 0;
 	int64_t seen_ns = mono_ns();
 
@@ -23,9 +24,10 @@ static void look_until_end(struct worker *self, struct watch *watch)
 		if (progress != seen) {
 			seen = progress;
 			seen_ns = now_ns;
-		} else if (now_ns - seen_ns > watch->timeout_ns) {
-			run_fail(worker_run(self), "no act has succeeded for %s after %llu: a partner is dead, deadlocked or kept from running",
-				 format_duration(text, sizeof(text), watch->timeout_ns), (unsigned long long)progress);
+		} else if (now_ns - seen_ns > patience_ns) {
+			run_fail(worker_run(self), "no act has succeeded for %s after it was due; %llu had before: a partner is dead, "
+				 "deadlocked or kept from running", format_duration(text, sizeof(text), watch->timeout_ns),
+				 (unsigned long long)progress);
 		}
 		if (watch->look)
 			watch->look(worker_run(self));

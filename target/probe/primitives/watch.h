@@ -13,6 +13,7 @@
 
 struct watch {
 	int64_t timeout_ns;
+	int64_t period_ns;             /* of acts that are paced: so long none can be expected; else 0 */
 	bool urgent;                   /* real-time, for members that may fill all CPUs; their priority is one less */
 	void (*look)(struct run *run); /* every now and then: is all well otherwise?  may be NULL */
 	/* When one member has left: free the others from calls that no signal ends.  Called again and
@@ -26,7 +27,7 @@ struct watch {
 
 #define TIMEOUT_OPTION(watch)                                                                                      \
 	{"timeout", 0, OPTION_DURATION, &(watch).timeout_ns, .low = 100 * NS_PER_MS, .high = 60 * NS_PER_S,        \
-	 .plain = NS_PER_S, .plain_name = "s", .help = "the run has failed when no act succeeds for so long (2s)"}
+	 .plain = NS_PER_S, .plain_name = "s", .help = "the run has failed when no act succeeds so long after it was due (2s)"}
 #define TIMEOUT_STANDARD_NS (2 * NS_PER_S)
 
 /* Adds the watching thread; .members is the number of threads that will call watch_leave(). */

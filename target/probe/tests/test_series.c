@@ -110,6 +110,29 @@ static void full_bucket(void)
 	series_free(series);
 }
 
+/* Values as a realtime clock makes them that is set from 1970 to now, and charges for what was missed. */
+static void enormous(void)
+{
+	const int64_t since_1970 = 1790000000000000000;
+	struct epoch *epoch;
+
+	series = series_new(0, &(struct series_spec){.name = "x", .silent = true}, 0);
+	for (int i = 0; i < 10; i++) {
+		series_add(series, since_1970);
+		series_settle(series, flipped());
+	}
+	series_add(series, -since_1970);
+	series_add(series, 7);
+	series_add(series, INT64_MAX);
+	series_add(series, -INT64_MAX);
+	epoch = flipped();
+	check(epoch->stats.count == 1 && epoch->stats.sum == 7 && epoch->lost == 3);
+	series_settle(series, epoch);
+	check(series->total.count == 3 && series->total_lost == 11 && series->total.sum == 2 * since_1970 + 7);
+	check(series->total.sum_sq_hi == 347389218086080475u && series->total.sum_sq_lo == 12918770496857702449u);
+	series_free(series);
+}
+
 static void notices(void)
 {
 	_Atomic bool stop = false;
@@ -153,6 +176,7 @@ int main(void)
 {
 	concurrent();
 	full_bucket();
+	enormous();
 	notices();
 	quantiles();
 	return failures != 0;
