@@ -136,6 +136,11 @@ def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
         return [probe, "timer", "-a", cpu, "-p", PRIORITY, "-i", f"{us}us", "-l", str(samples),
                 "--record", str(recording)]
 
+    def with_samples(cpu: str, us: int, samples: int) -> list[str]:
+        kept = recording.with_name("samples")
+        kept.unlink(missing_ok=True)
+        return [*fastenough(cpu, us, samples), "--quiet", "--samples", str(kept)]
+
     def cyclictest(cpu: str, us: int, samples: int) -> list[str]:
         return ["cyclictest", "-m", "-t", "1", "-a", cpu, "-p", PRIORITY, "-i", str(us), "-l", str(samples)]
 
@@ -146,11 +151,12 @@ def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
         Contender("bare loop", lambda cpu, us, samples: [bare, cpu, str(us), str(samples)]),
         Contender("fastenough-probe", lambda cpu, us, samples: [*fastenough(cpu, us, samples), "--quiet"]),
         Contender("fastenough-probe, live", fastenough, on_terminal=True),
+        Contender("fastenough-probe, samples", with_samples),
         Contender("cyclictest", lambda cpu, us, samples: [*cyclictest(cpu, us, samples), "-q"]),
         Contender("cyclictest, live", cyclictest, on_terminal=True),
         Contender("jitterdebugger", jitterdebugger),
     ]
-    peers = [contender.arguments("0", 1000, 1)[0] for contender in contenders[3:]]
+    peers = [contender.arguments("0", 1000, 1)[0] for contender in contenders[4:]]
     missing = {peer for peer in peers if shutil.which(peer) is None}
     if missing:
         sys.exit(f"bench: {', '.join(sorted(missing))} is missing; install setup/debian-test.txt")
