@@ -136,6 +136,11 @@ def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
         return [probe, "timer", "-a", cpu, "-p", PRIORITY, "-i", f"{us}us", "-l", str(samples),
                 "--record", str(recording)]
 
+    def with_samples(cpu: str, us: int, samples: int) -> list[str]:
+        kept = recording.with_name("samples")
+        kept.unlink(missing_ok=True)
+        return [*fastenough(cpu, us, samples), "--quiet", "--samples", str(kept)]
+
     def cyclictest(cpu: str, us: int, samples: int) -> list[str]:
         return ["cyclictest", "-m", "-t", "1", "-a", cpu, "-p", PRIORITY, "-i", str(us), "-l", str(samples)]
 
@@ -146,11 +151,12 @@ def _contenders(probe: str, bare: str, recording: Path) -> list[Contender]:
         Contender("bare loop", lambda cpu, us, samples: [bare, cpu, str(us), str(samples)]),
         Contender("fastenough-probe", lambda cpu, us, samples: [*fastenough(cpu, us, samples), "--quiet"]),
         Contender("fastenough-probe, live", fastenough, on_terminal=True),
+        Contender("fastenough-probe, samples", with_samples),
         Contender("cyclictest", lambda cpu, us, samples: [*cyclictest(cpu, us, samples), "-q"]),
         Contender("cyclictest, live", cyclictest, on_terminal=True),
         Contender("jitterdebugger", jitterdebugger),
     ]
-    peers = [contender.arguments("0", 1000, 1)[0] for contender in contenders[3:]]
+    peers = [contender.arguments("0", 1000, 1)[0] for contender in contenders[4:]]
     missing = {peer for peer in peers if shutil.which(peer) is None}
     if missing:
         sys.exit(f"bench: {', '.join(sorted(missing))} is missing; install setup/debian-test.txt")
@@ -227,6 +233,10 @@ def _print_memory(contenders: list[Contender], cpu: str) -> None:
 
 def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recording: Path) -> float:
     """Which share of the samples it should have taken in a time it did take."""
+    if contender.name == "bare loop":
+        begin_s = time.monotonic()
+        subprocess.run(contender.arguments(cpu, us, int(seconds * 1e6 / us)), check=True, stdout=subprocess.DEVNULL)
+        return seconds / (time.monotonic() - begin_s)
     arguments = contender.arguments(cpu, us, 0)
     limit = arguments.index("-l")
     arguments[limit:limit + 2] = ["-D", f"{seconds:.0f}s"]
@@ -242,9 +252,9 @@ def _kept_share(contender: Contender, cpu: str, us: int, seconds: float, recordi
 
 def _print_shortest(contenders: list[Contender], cpu: str, seconds: float, recording: Path) -> None:
     print(f"\nShare of the samples taken at short intervals (kept: {KEPT_SHARE:.0%})")
-    for us in (50, 30, 20, 15, 10):
+    for us in (50, 30, 20, 15, 10, 7, 5):
         shares = {contender.name: _kept_share(contender, cpu, us, seconds, recording) for contender in contenders
-                  if contender.name in ("fastenough-probe", "cyclictest", "jitterdebugger")}
+                  if contender.name in ("bare loop", "fastenough-probe", "cyclictest", "jitterdebugger")}
         print(f"    {us:3} us  " + "  ".join(f"{name} {share:.1%}" for name, share in shares.items()))
 
 

@@ -86,6 +86,7 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	run->workers_end = &run->workers;
 	run->asked = calloc(MAX_SETTINGS, sizeof(*run->asked));
 	run->record_fd = -1;
+	run->samples_fd = -1;
 	if (!run->asked)
 		abort();
 	name_run(run);
@@ -141,6 +142,16 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 	*run->series_end = entry;
 	run->series_end = &entry->next;
 	return entry->series;
+}
+
+void run_keep_samples(struct run *run, const char *path)
+{
+	samples_open(run, path);
+}
+
+struct samples *run_add_samples(struct run *run, const struct series *series)
+{
+	return samples_new(run, series->id);
 }
 
 struct worker *run_add_worker(struct run *run, const struct worker_spec *spec)
@@ -425,10 +436,11 @@ static void report_until_end(struct run *run)
 	int64_t live_ns = live_period_ns(run);
 	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
 	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
+	int64_t next_samples_ns = run->samples ? run->start_ns + SAMPLES_EVERY_NS : INT64_MAX;
 	timer_t watchdog = watchdog_start();
 
 	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
-		int64_t until_ns = earliest(end_ns, earliest(next_interval_ns, next_live_ns));
+		int64_t until_ns = earliest(earliest(end_ns, next_samples_ns), earliest(next_interval_ns, next_live_ns));
 		int signal, reached;
 
 		watchdog_feed(watchdog, until_ns - mono_ns());
@@ -445,6 +457,10 @@ static void report_until_end(struct run *run)
 		if (!reached && mono_ns() >= next_live_ns) {
 			live_draw(run);
 			next_live_ns = next_after(next_live_ns, live_ns);
+		}
+		if (mono_ns() >= next_samples_ns) {
+			samples_drain(run);
+			next_samples_ns = next_after(next_samples_ns, SAMPLES_EVERY_NS);
 		}
 	}
 	timer_delete(watchdog);
@@ -502,6 +518,7 @@ static void measure(struct run *run)
 	await_start(run);
 	report_until_end(run);
 	stop_workers(run);
+	samples_close(run);
 	record_interval(run);
 }
 

@@ -29,6 +29,7 @@
 
 #include "clock.h"
 #include "options.h"
+#include "samples.h"
 #include "series.h"
 
 struct run;
@@ -70,6 +71,10 @@ int run_other_cpu(const struct run *run, int cpu);
 void *run_allocate(struct run *run, size_t size);
 
 struct series *run_add_series(struct run *run, const struct series_spec *spec);
+/* A ring for the samples of a series, which the frame writes into the file of run_keep_samples(). */
+struct samples *run_add_samples(struct run *run, const struct series *series);
+void run_keep_samples(struct run *run, const char *path);
+
 struct worker *run_add_worker(struct run *run, const struct worker_spec *spec);
 
 /* What the head's `parameters` say beside the common ones. */

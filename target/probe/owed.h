@@ -5,6 +5,8 @@
  * Due times lie on a grid, one period apart.  An act that begins a period or more too late covers
  * several of them: the first is its own, the others are missed, for their acts never took place.
  * Each of them is charged with the delay it suffered: from its own due time to the beginning.
+ * A thread that need not wait for its next due time can still act in the period that has begun, late but in
+ * it, as a periodic task does whose last job ended late: then that one is not missed.
  */
 #ifndef OWED_H
 #define OWED_H
@@ -15,6 +17,14 @@
 static inline uint64_t periods_missed(int64_t due_ns, int64_t begin_ns, int64_t period_ns)
 {
 	return begin_ns < due_ns + period_ns ? 0 : (uint64_t)((begin_ns - due_ns) / period_ns);
+}
+
+/* The same, where an act follows at once in the period that has begun: only periods that are over are missed. */
+static inline uint64_t periods_over(int64_t due_ns, int64_t begin_ns, int64_t period_ns)
+{
+	uint64_t missed = periods_missed(due_ns, begin_ns, period_ns);
+
+	return missed ? missed - 1 : 0;
 }
 
 /* The first due time of a grid that is still to come: what passed before one was ready for it is no one's delay. */

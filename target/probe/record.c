@@ -418,6 +418,24 @@ void json_reasons(struct json *json, const struct run *run)
 	json_close(json, ']');
 }
 
+/* How many samples the file of samples holds, and how many there was no room for. */
+static void write_samples(struct json *json, const struct run *run)
+{
+	uint64_t kept = 0, lost = 0;
+
+	if (!run->samples)
+		return;
+	for (const struct samples *samples = run->samples; samples; samples = samples->next) {
+		kept += samples->kept_total;
+		lost += samples->lost_total;
+	}
+	json_key(json, "samples");
+	json_open(json, '{');
+	json_member_uint(json, "kept", kept);
+	json_member_uint(json, "lost", lost);
+	json_close(json, '}');
+}
+
 void record_end(struct run *run)
 {
 	struct counters since = counters_since(&run->at_begin, &run->at_start);
@@ -439,5 +457,6 @@ void record_end(struct run *run)
 	json_close(json, ']');
 	json_counters(json, &since);
 	json_member_uint(json, "events_dropped", dropped);
+	write_samples(json, run);
 	line_end(run);
 }

@@ -9,6 +9,7 @@
 #include "frame.h"
 #include "json.h"
 #include "machine.h"
+#include "samples.h"
 
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
@@ -100,6 +101,8 @@ struct run {
 	int record_fd; /* -1: none */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
+	struct samples *samples; /* NULL: none are kept */
+	int samples_fd;          /* -1: none, or no more */
 	struct json line;
 	int lines_drawn; /* of the live view */
 };

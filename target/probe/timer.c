@@ -17,6 +17,7 @@ static const clockid_t clock_ids[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
 static struct {
 	int method, clock;
 	int64_t offset_ns, distance_ns;
+	const char *samples;
 } chosen;
 
 static const struct option_spec timer_options[] = {
@@ -32,6 +33,7 @@ static const struct option_spec timer_options[] = {
 	 .plain_name = "us", .help = "each thread begins so much after the one before (0)"},
 	{"distance", 'd', OPTION_DURATION, &chosen.distance_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "each thread's interval is so much longer than the one before (0)"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "keep every sample, with its due time, in this new file"},
 	{0},
 };
 
@@ -40,6 +42,7 @@ struct timer_act {
 	const struct timer_method *method;
 	int64_t offset_ns;
 	struct series *wakeup, *owed;
+	struct samples *samples; /* of wakeup, where they are kept */
 };
 
 static void charge_missed(struct timer_act *act, int64_t begin_ns, uint64_t missed)
@@ -64,6 +67,7 @@ static void account(struct timer_act *act, int64_t begin_ns)
 	if (__builtin_expect(missed > 0, 0))
 		charge_missed(act, begin_ns, missed);
 	act->sleep.due_ns += (int64_t)(missed + 1) * act->sleep.period_ns;
+	act->sleep.begin_ns = begin_ns;
 }
 
 static int begin(struct timer_act *act, struct run *run)
@@ -85,19 +89,31 @@ static int wait_due(const struct worker *self, struct timer_act *act)
 	return error;
 }
 
-static void timer_worker(struct worker *self, void *argument)
+/* Compiled twice, with and without samples: the loop itself asks nothing. */
+static inline __attribute__((always_inline)) int act_on(struct worker *self, struct timer_act *act, const bool keep)
 {
-	struct timer_act *act = argument;
-	int error = begin(act, worker_run(self));
+	int error = 0;
 
 	while (!error && run_continues(self)) {
 		int64_t begin_ns;
 
 		error = wait_due(self, act);
 		begin_ns = clock_ns(act->sleep.clock);
+		if (!error && keep)
+			samples_keep(act->samples, act->sleep.due_ns, begin_ns - act->sleep.due_ns);
 		if (!error)
 			account(act, begin_ns);
 	}
+	return error;
+}
+
+static void timer_worker(struct worker *self, void *argument)
+{
+	struct timer_act *act = argument;
+	int error = begin(act, worker_run(self));
+
+	if (!error)
+		error = act->samples ? act_on(self, act, true) : act_on(self, act, false);
 	if (error && error != EINTR)
 		run_fail(worker_run(self), "%s failed: %s", act->method->name, strerror(error));
 	act->method->finish(&act->sleep);
@@ -134,6 +150,8 @@ static void add_thread(struct run *run, const struct timer_method *method, int i
 	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
 	act->wakeup = run_add_series(run, &spec);
+	if (chosen.samples)
+		act->samples = run_add_samples(run, act->wakeup);
 	spec.name = "wakeup_owed";
 	spec.silent = true;
 	spec.to = "the same; periods in which the act never took place are charged from their own due time";
@@ -152,6 +170,8 @@ static void timer_setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "offset_ns", chosen.offset_ns);
 	run_parameter_int(run, "distance_ns", chosen.distance_ns);
+	if (chosen.samples)
+		run_keep_samples(run, chosen.samples);
 	for (int index = 0; index < run_threads(run); index++)
 		add_thread(run, method, index);
 }

@@ -36,6 +36,18 @@ static uint64_t missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
 	return periods_missed(sleep->due_ns, begin_ns, sleep->period_ns);
 }
 
+/* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
+static uint64_t missed_by_grid(const struct sleep *sleep, int64_t begin_ns)
+{
+	return periods_over(sleep->due_ns, begin_ns, sleep->period_ns);
+}
+
+/* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
+static bool due_already(const struct sleep *sleep)
+{
+	return __builtin_expect(sleep->due_ns <= sleep->begin_ns, 0);
+}
+
 /* Where the kernel keeps the grid, its count is the one that stays in step with its expiries. */
 static uint64_t missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
 {
@@ -70,6 +82,8 @@ static int wait_absolute(struct sleep *sleep)
 {
 	struct timespec due = timespec_of(sleep->due_ns);
 
+	if (due_already(sleep))
+		return 0;
 	return interrupted(sleep, clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL));
 }
 
@@ -259,6 +273,8 @@ static int wait_futex(struct sleep *sleep)
 {
 	int clock = sleep->clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
 
+	if (due_already(sleep))
+		return 0;
 	if (futex_wait(sleep, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) && errno != ETIMEDOUT)
 		return interrupted(sleep, errno);
 	return 0;
@@ -272,7 +288,7 @@ static int wait_ppoll(struct sleep *sleep)
 }
 
 const struct timer_method timer_methods[METHODS] = {
-	{"clock_nanosleep-abs", .begin = begin_nothing, .wait = wait_absolute, .missed = missed_by_clock,
+	{"clock_nanosleep-abs", .begin = begin_nothing, .wait = wait_absolute, .missed = missed_by_grid,
 	 .finish = finish_nothing},
 	{"clock_nanosleep-rel", .relative = true, .begin = begin_nothing, .wait = wait_relative,
 	 .missed = missed_by_clock, .finish = finish_nothing},
@@ -283,7 +299,7 @@ const struct timer_method timer_methods[METHODS] = {
 	{"setitimer", .one_per_process = true, .monotonic_only = true, .whole_microseconds = true,
 	 .begin = begin_setitimer, .wait = wait_setitimer, .missed = missed_by_clock, .finish = finish_setitimer},
 	{"timerfd", .begin = begin_timerfd, .wait = wait_timerfd, .missed = missed_by_kernel, .finish = finish_timerfd},
-	{"futex", .begin = begin_nothing, .wait = wait_futex, .missed = missed_by_clock, .finish = finish_nothing},
+	{"futex", .begin = begin_nothing, .wait = wait_futex, .missed = missed_by_grid, .finish = finish_nothing},
 	{"ppoll", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_ppoll,
 	 .missed = missed_by_clock, .finish = finish_nothing},
 };

@@ -11,6 +11,7 @@
 struct sleep {
 	clockid_t clock;
 	int64_t due_ns, period_ns; /* on that clock */
+	int64_t begin_ns;          /* when the last act began; 0 before the first */
 	uint64_t overruns;         /* told by the kernel at the last wake-up, where it tells */
 	timer_t timer;
 	int fd;

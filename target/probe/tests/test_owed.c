@@ -16,6 +16,11 @@ int main(void)
 	check(periods_missed(1000, 1250, 100) == 2);
 	check(delay_owed(1000, 1250, 100, 1) == 150);
 	check(delay_owed(1000, 1250, 100, 2) == 50);
+	/* where an act follows at once, the period that has begun is not missed */
+	check(periods_over(1000, 900, 100) == 0);
+	check(periods_over(1000, 1099, 100) == 0);
+	check(periods_over(1000, 1100, 100) == 0);
+	check(periods_over(1000, 1250, 100) == 1);
 	/* a stall of 100 ms at 200 us: its own act and 500 missed, or 499 if it began off the grid */
 	check(periods_missed(0, 100000000, 200000) == 500);
 	check(periods_missed(0, 99999999, 200000) == 499);

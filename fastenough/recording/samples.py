@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every sample of a run, from the file that ``fastenough-probe timer --samples`` writes (docs/format.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.files import open_regular
+from fastenough.model import BadInput
+
+_HEAD = struct.Struct("<8sII")
+_BLOCK = struct.Struct("<IIQ")
+_SAMPLE = np.dtype([("due_ns", "<i8"), ("latency_ns", "<i8")])
+_MAGIC, _VERSION = b"FESAMPLE", 1
+_MOST_AT_ONCE = 512
+_END_SERIES = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Of one series, in the order in which they were taken: due times (on the series' clock), latencies, and losses."""
+
+    due_ns: NDArray[np.int64]
+    latency_ns: NDArray[np.int64]
+    lost: int
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """Samples by series id; not ``complete`` where the file was cut off: what it holds is whole all the same."""
+
+    series: dict[int, Samples]
+    complete: bool
+
+
+def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Series, lost and samples of each whole block; the end mark comes as the last one, if it is there."""
+    while len(head := stream.read(_BLOCK.size)) == _BLOCK.size:
+        series, count, lost = _BLOCK.unpack(head)
+        if count > _MOST_AT_ONCE or lost > 1 << 62:
+            raise BadInput(f"{path}: not a file of samples any more after {stream.tell()} bytes; it was damaged")
+        samples = stream.read(count * _SAMPLE.itemsize)
+        if len(samples) < count * _SAMPLE.itemsize:
+            return
+        yield series, lost, samples
+
+
+def _samples(content: bytes, lost: int) -> Samples:
+    taken = np.frombuffer(content, dtype=_SAMPLE)
+    return Samples(taken["due_ns"].astype(np.int64), taken["latency_ns"].astype(np.int64), lost)
+
+
+def read_samples(path: Path) -> SampleFile:
+    """All samples of a file; raises BadInput for what is none or was damaged, OSError as ``open`` does."""
+    found: dict[int, list[bytes]] = {}
+    lost: dict[int, int] = {}
+    complete = False
+    with open_regular(path) as stream:
+        head = stream.read(_HEAD.size)
+        if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, _SAMPLE.itemsize):
+            raise BadInput(f"{path}: not a file of samples of version {_VERSION}; make one: "
+                           "fastenough-probe timer --samples FILE")
+        for series, missing, samples in _blocks(stream, path):
+            if complete:
+                raise BadInput(f"{path}: there is something after its end mark; it was damaged")
+            complete = series == _END_SERIES
+            if not complete:
+                found.setdefault(series, []).append(samples)
+                lost[series] = lost.get(series, 0) + missing
+    return SampleFile({series: _samples(b"".join(blocks), lost[series]) for series, blocks in found.items()}, complete)

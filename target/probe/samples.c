@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "samples.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define AT_ONCE 512u /* samples in one write */
+#define END_SERIES UINT32_MAX
+
+/* All numbers in the file are little-endian. */
+struct file_head {
+	char magic[8];
+	uint32_t version, sample_size;
+};
+
+struct block {
+	uint32_t series, count;
+	uint64_t lost; /* of this series, since its block before; the due times show where */
+	struct sample samples[AT_ONCE];
+};
+
+#define BLOCK_HEAD (sizeof(struct block) - AT_ONCE * sizeof(struct sample))
+
+static void write_whole(struct run *run, const void *memory, size_t size)
+{
+	const char *from = memory;
+
+	while (size && run->samples_fd >= 0) {
+		ssize_t written = write(run->samples_fd, from, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0) {
+			run_fail(run, "the samples cannot be kept: %s; what was written before stays readable", strerror(errno));
+			close(run->samples_fd);
+			run->samples_fd = -1;
+			return;
+		}
+		from += written;
+		size -= (size_t)written;
+	}
+}
+
+void samples_open(struct run *run, const char *path)
+{
+	struct file_head head = {.magic = "FESAMPLE", .version = htole32(1), .sample_size = htole32(sizeof(struct sample))};
+
+	run->samples_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (run->samples_fd < 0)
+		bad_input("cannot make the file of samples %s: %s; name a file that does not exist yet, where you may write", path,
+			  strerror(errno));
+	write_whole(run, &head, sizeof(head));
+}
+
+struct samples *samples_new(struct run *run, int series)
+{
+	struct samples *samples = run_allocate(run, sizeof(*samples));
+
+	samples->series = series;
+	samples->next = run->samples;
+	run->samples = samples;
+	return samples;
+}
+
+static void write_block(struct run *run, struct samples *samples, uint32_t read, uint32_t count)
+{
+	uint32_t lost = atomic_load_explicit(&samples->lost, memory_order_relaxed);
+	struct block block = {.series = htole32((uint32_t)samples->series), .count = htole32(count),
+			      .lost = htole64((uint64_t)(lost - samples->lost_told))};
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sample *sample = &samples->ring[(read + i) % SAMPLES_RING];
+
+		block.samples[i] = (struct sample){(int64_t)htole64((uint64_t)sample->due_ns),
+						   (int64_t)htole64((uint64_t)sample->latency_ns)};
+	}
+	write_whole(run, &block, BLOCK_HEAD + count * sizeof(struct sample));
+	if (run->samples_fd >= 0)
+		samples->kept_total += count;
+	else
+		samples->lost_total += count;
+	samples->lost_total += lost - samples->lost_told;
+	samples->lost_told = lost;
+}
+
+static void drain(struct run *run, struct samples *samples)
+{
+	uint32_t read = atomic_load_explicit(&samples->read, memory_order_relaxed);
+	uint32_t written = atomic_load_explicit(&samples->written, memory_order_acquire);
+
+	while (read != written) {
+		uint32_t count = written - read < AT_ONCE ? written - read : AT_ONCE;
+
+		write_block(run, samples, read, count);
+		read += count;
+		atomic_store_explicit(&samples->read, read, memory_order_release);
+	}
+}
+
+void samples_drain(struct run *run)
+{
+	for (struct samples *samples = run->samples; samples; samples = samples->next)
+		drain(run, samples);
+}
+
+/* The end mark tells a whole file from one that was cut off. */
+void samples_close(struct run *run)
+{
+	struct block end = {.series = htole32(END_SERIES)};
+
+	if (!run->samples)
+		return;
+	samples_drain(run);
+	for (struct samples *samples = run->samples; samples; samples = samples->next)
+		if (atomic_load(&samples->lost) != samples->lost_told)
+			write_block(run, samples, 0, 0);
+	write_whole(run, &end, BLOCK_HEAD);
+	if (run->samples_fd >= 0)
+		close(run->samples_fd);
+	run->samples_fd = -1;
+}
