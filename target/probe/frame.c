@@ -469,6 +469,7 @@ static void measure(struct run *run)
 	release_workers(run);
 	report_until_end(run);
 	stop_workers(run);
+	settings_compare(run);
 	record_interval(run);
 }
 

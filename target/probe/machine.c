@@ -72,6 +72,7 @@ static void read_steal(struct machine *machine, struct counters *counters)
 {
 	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
 	int64_t ticks = 0;
+	int found = 0;
 
 	if (length <= 0)
 		return;
@@ -85,7 +86,10 @@ static void read_steal(struct machine *machine, struct counters *counters)
 		for (int i = 0; i < 7; i++) /* user nice system idle iowait irq softirq */
 			strtoull(field, &field, 10);
 		ticks += (int64_t)strtoull(field, NULL, 10);
+		found++;
 	}
+	if (found < machine->cpus.count)
+		return; /* a CPU that is switched off has no line */
 	counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
 }
 
@@ -268,8 +272,10 @@ void machine_open(struct run *run)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
 	machine->wall_offset_ns = wall_offset_ns();
 	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
-	for_each_worker(worker, run)
+	for_each_worker(worker, run) {
 		worker->sched_fd = open_sched(worker);
+		worker->migrations_before = machine_migrations(worker);
+	}
 	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
 	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
 		machine->rt_runtime_ns = runtime_us * NS_PER_US;
@@ -293,7 +299,7 @@ struct counters counters_since(const struct counters *now, const struct counters
 	struct counters since = {0};
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (now->known[i] && then->known[i])
+		if (now->known[i] && then->known[i] && now->value[i] >= then->value[i]) /* backwards: it was set anew */
 			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
 	return since;
 }

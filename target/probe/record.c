@@ -418,6 +418,10 @@ void record_end(struct run *run)
 	}
 	json_close(json, ']');
 	json_counters(json, &since);
+	json_key(json, "settings_changed");
+	json_open(json, '[');
+	json_raw(json, run->changes.text ? run->changes.text : "", run->changes.used);
+	json_close(json, ']');
 	json_member_uint(json, "events_dropped", dropped);
 	line_end(run);
 }

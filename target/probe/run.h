@@ -13,6 +13,10 @@
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
 
+#ifndef SCHED_DEADLINE /* libc headers may lack it */
+#define SCHED_DEADLINE 6
+#endif
+
 /* Exit statuses, the same as the bench's. */
 enum { STATUS_DONE = 0, STATUS_BAD_INPUT = 2, STATUS_FAILED = 4, STATUS_NOT_APPLICABLE = 5, STATUS_ABORTED = 130 };
 
@@ -40,11 +44,11 @@ struct worker {
 	pthread_t thread;
 	pid_t tid;
 	void *stack;
-	struct granted granted;
+	struct granted granted, kept; /* before its first act, and after its last: set before done */
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* at the last reading */
-	int64_t migrations; /* set before done; -1: cannot be read */
+	int64_t migrations_before, migrations; /* the latter set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;
 };
@@ -76,6 +80,7 @@ struct run {
 	int worker_count;
 	struct setting *asked; /* MAX_SETTINGS of them */
 	int asked_count;
+	struct json changes; /* entries of end.settings_changed */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
@@ -118,6 +123,11 @@ void worker_kick(struct worker *worker);
 void settings_ask(struct run *run);
 void settings_verify(struct run *run);
 bool settings_real_time(const struct run *run);
+const char *policy_text(int policy);
+void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
+
+/* kept.c: fails a run whose settings were changed while it ran */
+void settings_compare(struct run *run);
 
 /* record.c */
 void record_open(struct run *run);
