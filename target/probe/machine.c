@@ -167,16 +167,26 @@ static void read_clock_steps(struct run *run, struct counters *counters)
  * What befell the measuring threads --------------------------------------------------------------
  */
 
-static void read_usage(struct counters *counters)
+/* The reporter may be switched between the two readings, which then say too little of the others: never less than
+ * before, and right again with the next reading. */
+static void count_others(struct machine *machine, struct counters *counters, enum counter counter, int64_t others)
+{
+	int64_t *seen = &machine->usage[counter];
+
+	*seen = others > *seen ? others : *seen;
+	counter_set(counters, counter, *seen);
+}
+
+static void read_usage(struct machine *machine, struct counters *counters)
 {
 	struct rusage all, reporter;
 
 	getrusage(RUSAGE_SELF, &all);
 	getrusage(RUSAGE_THREAD, &reporter);
-	counter_set(counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
-	counter_set(counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
-	counter_set(counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
-	counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
+	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
+	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
+	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
 }
 
 static int open_sched(const struct worker *worker)
@@ -289,7 +299,7 @@ void machine_read(struct run *run, struct counters *counters)
 	read_steal(&run->machine, counters);
 	read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
-	read_usage(counters);
+	read_usage(&run->machine, counters);
 	read_migrations(run, counters);
 	read_throttled(run, counters);
 }

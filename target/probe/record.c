@@ -2,14 +2,16 @@
 /* The recording: one write(2) per line, so that a cut never tears more than the last. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run.h"
 
+#ifndef MAX_EVENTS
 #define MAX_EVENTS 10000
+#endif
 
 const char *const outcome_names[] = {
 	[OUTCOME_COMPLETED] = "completed",
@@ -18,62 +20,56 @@ const char *const outcome_names[] = {
 	[OUTCOME_NOT_APPLICABLE] = "not-applicable",
 };
 
+static void open_file(struct run *run, const char *path)
+{
+	struct stat file;
+
+	run->record_fd = output_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
+	if (run->record_fd < 0 && errno == EEXIST)
+		run->record_fd = output_open(path, O_WRONLY | O_CLOEXEC);
+	if (run->record_fd < 0 && errno == EINTR)
+		return; /* a signal ended the run, before anybody read this FIFO */
+	if (run->record_fd < 0)
+		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_trouble(errno));
+	if (lseek(run->record_fd, 0, SEEK_END) > 0)
+		bad_input("the recording %s exists already; choose another name or remove it", path);
+	run->record_ours = fstat(run->record_fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 void record_open(struct run *run)
 {
 	const char *path = run->settings->record;
 
 	run->record_fd = -1;
-	if (!path)
-		return;
-	if (!strcmp(path, "-")) {
+	if (path && !strcmp(path, "-"))
 		run->record_fd = STDOUT_FILENO;
-		return;
-	}
-	run->record_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (run->record_fd < 0 && errno == EEXIST)
-		run->record_fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (run->record_fd < 0)
-		bad_input("cannot write the recording %s: %s; name a file that can be written", path, strerror(errno));
-	if (lseek(run->record_fd, 0, SEEK_END) > 0)
-		bad_input("the recording %s exists already; choose another name or remove it", path);
+	else if (path)
+		open_file(run, path);
 }
 
-/* What was recorded stays readable: a line the disk has no room for is taken back whole. */
-static void record_fails(struct run *run, int error)
+/* What others wrote to standard output, or to this file since, is not ours to cut. */
+static void take_back_torn_line(const struct run *run, size_t written)
 {
-	run->record_broken = true;
-	if (ftruncate(run->record_fd, run->recorded_bytes) == 0)
+	struct stat file;
+
+	if (run->record_ours && fstat(run->record_fd, &file) == 0 && file.st_size == run->recorded_bytes + (off_t)written &&
+	    ftruncate(run->record_fd, run->recorded_bytes) == 0)
 		lseek(run->record_fd, run->recorded_bytes, SEEK_SET);
-	run_fail(run, "the recording cannot be continued: %s; what was recorded before stays readable", strerror(error));
 }
 
-/* A pipe may have been left non-blocking by whoever reads it. */
-static bool wait_writable(int fd)
-{
-	struct pollfd output = {.fd = fd, .events = POLLOUT};
-
-	return poll(&output, 1, -1) >= 0 || errno == EINTR;
-}
-
+/* What was recorded stays readable: readers pass over a last line that is torn. */
 static void record_line(struct run *run)
 {
-	const char *text;
-	size_t left;
+	size_t written;
+	int error;
 
 	json_newline(&run->line);
-	text = run->line.text;
-	left = run->line.used;
-	while (left && !run->record_broken) {
-		ssize_t written = write(run->record_fd, text, left);
-
-		if (written < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(run->record_fd))))
-			continue;
-		if (written < 0) {
-			record_fails(run, errno);
-			return;
-		}
-		text += written;
-		left -= (size_t)written;
+	written = output_write(run->record_fd, run->line.text, run->line.used, &error);
+	if (error) {
+		run->record_broken = true;
+		take_back_torn_line(run, written);
+		run_unwritten(run, "the recording cannot be continued (what it holds stays readable)", error);
+		return;
 	}
 	run->recorded_bytes += (int64_t)run->line.used;
 }

@@ -4,11 +4,14 @@
 #define RUN_H
 
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "frame.h"
 #include "json.h"
 #include "machine.h"
+#include "output.h"
 
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
@@ -18,7 +21,13 @@
 #endif
 
 /* Exit statuses, the same as the bench's. */
-enum { STATUS_DONE = 0, STATUS_BAD_INPUT = 2, STATUS_FAILED = 4, STATUS_NOT_APPLICABLE = 5, STATUS_ABORTED = 130 };
+enum {
+	STATUS_DONE = 0,
+	STATUS_BAD_INPUT = 2,
+	STATUS_FAILED = 4,
+	STATUS_NOT_APPLICABLE = 5,
+	STATUS_SIGNAL = 128 /* and the number of the signal that ended the run */
+};
 
 enum outcome { OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_ABORTED, OUTCOME_NOT_APPLICABLE };
 extern const char *const outcome_names[];
@@ -68,6 +77,13 @@ struct setting {
 	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
 };
 
+/* The live view: the last picture drawn, of which a slow terminal may not have taken all yet. */
+struct screen {
+	char *text;
+	size_t size, shown;
+	int lines;
+};
+
 struct run {
 	const struct probe *probe;
 	const struct settings *settings;
@@ -99,12 +115,15 @@ struct run {
 	_Atomic bool reason_taken;
 	char reason[REASON_SIZE];
 	_Atomic bool reason_written;
+	int signal; /* the first that asked to end; 0: none */
+	char trouble[REASON_SIZE]; /* what could not be written, and why */
 
 	int record_fd; /* -1: none */
+	bool record_ours; /* a file made by this run, or found empty */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct json line;
-	int lines_drawn; /* of the live view */
+	struct screen screen;
 };
 
 #define for_each_series(entry, run) for (struct series_entry *entry = (run)->series; entry; entry = entry->next)
@@ -114,6 +133,21 @@ struct instant instant_now(void);
 
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
+
+/* The first reason stays. */
+void run_stop(struct run *run, enum outcome outcome);
+void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
+void run_unwritten(struct run *run, const char *what, int error);
+
+/* signals.c */
+void signals_prepare(struct run *run);
+/* Between making threads and starting them nothing is lost by dying at once. */
+void signals_let_through(bool through);
+void signals_await(int64_t until_ns);       /* or until one comes; takes it */
+int signals_taken(int64_t *first_ns);       /* takes those that wait; how many asked to end so far */
+timer_t watchdog_start(void);
+void watchdog_feed(timer_t watchdog, int64_t within_ns);
 
 /* worker.c */
 void worker_start(struct worker *worker);
@@ -145,10 +179,10 @@ void json_reasons(struct json *json, const struct run *run);
 /* live.c */
 int64_t live_period_ns(const struct run *run); /* 0: no live view */
 void live_draw(struct run *run);
-int live_table(const struct run *run, bool with_silent); /* prints it; how many lines */
+int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it; how many lines */
 
 /* summary.c */
-void summary_print(const struct run *run);
+void summary_print(struct run *run);
 
 /* cost.c */
 void cost_measure(struct run *run);
