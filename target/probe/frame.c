@@ -21,6 +21,8 @@
  * whole machine stood still, its workers were not stuck. */
 #define STOP_TRIES 1000
 #define STOP_APART_NS (5 * NS_PER_MS)
+/* How often the reporter looks whether all workers are ready, should their word be lost. */
+#define READY_APART_NS (100 * NS_PER_MS)
 
 struct instant instant_now(void)
 {
@@ -253,15 +255,14 @@ void run_unwritten(struct run *run, const char *what, int error)
  * The run ----------------------------------------------------------------------------------------
  */
 
+/* A thread may be kept from its CPU for as long as others like: a signal ends the waiting for it. */
 static void start_workers(struct run *run)
 {
-	pthread_barrier_init(&run->ready, NULL, (unsigned)run->worker_count + 1);
 	pthread_barrier_init(&run->go, NULL, (unsigned)run->worker_count + 1);
 	for_each_worker(worker, run)
 		worker_start(worker);
-	signals_let_through(true);
-	pthread_barrier_wait(&run->ready);
-	signals_let_through(false);
+	while (atomic_load(&run->workers_ready) < run->worker_count && !atomic_load(&run->stop))
+		signals_await(mono_ns() + READY_APART_NS);
 }
 
 static void release_workers(struct run *run)
@@ -377,6 +378,8 @@ static int conclude(struct run *run)
 static void measure(struct run *run)
 {
 	start_workers(run);
+	if (atomic_load(&run->stop))
+		return;
 	settings_ask(run);
 	settings_verify(run);
 	machine_open(run);

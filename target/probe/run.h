@@ -100,7 +100,7 @@ struct run {
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
-	pthread_barrier_t ready, go;
+	pthread_barrier_t go;
 	struct machine machine;
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t start_ns;
@@ -110,7 +110,7 @@ struct run {
 	uint64_t events, events_dropped;
 
 	_Atomic bool stop;
-	_Atomic int workers_done;
+	_Atomic int workers_ready, workers_done;
 	_Atomic int outcome;
 	_Atomic bool reason_taken;
 	char reason[REASON_SIZE];
@@ -142,8 +142,6 @@ void run_unwritten(struct run *run, const char *what, int error);
 
 /* signals.c */
 void signals_prepare(struct run *run);
-/* Between making threads and starting them nothing is lost by dying at once. */
-void signals_let_through(bool through);
 void signals_await(int64_t until_ns);       /* or until one comes; takes it */
 int signals_taken(int64_t *first_ns);       /* takes those that wait; how many asked to end so far */
 timer_t watchdog_start(void);

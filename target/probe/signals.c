@@ -96,11 +96,6 @@ void signals_prepare(struct run *run)
 	bound_real_time();
 }
 
-void signals_let_through(bool through)
-{
-	pthread_sigmask(through ? SIG_UNBLOCK : SIG_BLOCK, &ending, NULL);
-}
-
 /* The first one names the end; one that comes when the run has ended already only hurries it. */
 static void take(int signal)
 {

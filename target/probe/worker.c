@@ -105,7 +105,8 @@ static void *worker_main(void *argument)
 	worker->tid = (pid_t)syscall(SYS_gettid);
 	ask(worker);
 	read_back(&worker->granted);
-	pthread_barrier_wait(&run->ready);
+	if (atomic_fetch_add(&run->workers_ready, 1) + 1 == run->worker_count)
+		pthread_kill(run->reporter, SIGUSR1);
 	pthread_barrier_wait(&run->go);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
