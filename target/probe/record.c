@@ -309,16 +309,80 @@ static void drain(struct run *run, struct series *series)
 	series_settle(series, epoch);
 }
 
+static void write_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+			const char *text)
+{
+	struct json *json = &run->line;
+
+	line_begin(run, "event");
+	json_member_text(json, "kind", kind);
+	write_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
+	if (series) {
+		json_member_int(json, "series", series->id);
+		if (!series->spec.any_cpu)
+			json_member_int(json, "cpu", series->spec.cpu);
+	}
+	json_member_int(json, "value", value);
+	if (text)
+		json_member_text(json, "text", text);
+	line_end(run);
+}
+
+static bool events_used_up(const struct run *run)
+{
+	return run->events >= MAX_EVENTS;
+}
+
+void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+		  const char *text)
+{
+	if (!recording(run))
+		return;
+	if (events_used_up(run)) {
+		run->events_dropped++;
+		return;
+	}
+	run->events++;
+	write_event(run, kind, series, at_mono_ns, value, text);
+}
+
+/* The last maximum is the run's: it waits for the end where the events are used up. */
+static void record_maximum(struct run *run, struct series *series, const struct notice *notice)
+{
+	if (notice->value <= series->told_ns) { /* one that came later was read before it */
+		run->events_dropped++;
+		return;
+	}
+	series->told_ns = notice->value;
+	if (!events_used_up(run)) {
+		record_event(run, "max", series, notice->mono_ns, notice->value, NULL);
+		return;
+	}
+	run->events_dropped += series->untold.maximum;
+	series->untold = *notice;
+}
+
+static void record_notice(struct run *run, struct series *series, const struct notice *notice)
+{
+	if (notice->maximum)
+		record_maximum(run, series, notice);
+	if (notice->over_threshold)
+		record_event(run, "threshold", series, notice->mono_ns, notice->value, NULL);
+}
+
 static void record_notices(struct run *run, struct series *series)
 {
 	struct notice notice;
 
-	while (series_next_notice(series, &notice)) {
-		if (notice.maximum)
-			record_event(run, "max", series, notice.mono_ns, notice.value, NULL);
-		if (notice.over_threshold)
-			record_event(run, "threshold", series, notice.mono_ns, notice.value, NULL);
-	}
+	while (series_next_notice(series, &notice))
+		record_notice(run, series, &notice);
+}
+
+static void record_crowded(struct run *run, struct series *series)
+{
+	if (series->crowded.maximum)
+		record_notice(run, series, &series->crowded);
+	series->crowded.maximum = false;
 }
 
 void record_interval(struct run *run)
@@ -343,34 +407,10 @@ void record_interval(struct run *run)
 	json_counters(json, &since);
 	if (recording(run))
 		line_end(run);
+	for_each_series(entry, run)
+		record_crowded(run, entry->series);
 	run->begin = end;
 	run->at_begin = now;
-}
-
-void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
-		  const char *text)
-{
-	struct json *json = &run->line;
-
-	if (!recording(run))
-		return;
-	if (run->events >= MAX_EVENTS) {
-		run->events_dropped++;
-		return;
-	}
-	run->events++;
-	line_begin(run, "event");
-	json_member_text(json, "kind", kind);
-	write_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
-	if (series) {
-		json_member_int(json, "series", series->id);
-		if (!series->spec.any_cpu)
-			json_member_int(json, "cpu", series->spec.cpu);
-	}
-	json_member_int(json, "value", value);
-	if (text)
-		json_member_text(json, "text", text);
-	line_end(run);
 }
 
 static void write_total(struct json *json, const struct series *series)
@@ -402,6 +442,9 @@ void record_end(struct run *run)
 
 	if (!recording(run))
 		return;
+	for_each_series(entry, run)
+		if (entry->series->untold.maximum)
+			write_event(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
