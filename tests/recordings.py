@@ -51,6 +51,7 @@ class Plan:
     views: tuple[str, ...] = ("wakeup", "wakeup_owed")
     events: Sequence[dict[str, Any]] = ()
     interval_ns: int | None = None
+    end: dict[str, Any] = field(default_factory=dict)
 
 
 def instant(offset_ns: int) -> dict[str, int]:
@@ -132,7 +133,7 @@ def write(path: Path, plan: Plan) -> Path:
             ends = [end_series(identity, Histogram.merged(held, K), plan.lost if intervals else 0,
                                plan.missed if intervals else 0) for identity, held in totals.items()]
             writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
-                         "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan))
+                         "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan) | plan.end)
     return path
 
 

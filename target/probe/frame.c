@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "owed.h"
@@ -24,14 +23,8 @@
  * whole machine stood still, its workers were not stuck. */
 #define STOP_TRIES 1000
 #define STOP_APART_NS (5 * NS_PER_MS)
-/* How long the reporter may be kept from running before the run is ended for the machine's sake. */
-#define STARVED_S 30
-/* A worker may compute this long without ever sleeping before the run is ended, and this long before the kernel
- * kills it, when there was time enough to write the end. */
-#define RT_BOUND_S 3
-#define RT_KILL_S 10
-
-static struct run *watched; /* for signal handlers, which get no argument */
+/* How often the reporter looks whether all workers are ready, should their word be lost. */
+#define READY_APART_NS (100 * NS_PER_MS)
 
 struct instant instant_now(void)
 {
@@ -226,7 +219,7 @@ void run_lay_start(struct run *run)
 	atomic_compare_exchange_strong(&run->start_ns, &none, start_ns);
 }
 
-static void run_stop(struct run *run, enum outcome outcome)
+void run_stop(struct run *run, enum outcome outcome)
 {
 	int expected = OUTCOME_COMPLETED;
 
@@ -270,7 +263,7 @@ void run_not_applicable(struct run *run, const char *format, ...)
 	va_end(arguments);
 }
 
-static void __attribute__((format(printf, 2, 3))) run_abort(struct run *run, const char *format, ...)
+void run_abort(struct run *run, const char *format, ...)
 {
 	va_list arguments;
 
@@ -279,112 +272,27 @@ static void __attribute__((format(printf, 2, 3))) run_abort(struct run *run, con
 	va_end(arguments);
 }
 
-/*
- * Signals and bounds -----------------------------------------------------------------------------
- */
-
-/* Does nothing but end a system call with EINTR. */
-static void on_kick(int signal)
+void run_unwritten(struct run *run, const char *what, int error)
 {
-	(void)signal;
-}
-
-/* A thread computed too long without sleeping, or the reporter was starved: free the machine. */
-static void on_bound(int signal)
-{
-	static const char too_long[] = "a real-time thread computed too long without ever sleeping";
-	static const char starved[] = "the reporter was kept from running for half a minute";
-
-	if (!atomic_exchange(&watched->reason_taken, true)) {
-		memcpy(watched->reason, signal == SIGXCPU ? too_long : starved,
-		       signal == SIGXCPU ? sizeof(too_long) : sizeof(starved));
-		atomic_store(&watched->reason_written, true);
-	}
-	run_stop(watched, OUTCOME_FAILED);
-	pthread_kill(watched->reporter, SIGUSR1);
-}
-
-static void handle(int signal, void (*handler)(int))
-{
-	struct sigaction action = {.sa_handler = handler};
-
-	sigemptyset(&action.sa_mask);
-	sigaction(signal, &action, NULL);
-}
-
-/* The reporter waits for these with sigtimedwait(); no other thread ever sees them. */
-static void awaited_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1);
-}
-
-static void prepare_signals(struct run *run)
-{
-	sigset_t blocked;
-
-	watched = run;
-	run->reporter = pthread_self();
-	awaited_signals(&blocked);
-	sigaddset(&blocked, SIGALRM); /* timer methods wait for it */
-	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
-	handle(SIGUSR2, on_kick);
-	handle(SIGXCPU, on_bound);
-	handle(SIGVTALRM, on_bound);
-	handle(SIGPIPE, SIG_IGN);
-}
-
-static void bound_real_time(void)
-{
-	struct rlimit limit = {RT_BOUND_S * 1000000, RT_KILL_S * 1000000};
-
-	setrlimit(RLIMIT_RTTIME, &limit);
-}
-
-static timer_t watchdog_start(void)
-{
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};
-	timer_t watchdog;
-
-	if (timer_create(CLOCK_MONOTONIC, &event, &watchdog))
-		bad_input("cannot create the watchdog's timer: %s; raise ulimit -i", strerror(errno));
-	return watchdog;
-}
-
-static void watchdog_feed(timer_t watchdog, int64_t within_ns)
-{
-	struct itimerspec when = {.it_value = timespec_of(within_ns + STARVED_S * NS_PER_S)};
-
-	timer_settime(watchdog, 0, &when, NULL);
-}
-
-/* Waits for a signal until an instant; 0 when the time has come. */
-static int wait_until(int64_t until_ns)
-{
-	int64_t left_ns = until_ns - mono_ns();
-	struct timespec timeout = timespec_of(left_ns > 0 ? left_ns : 0);
-	sigset_t set;
-	int signal;
-
-	awaited_signals(&set);
-	signal = sigtimedwait(&set, NULL, &timeout);
-	return signal > 0 ? signal : 0;
+	snprintf(run->trouble, sizeof(run->trouble), "%s: %s", what, output_trouble(error));
+	if (error == EINTR)
+		run_abort(run, "ended by signal %s", sigabbrev_np(run->signal));
+	else
+		run_fail(run, "%s", run->trouble);
 }
 
 /*
  * The run ----------------------------------------------------------------------------------------
  */
 
+/* A thread may be kept from its CPU for as long as others like: a signal ends the waiting for it. */
 static void start_workers(struct run *run)
 {
-	pthread_barrier_init(&run->ready, NULL, (unsigned)run->worker_count + 1);
 	pthread_barrier_init(&run->go, NULL, (unsigned)run->worker_count + 1);
 	for_each_worker(worker, run)
 		worker_start(worker);
-	pthread_barrier_wait(&run->ready);
+	while (atomic_load(&run->workers_ready) < run->worker_count && !atomic_load(&run->stop))
+		signals_await(mono_ns() + READY_APART_NS);
 }
 
 static void release_workers(struct run *run)
@@ -441,12 +349,10 @@ static void report_until_end(struct run *run)
 
 	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
 		int64_t until_ns = earliest(earliest(end_ns, next_samples_ns), earliest(next_interval_ns, next_live_ns));
-		int signal, reached;
+		bool reached;
 
 		watchdog_feed(watchdog, until_ns - mono_ns());
-		signal = wait_until(until_ns);
-		if (signal && signal != SIGUSR1)
-			run_abort(run, "ended by signal %s", sigabbrev_np(signal));
+		signals_await(until_ns);
 		reached = mono_ns() >= end_ns;
 		if (reached)
 			run_stop(run, OUTCOME_COMPLETED);
@@ -477,7 +383,7 @@ static void stop_workers(struct run *run)
 	for (int tries = 0; !all_done(run) && tries < STOP_TRIES; tries++) {
 		for_each_worker(worker, run)
 			worker_kick(worker);
-		wait_until(mono_ns() + STOP_APART_NS);
+		signals_await(mono_ns() + STOP_APART_NS);
 	}
 	for_each_worker(worker, run)
 		if (!atomic_load(&worker->done))
@@ -489,11 +395,22 @@ static int exit_status(const struct run *run)
 	static const int statuses[] = {
 		[OUTCOME_COMPLETED] = STATUS_DONE,
 		[OUTCOME_FAILED] = STATUS_FAILED,
-		[OUTCOME_ABORTED] = STATUS_ABORTED,
 		[OUTCOME_NOT_APPLICABLE] = STATUS_NOT_APPLICABLE,
 	};
 
-	return statuses[run->outcome];
+	return run->outcome == OUTCOME_ABORTED ? STATUS_SIGNAL + run->signal : statuses[run->outcome];
+}
+
+/* One line, on a terminal or pipe that may be as stuck as the others. */
+static void say_why(const struct run *run)
+{
+	bool also = run->outcome == OUTCOME_ABORTED && *run->trouble;
+	char text[3 * REASON_SIZE];
+	int error, size;
+
+	size = snprintf(text, sizeof(text), "fastenough-probe: %s: %s%s%s\n", outcome_names[run->outcome], run->reason,
+			also ? "; " : "", also ? run->trouble : "");
+	output_write(STDERR_FILENO, text, (size_t)size, &error);
 }
 
 static int conclude(struct run *run)
@@ -501,8 +418,7 @@ static int conclude(struct run *run)
 	record_end(run);
 	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
-		fprintf(stderr, "fastenough-probe: %s: %s\n", outcome_names[run->outcome], run->reason);
-	fflush(stdout);
+		say_why(run);
 	/* Threads that did not stop must not outlive this either. */
 	quick_exit(exit_status(run));
 }
@@ -510,6 +426,8 @@ static int conclude(struct run *run)
 static void measure(struct run *run)
 {
 	start_workers(run);
+	if (atomic_load(&run->stop))
+		return;
 	settings_ask(run);
 	settings_verify(run);
 	machine_open(run);
@@ -519,6 +437,7 @@ static void measure(struct run *run)
 	report_until_end(run);
 	stop_workers(run);
 	samples_close(run);
+	settings_compare(run);
 	record_interval(run);
 }
 
@@ -533,8 +452,7 @@ static void skip(struct run *run)
 
 int run_execute(struct run *run)
 {
-	prepare_signals(run);
-	bound_real_time();
+	signals_prepare(run);
 	if (run->outcome == OUTCOME_NOT_APPLICABLE) {
 		skip(run);
 	} else {

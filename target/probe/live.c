@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table people watch: redrawn once a second on a terminal. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,94 +18,112 @@ int64_t live_period_ns(const struct run *run)
 	return spoken_for || !isatty(STDOUT_FILENO) ? 0 : DRAW_NS;
 }
 
-static void print_duration(int64_t ns, int width)
+static void print_duration(FILE *out, int64_t ns, int width)
 {
 	char text[32];
 	int bytes_beyond; /* µ is two bytes and one column */
 
 	format_duration(text, sizeof(text), ns);
 	bytes_beyond = strstr(text, "µ") ? 1 : 0;
-	printf(" %*s", width + bytes_beyond, text);
+	fprintf(out, " %*s", width + bytes_beyond, text);
 }
 
-static void print_labels(const struct series *series)
+static void print_labels(FILE *out, const struct series *series)
 {
 	for (int i = 0; i < MAX_LABELS && series->spec.labels[i].name; i++)
-		printf(" %s=%s", series->spec.labels[i].name, series->spec.labels[i].value);
+		fprintf(out, " %s=%s", series->spec.labels[i].name, series->spec.labels[i].value);
 	if (series->spec.bytes)
-		printf(" %lld B", (long long)series->spec.bytes);
+		fprintf(out, " %lld B", (long long)series->spec.bytes);
 }
 
-static void print_row(const struct series *series)
+static void print_row(FILE *out, const struct series *series)
 {
 	static const double shares[] = {0.5, 0.99, 0.999};
 	int64_t quantiles[3];
 
 	if (series->spec.any_cpu)
-		printf("   -");
+		fprintf(out, "   -");
 	else
-		printf("%4d", series->spec.cpu);
-	printf(" %-16s %10llu %7llu", series->spec.name, (unsigned long long)series->total.count,
+		fprintf(out, "%4d", series->spec.cpu);
+	fprintf(out, " %-16s %10llu %7llu", series->spec.name, (unsigned long long)series->total.count,
 	       (unsigned long long)series->total_missed);
 	if (series->spec.refused)
-		printf("  refused: %s", series->spec.refused);
+		fprintf(out, "  refused: %s", series->spec.refused);
 	if (series->total.count) {
 		series_quantiles(series, shares, quantiles, 3);
-		print_duration(series->total.min, 9);
+		print_duration(out, series->total.min, 9);
 		for (int i = 0; i < 3; i++)
-			print_duration(quantiles[i], 9);
-		print_duration(series->total.max, 9);
+			print_duration(out, quantiles[i], 9);
+		print_duration(out, series->total.max, 9);
 	}
-	print_labels(series);
-	printf("\033[K\n" + (isatty(STDOUT_FILENO) ? 0 : 3));
+	print_labels(out, series);
+	fprintf(out, "\033[K\n" + (isatty(STDOUT_FILENO) ? 0 : 3));
 }
 
-int live_table(const struct run *run, bool with_silent)
+int live_table(const struct run *run, FILE *out, bool with_silent)
 {
 	int lines = 1;
 
-	printf(" CPU %-16s %10s %7s %9s %9s %9s %9s %9s\n", "series", "count", "missed", "min", "50%", "99%", "99.9%", "max");
+	fprintf(out, " CPU %-16s %10s %7s %9s %9s %9s %9s %9s\n", "series", "count", "missed", "min", "50%", "99%", "99.9%", "max");
 	for_each_series(entry, run) {
 		if (entry->series->spec.silent && !with_silent)
 			continue;
-		print_row(entry->series);
+		print_row(out, entry->series);
 		lines++;
 	}
 	return lines;
 }
 
-static void print_clock(int64_t ns)
+static void print_clock(FILE *out, int64_t ns)
 {
 	long long seconds = (long long)((ns + NS_PER_S / 2) / NS_PER_S);
 
 	if (seconds >= 3600)
-		printf("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+		fprintf(out, "%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
 	else
-		printf("%lld:%02lld", seconds / 60, seconds % 60);
+		fprintf(out, "%lld:%02lld", seconds / 60, seconds % 60);
 }
 
-static void print_progress(const struct run *run)
+static void print_progress(FILE *out, const struct run *run)
 {
 	int64_t gone_ns = mono_ns() - run->start_ns;
 
-	printf("fastenough-probe %s  policy %s", run->probe->name, policy_names[run->settings->policy]);
+	fprintf(out, "fastenough-probe %s  policy %s", run->probe->name, policy_names[run->settings->policy]);
 	if (run->settings->priority)
-		printf(" %lld", (long long)run->settings->priority);
-	printf("  running ");
-	print_clock(gone_ns);
+		fprintf(out, " %lld", (long long)run->settings->priority);
+	fprintf(out, "  running ");
+	print_clock(out, gone_ns);
 	if (run->settings->duration_ns) {
-		printf(", ");
-		print_clock(run->settings->duration_ns - gone_ns);
-		printf(" left");
+		fprintf(out, ", ");
+		print_clock(out, run->settings->duration_ns - gone_ns);
+		fprintf(out, " left");
 	}
-	printf("\033[K\n");
+	fprintf(out, "\033[K\n");
 }
 
+static void picture(struct run *run)
+{
+	struct screen *screen = &run->screen;
+	FILE *out;
+
+	free(screen->text);
+	out = open_memstream(&screen->text, &screen->size);
+	if (!out)
+		abort();
+	if (screen->lines)
+		fprintf(out, "\033[%dA", screen->lines);
+	print_progress(out, run);
+	screen->lines = 1 + live_table(run, out, false);
+	fclose(out);
+	screen->shown = 0;
+}
+
+/* A terminal that takes nothing (Ctrl-S) must hold up nothing: it gets the next picture when it has taken this one. */
 void live_draw(struct run *run)
 {
-	if (run->lines_drawn)
-		printf("\033[%dA", run->lines_drawn);
-	print_progress(run);
-	run->lines_drawn = 1 + live_table(run, false);
-	fflush(stdout);
+	struct screen *screen = &run->screen;
+
+	if (screen->shown == screen->size)
+		picture(run);
+	screen->shown += output_try(STDOUT_FILENO, screen->text + screen->shown, screen->size - screen->shown);
 }

@@ -75,6 +75,7 @@ static void read_steal(struct machine *machine, struct counters *counters)
 {
 	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
 	int64_t ticks = 0;
+	int found = 0;
 
 	if (length <= 0)
 		return;
@@ -88,7 +89,10 @@ static void read_steal(struct machine *machine, struct counters *counters)
 		for (int i = 0; i < 7; i++) /* user nice system idle iowait irq softirq */
 			strtoull(field, &field, 10);
 		ticks += (int64_t)strtoull(field, NULL, 10);
+		found++;
 	}
+	if (found < machine->cpus.count)
+		return; /* a CPU that is switched off has no line */
 	counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
 }
 
@@ -191,16 +195,26 @@ static void read_clock_steps(struct run *run, struct counters *counters)
  * What befell the measuring threads --------------------------------------------------------------
  */
 
-static void read_usage(struct counters *counters)
+/* The reporter may be switched between the two readings, which then say too little of the others: never less than
+ * before, and right again with the next reading. */
+static void count_others(struct machine *machine, struct counters *counters, enum counter counter, int64_t others)
+{
+	int64_t *seen = &machine->usage[counter];
+
+	*seen = others > *seen ? others : *seen;
+	counter_set(counters, counter, *seen);
+}
+
+static void read_usage(struct machine *machine, struct counters *counters)
 {
 	struct rusage all, reporter;
 
 	getrusage(RUSAGE_SELF, &all);
 	getrusage(RUSAGE_THREAD, &reporter);
-	counter_set(counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
-	counter_set(counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
-	counter_set(counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
-	counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
+	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
+	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
+	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
 }
 
 static int open_sched(const struct worker *worker)
@@ -297,8 +311,10 @@ void machine_open(struct run *run)
 	machine->clock_set_fd = watch_clock();
 	machine->wall_offset_ns = wall_offset_ns();
 	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
-	for_each_worker(worker, run)
+	for_each_worker(worker, run) {
 		worker->sched_fd = open_sched(worker);
+		worker->migrations_before = machine_migrations(worker);
+	}
 	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
 	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
 		machine->rt_runtime_ns = runtime_us * NS_PER_US;
@@ -312,7 +328,7 @@ void machine_read(struct run *run, struct counters *counters)
 	read_steal(&run->machine, counters);
 	read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
-	read_usage(counters);
+	read_usage(&run->machine, counters);
 	read_migrations(run, counters);
 	read_throttled(run, counters);
 }
@@ -322,7 +338,7 @@ struct counters counters_since(const struct counters *now, const struct counters
 	struct counters since = {0};
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (now->known[i] && then->known[i])
+		if (now->known[i] && then->known[i] && now->value[i] >= then->value[i]) /* backwards: it was set anew */
 			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
 	return since;
 }

@@ -43,6 +43,7 @@ struct machine {
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
 	int64_t read_ns;
 	int64_t throttled;
+	int64_t usage[COUNTERS]; /* of the measuring threads; the greatest reading so far */
 };
 
 void machine_open(struct run *run);

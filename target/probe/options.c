@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "output.h"
 #include "registry.h"
 #include "units.h"
 
@@ -76,13 +77,15 @@ static const struct option_spec common_options[] = {
 
 void bad_input(const char *format, ...)
 {
+	char reason[1024], text[1100];
 	va_list arguments;
+	int error;
 
-	fputs("fastenough-probe: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(reason, sizeof(reason), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	snprintf(text, sizeof(text), "fastenough-probe: %s\n", reason);
+	output_write(STDERR_FILENO, text, strlen(text), &error);
 	quick_exit(2);
 }
 

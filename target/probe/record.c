@@ -2,14 +2,16 @@
 /* The recording: one write(2) per line, so that a cut never tears more than the last. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run.h"
 
+#ifndef MAX_EVENTS
 #define MAX_EVENTS 10000
+#endif
 
 const char *const outcome_names[] = {
 	[OUTCOME_COMPLETED] = "completed",
@@ -18,62 +20,56 @@ const char *const outcome_names[] = {
 	[OUTCOME_NOT_APPLICABLE] = "not-applicable",
 };
 
+static void open_file(struct run *run, const char *path)
+{
+	struct stat file;
+
+	run->record_fd = output_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
+	if (run->record_fd < 0 && errno == EEXIST)
+		run->record_fd = output_open(path, O_WRONLY | O_CLOEXEC);
+	if (run->record_fd < 0 && errno == EINTR)
+		return; /* a signal ended the run, before anybody read this FIFO */
+	if (run->record_fd < 0)
+		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_trouble(errno));
+	if (lseek(run->record_fd, 0, SEEK_END) > 0)
+		bad_input("the recording %s exists already; choose another name or remove it", path);
+	run->record_ours = fstat(run->record_fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 void record_open(struct run *run)
 {
 	const char *path = run->settings->record;
 
 	run->record_fd = -1;
-	if (!path)
-		return;
-	if (!strcmp(path, "-")) {
+	if (path && !strcmp(path, "-"))
 		run->record_fd = STDOUT_FILENO;
-		return;
-	}
-	run->record_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (run->record_fd < 0 && errno == EEXIST)
-		run->record_fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (run->record_fd < 0)
-		bad_input("cannot write the recording %s: %s; name a file that can be written", path, strerror(errno));
-	if (lseek(run->record_fd, 0, SEEK_END) > 0)
-		bad_input("the recording %s exists already; choose another name or remove it", path);
+	else if (path)
+		open_file(run, path);
 }
 
-/* What was recorded stays readable: a line the disk has no room for is taken back whole. */
-static void record_fails(struct run *run, int error)
+/* What others wrote to standard output, or to this file since, is not ours to cut. */
+static void take_back_torn_line(const struct run *run, size_t written)
 {
-	run->record_broken = true;
-	if (ftruncate(run->record_fd, run->recorded_bytes) == 0)
+	struct stat file;
+
+	if (run->record_ours && fstat(run->record_fd, &file) == 0 && file.st_size == run->recorded_bytes + (off_t)written &&
+	    ftruncate(run->record_fd, run->recorded_bytes) == 0)
 		lseek(run->record_fd, run->recorded_bytes, SEEK_SET);
-	run_fail(run, "the recording cannot be continued: %s; what was recorded before stays readable", strerror(error));
 }
 
-/* A pipe may have been left non-blocking by whoever reads it. */
-static bool wait_writable(int fd)
-{
-	struct pollfd output = {.fd = fd, .events = POLLOUT};
-
-	return poll(&output, 1, -1) >= 0 || errno == EINTR;
-}
-
+/* What was recorded stays readable: readers pass over a last line that is torn. */
 static void record_line(struct run *run)
 {
-	const char *text;
-	size_t left;
+	size_t written;
+	int error;
 
 	json_newline(&run->line);
-	text = run->line.text;
-	left = run->line.used;
-	while (left && !run->record_broken) {
-		ssize_t written = write(run->record_fd, text, left);
-
-		if (written < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(run->record_fd))))
-			continue;
-		if (written < 0) {
-			record_fails(run, errno);
-			return;
-		}
-		text += written;
-		left -= (size_t)written;
+	written = output_write(run->record_fd, run->line.text, run->line.used, &error);
+	if (error) {
+		run->record_broken = true;
+		take_back_torn_line(run, written);
+		run_unwritten(run, "the recording cannot be continued (what it holds stays readable)", error);
+		return;
 	}
 	run->recorded_bytes += (int64_t)run->line.used;
 }
@@ -313,16 +309,80 @@ static void drain(struct run *run, struct series *series)
 	series_settle(series, epoch);
 }
 
+static void write_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+			const char *text)
+{
+	struct json *json = &run->line;
+
+	line_begin(run, "event");
+	json_member_text(json, "kind", kind);
+	write_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
+	if (series) {
+		json_member_int(json, "series", series->id);
+		if (!series->spec.any_cpu)
+			json_member_int(json, "cpu", series->spec.cpu);
+	}
+	json_member_int(json, "value", value);
+	if (text)
+		json_member_text(json, "text", text);
+	line_end(run);
+}
+
+static bool events_used_up(const struct run *run)
+{
+	return run->events >= MAX_EVENTS;
+}
+
+void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+		  const char *text)
+{
+	if (!recording(run))
+		return;
+	if (events_used_up(run)) {
+		run->events_dropped++;
+		return;
+	}
+	run->events++;
+	write_event(run, kind, series, at_mono_ns, value, text);
+}
+
+/* The last maximum is the run's: it waits for the end where the events are used up. */
+static void record_maximum(struct run *run, struct series *series, const struct notice *notice)
+{
+	if (notice->value <= series->told_ns) { /* one that came later was read before it */
+		run->events_dropped++;
+		return;
+	}
+	series->told_ns = notice->value;
+	if (!events_used_up(run)) {
+		record_event(run, "max", series, notice->mono_ns, notice->value, NULL);
+		return;
+	}
+	run->events_dropped += series->untold.maximum;
+	series->untold = *notice;
+}
+
+static void record_notice(struct run *run, struct series *series, const struct notice *notice)
+{
+	if (notice->maximum)
+		record_maximum(run, series, notice);
+	if (notice->over_threshold)
+		record_event(run, "threshold", series, notice->mono_ns, notice->value, NULL);
+}
+
 static void record_notices(struct run *run, struct series *series)
 {
 	struct notice notice;
 
-	while (series_next_notice(series, &notice)) {
-		if (notice.maximum)
-			record_event(run, "max", series, notice.mono_ns, notice.value, NULL);
-		if (notice.over_threshold)
-			record_event(run, "threshold", series, notice.mono_ns, notice.value, NULL);
-	}
+	while (series_next_notice(series, &notice))
+		record_notice(run, series, &notice);
+}
+
+static void record_crowded(struct run *run, struct series *series)
+{
+	if (series->crowded.maximum)
+		record_notice(run, series, &series->crowded);
+	series->crowded.maximum = false;
 }
 
 /*
@@ -367,34 +427,10 @@ void record_interval(struct run *run)
 	json_counters(json, &since);
 	if (recording(run))
 		line_end(run);
+	for_each_series(entry, run)
+		record_crowded(run, entry->series);
 	run->begin = end;
 	run->at_begin = now;
-}
-
-void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
-		  const char *text)
-{
-	struct json *json = &run->line;
-
-	if (!recording(run))
-		return;
-	if (run->events >= MAX_EVENTS) {
-		run->events_dropped++;
-		return;
-	}
-	run->events++;
-	line_begin(run, "event");
-	json_member_text(json, "kind", kind);
-	write_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
-	if (series) {
-		json_member_int(json, "series", series->id);
-		if (!series->spec.any_cpu)
-			json_member_int(json, "cpu", series->spec.cpu);
-	}
-	json_member_int(json, "value", value);
-	if (text)
-		json_member_text(json, "text", text);
-	line_end(run);
 }
 
 static void write_total(struct json *json, const struct series *series)
@@ -444,6 +480,9 @@ void record_end(struct run *run)
 
 	if (!recording(run))
 		return;
+	for_each_series(entry, run)
+		if (entry->series->untold.maximum)
+			write_event(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
@@ -456,6 +495,10 @@ void record_end(struct run *run)
 	}
 	json_close(json, ']');
 	json_counters(json, &since);
+	json_key(json, "settings_changed");
+	json_open(json, '[');
+	json_raw(json, run->changes.text ? run->changes.text : "", run->changes.used);
+	json_close(json, ']');
 	json_member_uint(json, "events_dropped", dropped);
 	write_samples(json, run);
 	line_end(run);

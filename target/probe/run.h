@@ -4,18 +4,31 @@
 #define RUN_H
 
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "frame.h"
 #include "json.h"
 #include "machine.h"
+#include "output.h"
 #include "samples.h"
 
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
 
+#ifndef SCHED_DEADLINE /* libc headers may lack it */
+#define SCHED_DEADLINE 6
+#endif
+
 /* Exit statuses, the same as the bench's. */
-enum { STATUS_DONE = 0, STATUS_BAD_INPUT = 2, STATUS_FAILED = 4, STATUS_NOT_APPLICABLE = 5, STATUS_ABORTED = 130 };
+enum {
+	STATUS_DONE = 0,
+	STATUS_BAD_INPUT = 2,
+	STATUS_FAILED = 4,
+	STATUS_NOT_APPLICABLE = 5,
+	STATUS_SIGNAL = 128 /* and the number of the signal that ended the run */
+};
 
 enum outcome { OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_ABORTED, OUTCOME_NOT_APPLICABLE };
 extern const char *const outcome_names[];
@@ -41,11 +54,11 @@ struct worker {
 	pthread_t thread;
 	pid_t tid;
 	void *stack;
-	struct granted granted;
+	struct granted granted, kept; /* before its first act, and after its last: set before done */
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* at the last reading */
-	int64_t migrations; /* set before done; -1: cannot be read */
+	int64_t migrations_before, migrations; /* the latter set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;
 };
@@ -65,6 +78,13 @@ struct setting {
 	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
 };
 
+/* The live view: the last picture drawn, of which a slow terminal may not have taken all yet. */
+struct screen {
+	char *text;
+	size_t size, shown;
+	int lines;
+};
+
 struct run {
 	const struct probe *probe;
 	const struct settings *settings;
@@ -77,10 +97,11 @@ struct run {
 	int worker_count;
 	struct setting *asked; /* MAX_SETTINGS of them */
 	int asked_count;
+	struct json changes; /* entries of end.settings_changed */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
-	pthread_barrier_t ready, go;
+	pthread_barrier_t go;
 	struct machine machine;
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
@@ -92,19 +113,22 @@ struct run {
 	uint64_t events, events_dropped;
 
 	_Atomic bool stop;
-	_Atomic int workers_done;
+	_Atomic int workers_ready, workers_done;
 	_Atomic int outcome;
 	_Atomic bool reason_taken;
 	char reason[REASON_SIZE];
 	_Atomic bool reason_written;
+	int signal; /* the first that asked to end; 0: none */
+	char trouble[REASON_SIZE]; /* what could not be written, and why */
 
 	int record_fd; /* -1: none */
+	bool record_ours; /* a file made by this run, or found empty */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct samples *samples; /* NULL: none are kept */
 	int samples_fd;          /* -1: none, or no more */
 	struct json line;
-	int lines_drawn; /* of the live view */
+	struct screen screen;
 };
 
 #define for_each_series(entry, run) for (struct series_entry *entry = (run)->series; entry; entry = entry->next)
@@ -117,6 +141,18 @@ void run_lock(struct run *run, const void *memory, size_t size);
 
 /* The start, once the calling thread was let go: laid by the first one to call. */
 void run_lay_start(struct run *run);
+/* The first reason stays. */
+void run_stop(struct run *run, enum outcome outcome);
+void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
+void run_unwritten(struct run *run, const char *what, int error);
+
+/* signals.c */
+void signals_prepare(struct run *run);
+void signals_await(int64_t until_ns);       /* or until one comes; takes it */
+int signals_taken(int64_t *first_ns);       /* takes those that wait; how many asked to end so far */
+timer_t watchdog_start(void);
+void watchdog_feed(timer_t watchdog, int64_t within_ns);
 
 /* worker.c */
 void worker_start(struct worker *worker);
@@ -126,6 +162,11 @@ void worker_kick(struct worker *worker);
 void settings_ask(struct run *run);
 void settings_verify(struct run *run);
 bool settings_real_time(const struct run *run);
+const char *policy_text(int policy);
+void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
+
+/* kept.c: fails a run whose settings were changed while it ran */
+void settings_compare(struct run *run);
 
 /* record.c */
 void record_open(struct run *run);
@@ -143,10 +184,10 @@ void json_reasons(struct json *json, const struct run *run);
 /* live.c */
 int64_t live_period_ns(const struct run *run); /* 0: no live view */
 void live_draw(struct run *run);
-int live_table(const struct run *run, bool with_silent); /* prints it; how many lines */
+int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it; how many lines */
 
 /* summary.c */
-void summary_print(const struct run *run);
+void summary_print(struct run *run);
 
 /* cost.c */
 void cost_measure(struct run *run);

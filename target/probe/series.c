@@ -36,7 +36,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 		return NULL;
 	series->id = id;
 	series->spec = *spec;
-	series->highest_ns = INT64_MIN;
+	series->highest_ns = series->told_ns = INT64_MIN;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
 	for (int i = 0; i < 2; i++) {
@@ -69,21 +69,35 @@ void series_free(struct series *series)
 	munmap(series, sizeof(*series));
 }
 
+/* The reporter takes it with the epoch; of several only the last is a maximum still. */
+static void keep_crowded(struct series *series, struct notice notice)
+{
+	struct epoch *epoch = series_enter(series);
+	bool dropped = epoch->crowded.maximum || !notice.maximum;
+
+	if (notice.maximum)
+		epoch->crowded = notice;
+	series_leave(series);
+	atomic_fetch_add_explicit(&series->notices_dropped, dropped, memory_order_relaxed);
+}
+
 void series_notice(struct series *series, int64_t value)
 {
+	struct notice notice = {.mono_ns = mono_ns(), .value = value};
 	uint32_t written = atomic_load_explicit(&series->notices_written, memory_order_relaxed);
-	bool maximum = value > series->highest_ns, over = value > series->threshold_ns;
 
-	if (over && series->stop_at_threshold)
+	notice.maximum = value > series->highest_ns;
+	notice.over_threshold = value > series->threshold_ns;
+	if (notice.over_threshold && series->stop_at_threshold)
 		atomic_store(series->stop_at_threshold, true);
-	if (maximum)
+	if (notice.maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
 	if (written - atomic_load_explicit(&series->notices_read, memory_order_acquire) == NOTICES) {
-		atomic_fetch_add_explicit(&series->notices_dropped, 1, memory_order_relaxed);
+		keep_crowded(series, notice);
 		return;
 	}
-	series->notices[written % NOTICES] = (struct notice){mono_ns(), value, maximum, over};
+	series->notices[written % NOTICES] = notice;
 	atomic_store_explicit(&series->notices_written, written + 1, memory_order_release);
 }
 
@@ -183,6 +197,8 @@ void series_settle(struct series *series, struct epoch *epoch)
 	series->total_missed += epoch->missed;
 	epoch->stats = (struct fe_stats){0};
 	epoch->lost = epoch->missed = 0;
+	series->crowded = epoch->crowded;
+	epoch->crowded.maximum = false;
 }
 
 static int64_t bucket_highest(int32_t index)

@@ -43,16 +43,17 @@ struct series_spec {
 	struct series_label labels[MAX_LABELS];
 };
 
-struct epoch {
-	uint32_t *buckets; /* points at bucket 0; -(SERIES_HALF - 1) .. SERIES_HALF - 1 are valid */
-	struct fe_stats stats;
-	uint64_t lost, missed;
-};
-
 /* A new maximum or a value over the threshold, on its way to the reporter. */
 struct notice {
 	int64_t mono_ns, value;
 	bool maximum, over_threshold;
+};
+
+struct epoch {
+	uint32_t *buckets; /* points at bucket 0; -(SERIES_HALF - 1) .. SERIES_HALF - 1 are valid */
+	struct fe_stats stats;
+	uint64_t lost, missed;
+	struct notice crowded; /* the latest maximum the ring had no room for; none where maximum is false */
 };
 
 struct series {
@@ -74,6 +75,9 @@ struct series {
 	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
 	struct fe_stats total;
 	uint64_t total_lost, total_missed;
+	struct notice crowded; /* from the epoch read last */
+	struct notice untold;  /* the latest maximum that found the recording's events used up */
+	int64_t told_ns;       /* the greatest maximum recorded */
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
@@ -84,7 +88,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 int series_lock(struct series *series);
 void series_free(struct series *series);
 
-/* The writer has something to tell; keeps the latest in a bounded ring. */
+/* The writer has something to tell; the ring is bounded, but the latest maximum always has a place. */
 void series_notice(struct series *series, int64_t value);
 
 static inline int32_t series_bucket(int64_t value)

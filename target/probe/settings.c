@@ -146,7 +146,7 @@ void settings_ask(struct run *run)
  * Each worker ------------------------------------------------------------------------------------
  */
 
-static const char *policy_text(int policy)
+const char *policy_text(int policy)
 {
 	switch (policy) {
 	case SCHED_FIFO:
@@ -201,19 +201,23 @@ static void verify_reservation(struct run *run, const struct worker *worker)
 		set_int(setting_add(run, names[i], worker)->granted, (int64_t)granted[i]);
 }
 
+void affinity_text(char text[64], const struct cpu_list *cpus)
+{
+	size_t used = 0;
+
+	text[used++] = '"';
+	for (int i = 0; i < cpus->count && used < 64 - 8; i++)
+		used += (size_t)snprintf(text + used, 64 - used, i ? ",%d" : "%d", cpus->cpu[i]);
+	strcpy(text + used, "\"");
+}
+
 static void verify_affinity(struct run *run, const struct worker *worker, bool pinned)
 {
 	struct setting *setting = setting_add(run, "affinity", worker);
-	const struct cpu_list *granted = &worker->granted.affinity;
-	size_t used = 0;
 
 	if (pinned)
 		snprintf(setting->asked, sizeof(setting->asked), "\"%d\"", worker->spec.cpu);
-	setting->granted[used++] = '"';
-	for (int i = 0; i < granted->count && used < sizeof(setting->granted) - 8; i++)
-		used += (size_t)snprintf(setting->granted + used, sizeof(setting->granted) - used, i ? ",%d" : "%d",
-					 granted->cpu[i]);
-	strcpy(setting->granted + used, "\"");
+	affinity_text(setting->granted, &worker->granted.affinity);
 	setting->differs = pinned && !same(setting);
 	if (setting->differs)
 		explain(setting, "cannot stay on CPU %d (%s); choose CPUs this process may use with --affinity",

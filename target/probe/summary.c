@@ -52,7 +52,7 @@ static void json_series(struct json *json, const struct series *series)
 	json_close(json, '}');
 }
 
-static void print_json(const struct run *run)
+static void print_json(FILE *out, const struct run *run)
 {
 	struct counters counters = whole_run(run);
 	struct json json = {0};
@@ -71,7 +71,7 @@ static void print_json(const struct run *run)
 	json_counters(&json, &counters);
 	json_close(&json, '}');
 	json_newline(&json);
-	fwrite(json.text, 1, json.used, stdout);
+	fwrite(json.text, 1, json.used, out);
 	json_free(&json);
 }
 
@@ -92,13 +92,13 @@ static uint64_t count_between(const struct series *series, int64_t low_ns, int64
 	return count;
 }
 
-static void print_counts(const struct run *run, const char *heading, int64_t low_ns, int64_t high_ns)
+static void print_counts(FILE *out, const struct run *run, const char *heading, int64_t low_ns, int64_t high_ns)
 {
-	printf("%s", heading);
+	fprintf(out, "%s", heading);
 	for_each_series(entry, run)
 		if (!entry->series->spec.silent)
-			printf("\t%06llu", (unsigned long long)count_between(entry->series, low_ns, high_ns));
-	putchar('\n');
+			fprintf(out, "\t%06llu", (unsigned long long)count_between(entry->series, low_ns, high_ns));
+	putc('\n', out);
 }
 
 /* A bucket astride two microseconds belongs to the one it begins in. */
@@ -110,24 +110,24 @@ static int64_t first_bucket_from(int64_t ns)
 	return lower < ns ? lower + (int64_t)fe_hist_width((uint32_t)index, SERIES_K) : lower;
 }
 
-static void print_histogram(const struct run *run)
+static void print_histogram(FILE *out, const struct run *run)
 {
 	char heading[32];
 
-	puts("# Histogram: us, then a column for each series");
+	fputs("# Histogram: us, then a column for each series\n", out);
 	for (int64_t us = 0; us < run->settings->histogram_us; us++) {
 		snprintf(heading, sizeof(heading), "%06lld", (long long)us);
-		print_counts(run, heading, first_bucket_from(us * NS_PER_US), first_bucket_from((us + 1) * NS_PER_US) - 1);
+		print_counts(out, run, heading, first_bucket_from(us * NS_PER_US), first_bucket_from((us + 1) * NS_PER_US) - 1);
 	}
-	print_counts(run, "# beyond:", first_bucket_from(run->settings->histogram_us * NS_PER_US), INT64_MAX);
-	print_counts(run, "# early:", INT64_MIN + 1, -1);
+	print_counts(out, run, "# beyond:", first_bucket_from(run->settings->histogram_us * NS_PER_US), INT64_MAX);
+	print_counts(out, run, "# early:", INT64_MIN + 1, -1);
 }
 
 /*
  * For people -------------------------------------------------------------------------------------
  */
 
-static void print_counters(const struct run *run)
+static void print_counters(FILE *out, const struct run *run)
 {
 	struct counters counters = whole_run(run);
 	const char *separator = "meanwhile: ";
@@ -135,39 +135,52 @@ static void print_counters(const struct run *run)
 	for (int i = 0; i < COUNTERS; i++) {
 		if (!counters.known[i] || counters.value[i] == 0)
 			continue;
-		printf("%s%s %lld", separator, counter_names[i], (long long)counters.value[i]);
+		fprintf(out, "%s%s %lld", separator, counter_names[i], (long long)counters.value[i]);
 		separator = ", ";
 	}
 	if (*separator == ',')
-		putchar('\n');
+		putc('\n', out);
 }
 
-static void print_differences(const struct run *run)
+static void print_differences(FILE *out, const struct run *run)
 {
 	for (int i = 0; i < run->asked_count; i++)
 		if (run->asked[i].differs)
-			printf("not granted: %s\n", run->asked[i].reason);
+			fprintf(out, "not granted: %s\n", run->asked[i].reason);
 	if (!settings_real_time(run))
-		puts("This was not a real-time run.");
+		fputs("This was not a real-time run.\n", out);
 }
 
-static void print_text(const struct run *run)
+static void print_text(FILE *out, const struct run *run)
 {
-	if (run->lines_drawn)
-		printf("\033[%dA\033[J", run->lines_drawn);
-	live_table(run, true);
-	print_counters(run);
-	print_differences(run);
+	if (run->screen.text)
+		fprintf(out, "%s\033[%dA\033[J", run->screen.text + run->screen.shown, run->screen.lines);
+	live_table(run, out, true);
+	print_counters(out, run);
+	print_differences(out, run);
 	if (run->settings->histogram_us)
-		print_histogram(run);
+		print_histogram(out, run);
 }
 
-void summary_print(const struct run *run)
+void summary_print(struct run *run)
 {
+	char *text;
+	size_t size;
+	FILE *out;
+	int error;
+
 	if (run->settings->record && !strcmp(run->settings->record, "-"))
 		return;
+	out = open_memstream(&text, &size);
+	if (!out)
+		abort();
 	if (run->settings->json)
-		print_json(run);
+		print_json(out, run);
 	else if (run->outcome != OUTCOME_NOT_APPLICABLE)
-		print_text(run);
+		print_text(out, run);
+	fclose(out);
+	output_write(STDOUT_FILENO, text, size, &error);
+	if (error)
+		run_unwritten(run, "the summary cannot be written", error);
+	free(text);
 }

@@ -15,10 +15,6 @@
 #define STACK_SIZE (256 * 1024)
 #define STACK_LOCKED (64 * 1024) /* at its upper end, where it begins */
 
-#ifndef SCHED_DEADLINE
-#define SCHED_DEADLINE 6
-#endif
-
 /* The kernel's struct sched_attr in its first version; libc headers have none. */
 struct sched_attributes {
 	uint32_t size, policy;
@@ -109,12 +105,14 @@ static void *worker_main(void *argument)
 	worker->tid = (pid_t)syscall(SYS_gettid);
 	ask(worker);
 	read_back(&worker->granted);
-	pthread_barrier_wait(&run->ready);
+	if (atomic_fetch_add(&run->workers_ready, 1) + 1 == run->worker_count)
+		pthread_kill(run->reporter, SIGUSR1);
 	pthread_barrier_wait(&run->go);
 	run_lay_start(run);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
 	atomic_store(&run->ended_ns, mono_ns());
+	read_back(&worker->kept);
 	worker->migrations = machine_migrations(worker);
 	atomic_store(&worker->done, true);
 	if (atomic_fetch_add(&run->workers_done, 1) + 1 == run->worker_count)

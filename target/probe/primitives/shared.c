@@ -59,6 +59,7 @@ static void become_normal(pid_t parent, int cpu)
 	dup2(null, STDERR_FILENO);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writing to whoever may not read: a stuck reader must not make the probe unstoppable.
+ *
+ * The descriptor may be shared with the caller's shell, so it is never made non-blocking.  A timer interrupts
+ * a write that blocks, again and again, and each time it is decided whether to go on.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run.h"
+
+/* How long a reader may take nothing. */
+#ifndef PATIENCE_S
+#define PATIENCE_S 20
+#endif
+/* The same once a signal has asked to end, or a reader has been given up. */
+#define HURRY_NS NS_PER_S
+#define TICK_MS 20
+
+static timer_t tick;
+static bool prepared;
+static int64_t patience_ns = PATIENCE_S * NS_PER_S;
+
+void output_prepare(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &event, &tick))
+		bad_input("cannot create the output's timer: %s; raise ulimit -i", strerror(errno));
+	prepared = true;
+}
+
+static void interrupt_each(int64_t period_ns)
+{
+	struct itimerspec when = {timespec_of(period_ns), timespec_of(period_ns)};
+
+	if (prepared)
+		timer_settime(tick, 0, &when, NULL);
+}
+
+/* The second signal is sent by somebody who has waited already. */
+static bool hurried(int64_t begin_ns)
+{
+	int64_t signalled_ns;
+	int signals = prepared ? signals_taken(&signalled_ns) : 0;
+	int64_t from_ns = signals && begin_ns < signalled_ns ? signalled_ns : begin_ns;
+
+	return signals && mono_ns() - from_ns > (signals > 1 ? HURRY_NS / 10 : HURRY_NS);
+}
+
+static int give_up(int64_t begin_ns, int64_t progress_ns, int64_t wait_ns)
+{
+	if (hurried(begin_ns))
+		return EINTR;
+	return mono_ns() - progress_ns >= wait_ns ? ETIMEDOUT : 0;
+}
+
+/* Someone else may have made it non-blocking. */
+static void wait_writable(int fd)
+{
+	struct pollfd output = {.fd = fd, .events = POLLOUT};
+
+	poll(&output, 1, TICK_MS);
+}
+
+static size_t write_for(int fd, const char *text, size_t size, int64_t wait_ns, int *error)
+{
+	int64_t begin_ns = mono_ns(), progress_ns = begin_ns;
+	size_t done = 0;
+
+	*error = 0;
+	interrupt_each(TICK_MS * NS_PER_MS);
+	while (done < size && !*error) {
+		ssize_t written = write(fd, text + done, size - done);
+
+		if (written > 0) {
+			done += (size_t)written;
+			progress_ns = mono_ns();
+		} else if (written == 0 || errno == EAGAIN) {
+			wait_writable(fd);
+		} else if (errno != EINTR) {
+			*error = errno;
+		}
+		if (done < size && !*error)
+			*error = give_up(begin_ns, progress_ns, wait_ns);
+	}
+	interrupt_each(0);
+	return done;
+}
+
+size_t output_write(int fd, const char *text, size_t size, int *error)
+{
+	size_t done = write_for(fd, text, size, patience_ns, error);
+
+	if (*error == ETIMEDOUT)
+		patience_ns = HURRY_NS; /* what is left to say may go the same way */
+	return done;
+}
+
+size_t output_try(int fd, const char *text, size_t size)
+{
+	int error;
+
+	return write_for(fd, text, size, 0, &error);
+}
+
+int output_open(const char *path, int flags)
+{
+	int64_t begin_ns = mono_ns();
+	int fd, error = 0;
+
+	interrupt_each(TICK_MS * NS_PER_MS);
+	do {
+		fd = open(path, flags, 0644);
+		if (fd < 0)
+			error = errno == EINTR ? give_up(begin_ns, begin_ns, patience_ns) : errno;
+	} while (fd < 0 && !error);
+	interrupt_each(0);
+	errno = error;
+	return fd;
+}
+
+const char *output_trouble(int error)
+{
+	static char text[64];
+
+	if (error == EINTR)
+		return "its reader takes nothing";
+	if (error != ETIMEDOUT)
+		return strerror(error);
+	snprintf(text, sizeof(text), "its reader has taken nothing for %d s", PATIENCE_S);
+	return text;
+}
