@@ -2,6 +2,7 @@
 /* What ends a run from outside: signals, and the bounds that free a machine which a run has taken over. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -26,6 +27,17 @@ static void on_kick(int signal)
 	(void)signal;
 }
 
+/* As ordinary threads they neither starve the reporter nor go on to the bound at which the kernel kills the process
+ * before it has written its end. */
+static void demote_workers(void)
+{
+	static const struct sched_param ordinary;
+
+	for_each_worker(worker, watched)
+		if (worker->tid && !atomic_load(&worker->done))
+			sched_setscheduler(worker->tid, SCHED_OTHER, &ordinary);
+}
+
 /* A thread computed too long without sleeping, or the reporter was starved: free the machine. */
 static void on_bound(int signal)
 {
@@ -38,6 +50,7 @@ static void on_bound(int signal)
 		atomic_store(&watched->reason_written, true);
 	}
 	run_stop(watched, OUTCOME_FAILED);
+	demote_workers();
 	pthread_kill(watched->reporter, SIGUSR1);
 }
 
