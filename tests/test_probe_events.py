@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from primitive_probes import build_probe
+from tools import build_probe
 
 from fastenough.recording import Recording, read_recording
 

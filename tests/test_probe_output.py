@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from primitive_probes import build_probe
 from processes import eventually
+from tools import build_probe
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
