@@ -43,7 +43,8 @@ struct worker {
 	struct granted granted;
 	int64_t acts;
 	int sched_fd;
-	int64_t cpu_ns; /* at the last reading */
+	int64_t cpu_ns; /* when it was last compared with what is granted */
+	int64_t cpu_end_ns; /* set before done */
 	int64_t migrations; /* set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;

@@ -114,6 +114,7 @@ static void *worker_main(void *argument)
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
 	worker->migrations = machine_migrations(worker);
+	worker->cpu_end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	atomic_store(&worker->done, true);
 	if (atomic_fetch_add(&run->workers_done, 1) + 1 == run->worker_count)
 		pthread_kill(run->reporter, SIGUSR1);
