@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the machine did while it was measured (steal, SMIs, throttling, ...), and which of its CPUs were not measured."""
+"""What the machine did while it was measured (steal, SMIs, throttling, ...) and which CPUs were not measured."""
 
 from __future__ import annotations
 
