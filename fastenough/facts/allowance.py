@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is granted of the machine to this process and to all it starts: CPUs, and time on them (containers, services)."""
+"""What is granted of the machine to the bench and to all it starts: CPUs, and time on them."""
 
 from __future__ import annotations
 

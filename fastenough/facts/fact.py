@@ -57,8 +57,8 @@ class Fact:
     """One fact of a profile.
 
     ``files`` may hold patterns; a command is one line, split at blanks.  ``further`` names files that are known only
-    once those were read, and raises nothing.  ``parse`` returns what JSON can
-    hold, or raises Absent.  A ``volatile`` fact changes from run to run on the same board and stays out of the profile's hash.
+    once those were read, and raises nothing.  ``parse`` returns what JSON can hold, or raises Absent.  A ``volatile``
+    fact changes from run to run on the same board and stays out of the profile's hash.
     """
 
     name: str
