@@ -26,7 +26,8 @@ struct instant {
 /* What a worker reads back about itself. */
 struct granted {
 	int policy_error, affinity_error; /* errno of asking, 0 if it was granted without complaint */
-	int policy;                       /* SCHED_* */
+	int policy_unread, affinity_unread; /* errno of reading back */
+	int policy;                       /* SCHED_*; -1: could not be read back */
 	int priority;
 	uint64_t runtime_ns, deadline_ns, period_ns;
 	struct cpu_list affinity;
