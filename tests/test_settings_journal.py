@@ -164,7 +164,7 @@ except FastenoughError as error:
     print(error)
 journal.close()
 again = Journal(Path(sys.argv[1]))
-entries, damaged = again.entries()
+entries, damaged = again.entries(), again.damaged()
 print(noted, len(entries), len(damaged), [entry["original"] for entry in entries] == [str(n) for n in range(noted)])
 """
 
@@ -199,7 +199,7 @@ def test_a_death_while_it_is_replaced_loses_nothing(tmp_path: Path, where: str) 
     path = _journal(tmp_path, *(_entry({}, str(number)) for number in range(20)))
     assert _run(_DIE, str(path), where).returncode == -signal.SIGKILL
     journal = Journal(path)
-    entries, damaged = journal.entries()
+    entries, damaged = journal.entries(), journal.damaged()
     journal.close()
     assert [entry["original"] for entry in entries] == [str(number) for number in range(20)]
     assert damaged == []
@@ -212,7 +212,7 @@ def test_a_torn_last_line_is_cut_off_before_the_next(tmp_path: Path) -> None:
         stream.write('{"boot_id": "aa')
     journal = Journal(path)
     journal.note(_entry({}, "next"))
-    entries, damaged = journal.entries()
+    entries, damaged = journal.entries(), journal.damaged()
     journal.close()
     assert [entry["original"] for entry in entries] == ["whole", "next"]
     assert damaged == []

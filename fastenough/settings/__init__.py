@@ -150,10 +150,11 @@ class Settings:
 
     def _restore(self) -> int:
         """Put everything back, newest first, and say how much there was; what a reboot has put back counts not."""
-        entries, damaged = self._journal.entries()
+        damaged = self._journal.damaged()
+        noted_here = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[dict[str, Any], str]] = []
         restored = 0
-        for entry in reversed([entry for entry in entries if entry.get("boot_id") == self._boot_id]):
+        for entry in reversed(noted_here):
             try:
                 fault = self._put_back(entry)
             except Unusable as reason:

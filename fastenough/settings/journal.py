@@ -100,8 +100,7 @@ class Journal:
             raise FastenoughError(f"{self._path} is longer than any journal; look what is in it and remove it")
         return os.pread(file, _MOST_BYTES, 0)
 
-    def entries(self) -> tuple[list[dict[str, Any]], list[Damaged]]:
-        """What was noted, and the lines that are no notes."""
+    def _read(self) -> tuple[list[dict[str, Any]], list[Damaged]]:
         found: list[dict[str, Any]] = []
         damaged: list[Damaged] = []
         for line in self._content(self._file).splitlines():
@@ -114,6 +113,14 @@ class Journal:
             else:
                 damaged.append((line.decode(errors="replace"), "it is no note of a setting"))
         return found, damaged
+
+    def entries(self) -> list[dict[str, Any]]:
+        """What was noted."""
+        return self._read()[0]
+
+    def damaged(self) -> list[Damaged]:
+        """The lines that are no notes."""
+        return self._read()[1]
 
     def note(self, entry: dict[str, Any]) -> None:
         """Append one entry; whole and on disk when this returns, and not there at all when it raises."""
