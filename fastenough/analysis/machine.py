@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the machine did while it was measured: steal, SMIs, faults, throttling, clock steps."""
+"""What the machine did while it was measured (steal, SMIs, throttling, ...) and which CPUs were not measured."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from fastenough.recording import Recording
 
@@ -11,6 +13,7 @@ COUNTERS = {
     "clock_step_ns": "steps of the wall clock",
     "clock_sets": "settings of the wall clock",
     "throttled": "RT throttling stopped real-time tasks",
+    "cgroup_throttled": "periods in which a control group's CPU quota was used up",
     "major_faults": "major page faults",
     "minor_faults": "minor page faults",
     "migrations": "moves between CPUs",
@@ -20,16 +23,62 @@ COUNTERS = {
 """Counter name to what it counts; in the order of printing."""
 
 
+_SIGNED = {"clock_step_ns"}
+"""Counters that may be negative; any other one below zero went backwards."""
+
+
 def counter_total(recording: Recording, name: str) -> int | None:
-    """A counter over the whole run: from the end, or from the intervals of a cut-off run; None: could not be read."""
+    """A counter over the whole run: from the end, or from the intervals of a cut-off run; None: it is not known.
+
+    One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
+    """
+    values = [interval.counters.get(name) for interval in recording.intervals]
+    whole = recording.end["counters"].get(name) if recording.end is not None else None
+    if name not in _SIGNED and any(value is not None and value < 0 for value in (*values, whole)):
+        return None
     if recording.end is not None:
-        value = recording.end["counters"].get(name)
-        return None if value is None else int(value)
-    values: list[int] = [interval.counters[name] for interval in recording.intervals
-                         if interval.counters.get(name) is not None]
-    return sum(values) if values and len(values) == len(recording.intervals) else None
+        return None if whole is None else int(whole)
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
 
 
 def events_of(recording: Recording, kind: str) -> int:
     """How many events of one kind were recorded."""
     return sum(event["kind"] == kind for event in recording.events)
+
+
+_MOST_CPUS = 1 << 14
+"""More than any kernel manages: a damaged profile must not fill the memory."""
+
+
+def _cpus_in_use(recording: Recording) -> set[int]:
+    """The CPUs the machine had when the run began; none where the profile does not say."""
+    profile = recording.head.get("profile") or {}
+    online = str((profile.get("cpu_isolation") or {}).get("online") or "")
+    cpus: set[int] = set()
+    for part in filter(None, online.split(",")):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            return set()
+        cpus.update(range(int(first), min(int(last or first), _MOST_CPUS) + 1))
+    return cpus
+
+
+def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
+    """CPUs of the machine on which no series was taken, where series belong to CPUs at all."""
+    in_use: set[int] = set()
+    measured: set[int] = set()
+    for recording in recordings:
+        cpus = {series.cpu for series in recording.series}
+        if not cpus or None in cpus:
+            return []
+        measured.update(cpu for cpu in cpus if cpu is not None)
+        in_use |= _cpus_in_use(recording)
+    return sorted(in_use - measured)
+
+
+def pinned(recording: Recording) -> bool:
+    """Whether every measuring thread was to stay on a CPU of its own."""
+    asked: Sequence[object] = [setting["asked"] for setting in recording.head["settings"]
+                               if setting["name"] == "affinity"]
+    return bool(asked) and all(cpu is not None for cpu in asked)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fastenough.analysis import bounds, words
-from fastenough.analysis.machine import counter_total, events_of
+from fastenough.analysis.machine import counter_total, cpus_not_measured, events_of, pinned
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.pool import OWED, Pool, grouped, judged_series, load_name, pool
 from fastenough.model import Outcome, Requirement, Series, Verdict
@@ -86,6 +86,8 @@ class Judgment:
     exceeded: int
     bound: Bound
     supported: tuple[Supported, ...]
+    not_measured: tuple[int, ...] = ()
+    """CPUs of the machine about which these runs say nothing."""
 
 
 @dataclass(frozen=True)
@@ -180,19 +182,10 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
     changes = [f"{change['name']}" + "".join(f" of {what} {change[what]}" for what in ("thread", "cpu")
                                              if what in change) + f" from {change['before']} to {change['after']}"
                for change in (recording.end or {}).get("settings_changed", ())]
-    if not changes and counter_total(recording, "migrations") and _all_pinned(recording):
-        changes = ["a thread pinned to its CPU was moved to another"]
     if changes:
         yield Finding(Verdict.BROKEN, f"settings changed while the run lasted: {'; '.join(changes)}",
                       "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and "
                       "run it again")
-
-
-def _all_pinned(recording: Recording) -> bool:
-    """Whether each thread had one CPU of its own, so that none had cause to move."""
-    places = [setting for setting in recording.head["settings"]
-              if setting["name"] == "affinity" and "thread" in setting]
-    return bool(places) and all(place["asked"] is not None and place["asked"] == place["granted"] for place in places)
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
@@ -207,7 +200,24 @@ def _clock_steady(recording: Recording) -> Iterator[Finding]:
 def _not_throttled(recording: Recording) -> Iterator[Finding]:
     if counter_total(recording, "throttled") or events_of(recording, "throttled"):
         yield Finding(Verdict.BROKEN, "RT throttling stopped the real-time tasks while they were measured",
-                      "switch it off (sysctl kernel.sched_rt_runtime_us=-1) or load the CPU less")
+                      "switch it off (sysctl kernel.sched_rt_runtime_us=-1), grant the control group more "
+                      "(cpu.rt_runtime_us), or load the CPU less")
+
+
+def _quota_kept(recording: Recording) -> Iterator[Finding]:
+    periods = counter_total(recording, "cgroup_throttled")
+    if periods:
+        yield Finding(Verdict.BROKEN, f"a control group's CPU quota was used up in {words.counted(periods, 'period')}: "
+                      "the probe or the load was held back, so the machine was not loaded as it should have been",
+                      "take the quota away (cpu.max, cpu.cfs_quota_us; --cpus of a container) and run it again")
+
+
+def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
+    moves = counter_total(recording, "migrations")
+    if moves and pinned(recording):
+        yield Finding(Verdict.BROKEN, f"threads pinned to a CPU each were moved to another "
+                      f"({words.counted(moves, 'time')}), so their values are counted for the wrong CPU",
+                      "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again")
 
 
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
@@ -231,7 +241,7 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_as_asked, _settings_kept, _clock_steady,
-    _not_throttled, _periods_accounted, _not_emulated,
+    _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _not_emulated,
 )
 
 
@@ -302,7 +312,8 @@ def _rate_shown(evidence: _Evidence) -> Iterator[Finding]:
 def _too_few(evidence: _Evidence, upper: float, required: float, lacking: Sequence[Pool]) -> Finding:
     """``lacking``: the pools whose bound is too wide, the widest first."""
     requirement, weakest = evidence.requirement, lacking[0]
-    where = "on each CPU" if len(lacking) == len(evidence.pools) > 1 else evidence.where(lacking)
+    every = len(lacking) == len(evidence.pools) > 1 and not cpus_not_measured(evidence.recordings)
+    where = "on each CPU" if every else evidence.where(lacking)
     text = (f"{words.counted(weakest.judged, 'activation')} {where} do not exclude a rate of "
             f"{words.rate(upper)} at {words.percent(requirement.confidence)} confidence; "
             f"{words.rate(required)} must be shown")
@@ -439,6 +450,7 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
         bound=(Bound(0, requirement.confidence, 1.0, None) if weakest is None
                else bound_above_maximum(weakest, requirement.confidence)),
         supported=_all_supported(pools, requirement.confidence),
+        not_measured=tuple(cpus_not_measured(recordings)),
     )
 
 
@@ -492,9 +504,22 @@ def _label(judgment: Judgment) -> str:
 def _pass_reason(judgment: Judgment, requirement: Requirement) -> str:
     seen = ("nothing above the limit" if judgment.exceeded == 0
             else f"{words.number(judgment.exceeded)} above the limit")
+    missing = _not_measured_text(judgment.not_measured)
     return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, {seen}, worst "
             f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} "
-            f"({words.percent(requirement.confidence)} confidence, each CPU)")
+            f"({words.percent(requirement.confidence)} confidence, each CPU{' measured' if missing else ''}){missing}")
+
+
+def _not_measured_text(cpus: Sequence[int]) -> str:
+    """To be added to a sentence; nothing where every CPU was measured."""
+    return f"; {words.cpus(cpus)} {'was' if len(cpus) == 1 else 'were'} not measured" if cpus else ""
+
+
+def _with_not_measured(headline: str, verdict: Verdict, judgments: Sequence[Judgment]) -> str:
+    """A statement about the machine names the CPUs it does not reach; a failure on one of them needs no more."""
+    missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
+    reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    return headline + _not_measured_text(missing) if reaches else headline
 
 
 def _merged(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -583,7 +608,8 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=_EMULATED if emulated and verdict is Verdict.INCONCLUSIVE else _headline(verdict, judged, derived),
+        headline=(_EMULATED if emulated and verdict is Verdict.INCONCLUSIVE
+                  else _with_not_measured(_headline(verdict, judged, derived), verdict, judgments)),
         reasons=_reasons(judgments, standing, verdict) + tuple(gaps),
         settle=_settle(judgments, verdict) + ("measure what is missing, or leave it out of the question",) * bool(gaps),
         cautions=tuple(_cautions(measured, verdict)),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
@@ -39,6 +40,18 @@ def number(n: int) -> str:
 def counted(n: int, what: str) -> str:
     """A number of things: "1 sample", "2,000 samples"."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def cpus(numbers: Sequence[int]) -> str:
+    """CPUs by ascending number: "CPU 3", "CPUs 0, 2-5"."""
+    runs: list[list[int]] = []
+    for cpu in numbers:
+        if runs and runs[-1][-1] == cpu - 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    named = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"CPU {named}" if len(numbers) == 1 else f"CPUs {named}"
 
 
 def percent(rate: float) -> str:

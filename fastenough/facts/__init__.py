@@ -6,9 +6,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from fastenough.facts import (
+    allowance,
     cpu,
     disturbance,
     interrupts,
@@ -36,6 +38,7 @@ FACTS: tuple[Fact, ...] = (
     *interrupts.FACTS,
     *tasks.FACTS,
     *tunables.FACTS,
+    *allowance.FACTS,
     *disturbance.FACTS,
     *software.FACTS,
 )
@@ -52,10 +55,22 @@ def _text(content: bytes) -> str:
     return content.decode(errors="replace")
 
 
+def _texts(link: Link, patterns: Iterable[str]) -> dict[str, str]:
+    return {path: _text(content) for path, content in read_matching(link, patterns).items()}
+
+
+def _further(inputs: Inputs) -> list[str]:
+    """Files that are known only now, in the order in which facts name them."""
+    paths: dict[str, None] = {}
+    for name_files in dict.fromkeys(fact.further for fact in FACTS if fact.further):
+        paths.update(dict.fromkeys(name_files(inputs)))
+    return list(paths)
+
+
 def gather(link: Link) -> Inputs:
     """Ask a board everything that any fact is parsed from, each file and command once."""
-    contents = read_matching(link, (pattern for fact in FACTS for pattern in fact.files))
-    files = {path: _text(content) for path, content in contents.items()}
+    files = _texts(link, (pattern for fact in FACTS for pattern in fact.files))
+    files |= _texts(link, _further(Inputs(files, {})))
     outputs: dict[str, str] = {}
     for command in sorted({command for fact in FACTS for command in fact.commands}):
         try:

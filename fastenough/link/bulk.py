@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 
 from fastenough.link.base import Link, Stalled
@@ -32,13 +33,18 @@ def _one_by_one(link: Link, patterns: list[str]) -> dict[str, bytes]:
 
 
 def _expanded(link: Link, pattern: str) -> list[str]:
-    return link.glob(pattern) if re.search(r"[*?\[]", pattern) else [pattern]
+    return link.glob(pattern) if _is_pattern(pattern) else [pattern]
+
+
+def _is_pattern(path: str) -> bool:
+    return re.search(r"[*?\[]", path) is not None
 
 
 def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     """By ``head``, which names each file before its content; /dev/null makes sure that there are several."""
+    words = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
     try:
-        completed = link.run(["sh", "-c", f"head -n 1000000 /dev/null {' '.join(patterns)} 2>/dev/null"], _TIMEOUT_S)
+        completed = link.run(["sh", "-c", f"head -n 1000000 /dev/null {words} 2>/dev/null"], _TIMEOUT_S)
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
     _, *parts = _HEADER.split(completed.stdout)

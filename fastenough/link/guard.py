@@ -6,12 +6,17 @@ other end only the bench holds: when the bench dies, even by SIGKILL, the kernel
 orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
 SIGINT is passed on; SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked
 first, and after GRACE_S whatever is left is killed.  SCRATCH, when not empty, is a directory made first and
-removed last.
+removed last; its lock tells that the guard lives.
+
+When the guard itself is killed, the kernel kills the command.  One with a scratch directory is a load of many
+processes: where that is permitted it lives in a PID namespace, and the kernel kills all of it.  Otherwise what is
+left is known by TREE in its environment, and ended by the bench, or by the next one (``leftovers.py``).
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import select
 import shutil
@@ -21,6 +26,12 @@ import time
 from pathlib import Path
 
 GRACE_S = 2.0
+TREE = "FASTENOUGH_TREE"
+"""Environment variable of everything below a guard: the guard's process number and when it began, in ticks."""
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWPID = 0x20000000
+_MS_REC_PRIVATE = 0x4000 | 0x40000
+_MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _RETRY_S = 0.02
@@ -34,17 +45,75 @@ def _become_ordinary() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
-def _spawn(command: list[str]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
+def start_ticks(pid: int) -> int | None:
+    """When a process began, in ticks since boot; None where there is none that lives."""
     try:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _claim(scratch: str) -> int:
+    """Make the directory and hold its lock; a sweep that came between the two has removed it again."""
+    while True:
+        Path(scratch).mkdir(mode=0o700)
+        file = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            if os.path.samestat(os.fstat(file), os.lstat(scratch)):
+                return file
+        except FileNotFoundError:
+            pass
+        os.close(file)
+
+
+def _execute(command: list[str]) -> None:
+    try:
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _own_proc() -> None:
+    """A /proc of this namespace, seen by the load only; without it tools would take foreign processes for theirs."""
+    if _libc.unshare(_CLONE_NEWNS) == 0 and _libc.mount(None, b"/", None, _MS_REC_PRIVATE, None) == 0:
+        _libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC, None)
+
+
+def _first_in_namespace(command: list[str]) -> None:
+    """Start the command, pass signals on, and end with it: the kernel then kills all that is left beside it."""
+    numbers = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
+               signal.SIGUSR2}
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    _own_proc()
+    pid = os.fork()
+    if pid == 0:
+        _execute(command)
+    while True:
+        number = signal.sigwait(numbers)
+        if number != signal.SIGCHLD:
+            os.kill(pid, number)
+        ended = _reap()
+        if pid in ended:
+            os._exit(ended[pid])
+
+
+def _spawn(command: list[str], apart: bool) -> int:
+    """``apart``: in a PID namespace, where that is permitted."""
+    os.environ[TREE] = f"{os.getpid()}:{start_ticks(os.getpid())}"
+    namespace = apart and _libc.unshare(_CLONE_NEWPID) == 0
+    pid = os.fork()
+    if pid:
+        return pid
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if namespace:
+        _first_in_namespace(command)
+    _execute(command)
     os._exit(127)
 
 
@@ -135,8 +204,8 @@ def main(argv: list[str]) -> int:
         signal.signal(number, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     if scratch:
-        Path(scratch).mkdir(mode=0o700)
-    command_pid = _spawn(command)
+        _claim(scratch)
+    command_pid = _spawn(command, apart=bool(scratch))
     for stream in (0, 1):
         os.close(stream)
     status = _watch(command_pid, lifeline, wakeup)

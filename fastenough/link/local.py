@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fastenough.link import guard
+from fastenough.link import guard, leftovers
 from fastenough.link.base import Completed, Process, Stalled
 from fastenough.model import BadInput, FastenoughError
 
@@ -76,7 +76,9 @@ class LocalProcess:
         except subprocess.TimeoutExpired as error:
             raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
         self._close()
-        return status
+        if status < 0:
+            leftovers.clear(self._popen.pid)
+        return status if status >= 0 else 128 - status
 
     def stop(self) -> int:
         if self._popen.poll() is None:
@@ -114,6 +116,8 @@ class LocalLink:
               limit_s: float = 0.0) -> Process:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
+        if scratch is not None:
+            leftovers.clear()
         return LocalProcess(argv, input, scratch, limit_s)
 
     def read(self, path: str) -> bytes:
@@ -134,8 +138,7 @@ class LocalLink:
         return sorted(globbing.glob(pattern))  # noqa: PTH207 - several times as fast as Path.glob
 
     def scratch_name(self) -> str:
-        parent = "/var/tmp" if os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()
-        return f"{parent}/fastenough-{secrets.token_hex(6)}"
+        return f"{leftovers.scratch_parent()}/fastenough-{secrets.token_hex(6)}"
 
     def which(self, tool: str) -> str | None:
         return shutil.which(tool)

@@ -2,8 +2,9 @@
 """The heavy load of the paper: secure copies over loopback, reading a disk, and 500 niced copiers.
 
 The SSH server is the load's own: keys, port and configuration are made in the scratch directory, and its run directory
-lies on a file system that only it sees.  The disk read is a file of the scratch directory, past the page cache where
-the file system lets it.
+lies on a file system that only it sees.  While it runs it listens on loopback, where every user of the machine reaches
+it: so it takes one key only, of one user, from loopback, for copies and nothing else.  The disk read is a file of the
+scratch directory, past the page cache where the file system lets it.
 """
 
 from fastenough.loads.load import Expectation, Load
@@ -14,23 +15,40 @@ set -e
 cd {scratch}
 ssh-keygen -q -t ed25519 -N '' -f host
 ssh-keygen -q -t ed25519 -N '' -f user
-port=$((20000 + $$ % 20000))
+echo "restrict,from=\\"127.0.0.1\\" $(cat user.pub)" >allowed
+port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 20000))
 cat >conf <<END
 Port $port
 ListenAddress 127.0.0.1
 HostKey {scratch}/host
-AuthorizedKeysFile {scratch}/user.pub
-StrictModes no
+AuthorizedKeysFile {scratch}/allowed
+AllowUsers $(id -un)@127.0.0.1
+AuthenticationMethods publickey
+PubkeyAuthentication yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+ChallengeResponseAuthentication no
+HostbasedAuthentication no
+PermitEmptyPasswords no
+PermitRootLogin prohibit-password
+DisableForwarding yes
+PermitTTY no
+PermitTunnel no
+PermitUserRC no
+PermitUserEnvironment no
+GatewayPorts no
 UsePAM no
-PermitRootLogin yes
+StrictModes no
 PidFile none
 Subsystem sftp internal-sftp
 END
+chmod 600 conf allowed
 if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; mkdir -p /run/sshd; fi
 $(command -v sshd) -D -q -f conf &
 dd if=/dev/zero of=large bs=1M count=64 2>/dev/null
 sleep 0.5
-while scp -q -P $port -i user -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
+while scp -q -F none -P $port -i user -o IdentitiesOnly=yes -o BatchMode=yes \\
+	-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
 	large 127.0.0.1:{scratch}/copy
 do
 	:

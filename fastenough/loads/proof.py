@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastenough.link import Link
 from fastenough.loads.load import Expectation
 
+_FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
 _TICKS_PER_S = 100
 """USER_HZ: what /proc counts CPU time in, on every architecture of this field."""
 
@@ -27,10 +29,11 @@ class Use:
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at the process trees: use by (pid, start time)."""
+    """One look at the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
+    their PID namespaces."""
 
     mono_s: float
-    roots: frozenset[int]
+    roots: Set[int]
     uses: dict[tuple[int, int], Use] = field(default_factory=dict)
 
     def workers(self) -> int:
@@ -64,13 +67,17 @@ def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
         more = {pid for pid, (parent, _, _) in stats.items() if parent in tree} - tree
         tree |= more
         grown = bool(more)
-    sample = Sample(mono_s, frozenset(roots))
+    guards = set(roots)
+    sample = Sample(mono_s, guards)
     for pid in tree:
         try:
-            status = parse_numbers(link.read(f"/proc/{pid}/status").decode(errors="replace"))
+            text = link.read(f"/proc/{pid}/status").decode(errors="replace")
+            status = parse_numbers(text)
             moved = parse_numbers(link.read(f"/proc/{pid}/io").decode(errors="replace"))
         except OSError:
             continue
+        if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
+            guards.add(pid)
         sample.uses[(pid, stats[pid][1])] = Use(
             stats[pid][2], status.get("voluntary_ctxt_switches", 0), status.get("nonvoluntary_ctxt_switches", 0),
             moved.get("rchar", 0), moved.get("wchar", 0),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +28,7 @@ from fastenough.settings import (
 )
 from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
-from fastenough.settings.places import place_from
+from fastenough.settings.places import Unusable, noted
 from fastenough.settings.setting import Setting, Wish
 
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal"]
@@ -45,6 +47,11 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     kernel_module.SETTING,
 )}
 
+_FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)
+
+_NEVER_TAKEN = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
+"""What the kernel answers to a value that it can never have had."""
+
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
 
@@ -61,12 +68,17 @@ def default_journal(link: Link) -> Path:
 
 
 class Settings:
-    """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal."""
+    """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal.
+
+    ``restored``: how many settings of an earlier bench were put back at the begin; ``told``: what is to be said about
+    lines of the journal that were skipped.
+    """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
         self._link = link
         self._journal = Journal(journal_path or default_journal(link))
         self._boot_id = self._read_boot_id()
+        self.told: list[str] = []
         try:
             self.restored = self._restore()
         except BaseException:
@@ -120,7 +132,12 @@ class Settings:
         original = place.read(self._link)
         if original == value:
             return entry | {"granted": original}
-        self._journal.note({"boot_id": self._boot_id, "place": place.entry(), "original": original})
+        note = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
+        try:
+            noted(note, self._link, _FILES)
+        except Unusable as why:
+            return entry | {"granted": original, "reason": f"left as it is, for it could not be put back: {why}"}
+        self._journal.note(note)
         reason = None
         try:
             place.write(self._link, value)
@@ -133,26 +150,36 @@ class Settings:
 
     def _restore(self) -> int:
         """Put everything back, newest first, and say how much there was; what a reboot has put back counts not."""
-        noted = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
+        damaged = self._journal.damaged()
+        noted_here = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[dict[str, Any], str]] = []
-        for entry in reversed(noted):
-            fault = self._put_back(entry)
+        restored = 0
+        for entry in reversed(noted_here):
+            try:
+                fault = self._put_back(entry)
+            except Unusable as reason:
+                damaged.append((json.dumps(entry), str(reason)))
+                continue
+            restored += 1
             if fault:
                 failed.insert(0, (entry, fault))
+        if damaged:
+            self.told += self._journal.set_aside(damaged)
         self._journal.replace([entry for entry, _ in failed])
         if failed:
             raise FastenoughError(f"{failed[0][1]}; run fastenough as root to put it back")
-        return len(noted)
+        return restored
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:
-        """What went wrong, None when the original is in force or the place is gone."""
+        """What went wrong, None when the original is in force or the place is gone; raises Unusable."""
+        place, original = noted(entry, self._link, _FILES)
         try:
-            place = place_from(entry["place"])
-            original = str(entry["original"])
             if place.read(self._link) != original:
                 place.write(self._link, original)
-        except (Gone, KeyError, TypeError):
+        except Gone:
             return None
         except OSError as error:
-            return f"{place} cannot be put back to {original}: {error.strerror or error}"
+            if error.errno in _NEVER_TAKEN:
+                raise Unusable(f"{place} cannot have been {ascii(original)[:80]}") from error
+            return f"{place} cannot be put back to {ascii(original)[:80]}: {error.strerror or error}"
         return None

@@ -21,4 +21,5 @@ def _steps(link: Link, wish: Wish) -> list[Step]:
     return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(wish)) for path in paths]
 
 
-SETTING = Setting("governor", "the frequency governor of every CPU, such as performance", _steps)
+SETTING = Setting("governor", "the frequency governor of every CPU, such as performance", _steps,
+                  files=(_FILES,))

@@ -25,4 +25,5 @@ def _steps(link: Link, wish: Wish) -> list[Step]:
     return steps
 
 
-SETTING = Setting("idle-latency", "disables every idle state that takes longer to leave than so many µs", _steps)
+SETTING = Setting("idle-latency", "disables every idle state that takes longer to leave than so many µs", _steps,
+                  files=(_STATES.replace("latency", "disable"),))

@@ -37,4 +37,5 @@ def _list_form(cpus: set[int]) -> str:
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
-SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps)
+SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps,
+                  files=(_FILES,))

@@ -18,4 +18,5 @@ def _steps(link: Link, wish: Wish) -> list[Step]:
     return [(FilePlace(_FILE), str(runtime_us))]
 
 
-SETTING = Setting("rt-throttling", "µs of each period (1 s) that real-time tasks may run; -1 for all of it", _steps)
+SETTING = Setting("rt-throttling", "µs of each period (1 s) that real-time tasks may run; -1 for all of it", _steps,
+                  files=(_FILE,))

@@ -18,12 +18,14 @@ Step = tuple[Place, str]
 class Setting:
     """``steps`` turns a wish into places and the values they shall have.
 
-    It raises NotApplicable where the board has no such thing, BadInput for a wish that cannot be.
+    It raises NotApplicable where the board has no such thing, BadInput for a wish that cannot be.  ``files``: patterns
+    of the files it writes; no other is put back.
     """
 
     name: str
     what: str
     steps: Callable[[Link, Wish], list[Step]]
+    files: tuple[str, ...] = ()
 
 
 def integer(name: str, wish: Wish, low: int, high: int) -> int:

@@ -20,4 +20,5 @@ def _steps(link: Link, wish: Wish) -> list[Step]:
     return [(FilePlace(_FILE), str(wish))]
 
 
-SETTING = Setting("transparent-huge-pages", "always, madvise or never", _steps)
+SETTING = Setting("transparent-huge-pages", "always, madvise or never", _steps,
+                  files=(_FILE,))

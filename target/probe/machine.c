@@ -24,40 +24,9 @@
 /* Readings of two clocks lie this close together, or they are read again. */
 #define CLOCK_PAIR_NS 5000
 #define CLOCK_STEP_NS 100000
+#define USAGE_TRIES 100
 /* From this share on of what real-time tasks are granted, it counts as used up. */
 #define NEARLY 0.98
-
-const char *const counter_names[COUNTERS] = {
-	[COUNTER_STEAL_NS] = "steal_ns",
-	[COUNTER_SMI] = "smi",
-	[COUNTER_CLOCK_STEP_NS] = "clock_step_ns",
-	[COUNTER_CLOCK_SETS] = "clock_sets",
-	[COUNTER_MAJOR_FAULTS] = "major_faults",
-	[COUNTER_MINOR_FAULTS] = "minor_faults",
-	[COUNTER_VOLUNTARY_SWITCHES] = "voluntary_switches",
-	[COUNTER_INVOLUNTARY_SWITCHES] = "involuntary_switches",
-	[COUNTER_MIGRATIONS] = "migrations",
-	[COUNTER_THROTTLED] = "throttled",
-};
-
-bool read_number(const char *path, int64_t *value)
-{
-	long long number;
-	FILE *file = fopen(path, "re");
-	bool found = file && fscanf(file, "%lld", &number) == 1;
-
-	if (file)
-		fclose(file);
-	if (found)
-		*value = number;
-	return found;
-}
-
-static void counter_set(struct counters *counters, enum counter counter, int64_t value)
-{
-	counters->value[counter] = value;
-	counters->known[counter] = true;
-}
 
 /*
  * Steal: time the hypervisor took from the measured CPUs -------------------------------------------
@@ -91,9 +60,8 @@ static void read_steal(struct machine *machine, struct counters *counters)
 		ticks += (int64_t)strtoull(field, NULL, 10);
 		found++;
 	}
-	if (found < machine->cpus.count)
-		return; /* a CPU that is switched off has no line */
-	counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
+	if (found == machine->cpus.count) /* a CPU that was unplugged has no line */
+		counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
 }
 
 /*
@@ -195,26 +163,29 @@ static void read_clock_steps(struct run *run, struct counters *counters)
  * What befell the measuring threads --------------------------------------------------------------
  */
 
-/* The reporter may be switched between the two readings, which then say too little of the others: never less than
- * before, and right again with the next reading. */
-static void count_others(struct machine *machine, struct counters *counters, enum counter counter, int64_t others)
+static bool same_usage(const struct rusage *a, const struct rusage *b)
 {
-	int64_t *seen = &machine->usage[counter];
-
-	*seen = others > *seen ? others : *seen;
-	counter_set(counters, counter, *seen);
+	return a->ru_majflt == b->ru_majflt && a->ru_minflt == b->ru_minflt && a->ru_nvcsw == b->ru_nvcsw &&
+	       a->ru_nivcsw == b->ru_nivcsw;
 }
 
-static void read_usage(struct machine *machine, struct counters *counters)
+/* All threads but the reporter, which asks: what befell it between the two questions must not count. */
+static void read_usage(struct counters *counters)
 {
-	struct rusage all, reporter;
+	struct rusage all, before, reporter;
 
-	getrusage(RUSAGE_SELF, &all);
-	getrusage(RUSAGE_THREAD, &reporter);
-	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
-	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
-	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
-	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
+	for (int tries = 0; tries < USAGE_TRIES; tries++) {
+		getrusage(RUSAGE_THREAD, &before);
+		getrusage(RUSAGE_SELF, &all);
+		getrusage(RUSAGE_THREAD, &reporter);
+		if (!same_usage(&before, &reporter))
+			continue;
+		counter_set(counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
+		counter_set(counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+		counter_set(counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
+		counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
+		return;
+	}
 }
 
 static int open_sched(const struct worker *worker)
@@ -255,50 +226,92 @@ static void read_migrations(struct run *run, struct counters *counters)
 }
 
 /*
- * Real-time throttling -----------------------------------------------------------------------------
+ * Throttling ---------------------------------------------------------------------------------------
  *
  * The kernel does not say when it held back real-time tasks.  But it does so only once they used up what
- * sched_rt_runtime_us grants them, and the time our own threads took is known.
+ * sched_rt_runtime_us or their control group grants them on a CPU, and the time our own threads took is known.
  */
 
 static int64_t worker_cpu_ns(const struct worker *worker)
 {
 	clockid_t clock;
 
+	if (atomic_load(&worker->done))
+		return worker->cpu_end_ns;
 	return pthread_getcpuclockid(worker->thread, &clock) ? 0 : clock_ns(clock);
 }
 
-static bool used_up(const struct machine *machine, struct worker *worker, int64_t elapsed_ns)
+/* CPUs on which real-time threads took what they are granted, or nearly so; threads that are not pinned count as one. */
+static int cpus_used_up(const struct run *run, int64_t granted_ns)
 {
-	int64_t cpu_ns = atomic_load(&worker->done) ? worker->cpu_ns : worker_cpu_ns(worker);
-	int64_t used_ns = cpu_ns - worker->cpu_ns;
+	int64_t used_ns[MAX_CPUS + 1] = {0};
+	int count = 0;
 
-	worker->cpu_ns = cpu_ns;
-	return elapsed_ns > 0 && (double)used_ns >= NEARLY * (double)elapsed_ns * (double)machine->rt_runtime_ns /
-							    (double)machine->rt_period_ns;
+	for_each_worker(worker, run)
+		if (!worker->spec.ordinary)
+			used_ns[worker->spec.cpu < 0 ? MAX_CPUS : worker->spec.cpu] += worker_cpu_ns(worker) - worker->cpu_ns;
+	for (int cpu = 0; cpu <= MAX_CPUS; cpu++)
+		count += (double)used_ns[cpu] >= NEARLY * (double)granted_ns;
+	return count;
 }
 
+static void compare_anew(struct run *run, int64_t now_ns)
+{
+	run->machine.rt_since_ns = now_ns;
+	for_each_worker(worker, run)
+		worker->cpu_ns = worker_cpu_ns(worker);
+}
+
+/* At least what one period grants must have been taken: a burst may take it in less time than the period. */
 static void read_throttled(struct run *run, struct counters *counters)
 {
 	struct machine *machine = &run->machine;
-	int64_t now_ns = mono_ns(), elapsed_ns = now_ns - machine->read_ns;
+	int64_t now_ns = mono_ns(), elapsed_ns = now_ns - machine->rt_since_ns;
 	bool real_time = run->settings->policy == POLICY_FIFO || run->settings->policy == POLICY_RR;
 
-	for_each_worker(worker, run) {
-		if (!machine->rt_runtime_ns || !real_time || worker->spec.ordinary || !used_up(machine, worker, elapsed_ns))
-			continue;
-		machine->throttled++;
-		record_event(run, "throttled", NULL, now_ns, elapsed_ns,
-			     "a thread used up what sched_rt_runtime_us grants real-time tasks");
+	if (real_time && machine->rt_period_ns) {
+		double periods = (double)elapsed_ns / (double)machine->rt_period_ns;
+		int cpus = cpus_used_up(run, (int64_t)((double)machine->rt_runtime_ns * (periods > 1 ? periods : 1)));
+
+		machine->throttled += cpus;
+		if (cpus)
+			record_event(run, "throttled", NULL, now_ns, elapsed_ns,
+				     "threads used up what sched_rt_runtime_us or their control group grants real-time tasks");
+		if (cpus || periods > 1)
+			compare_anew(run, now_ns);
 	}
-	machine->read_ns = now_ns;
 	counter_set(counters, COUNTER_THROTTLED, machine->throttled);
+}
+
+/* Growth means that the probe, or a load beside it, had to wait for a quota to be filled again. */
+static void read_cgroup_throttled(const struct machine *machine, struct counters *counters)
+{
+	int64_t periods;
+
+	if (cgroup_throttled(&machine->cgroup, &periods))
+		counter_set(counters, COUNTER_CGROUP_THROTTLED, periods);
+}
+
+/* The tightest of what the system and the control groups grant real-time tasks; -1 of the system ends all throttling. */
+static void open_budget(struct machine *machine)
+{
+	const struct cgroup *cgroup = &machine->cgroup;
+	int64_t runtime_us, period_us;
+
+	if (!read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) || runtime_us < 0 ||
+	    !read_number("/proc/sys/kernel/sched_rt_period_us", &period_us))
+		return;
+	if (cgroup->rt_period_us && cgroup->rt_runtime_us * period_us < runtime_us * cgroup->rt_period_us) {
+		runtime_us = cgroup->rt_runtime_us;
+		period_us = cgroup->rt_period_us;
+	}
+	machine->rt_runtime_ns = runtime_us * NS_PER_US;
+	machine->rt_period_ns = period_us * NS_PER_US;
 }
 
 void machine_open(struct run *run)
 {
 	struct machine *machine = &run->machine;
-	int64_t runtime_us, period_us;
 
 	machine->cpus = run->settings->cpus;
 	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
@@ -310,16 +323,13 @@ void machine_open(struct run *run)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
 	machine->clock_set_fd = watch_clock();
 	machine->wall_offset_ns = wall_offset_ns();
-	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
 	for_each_worker(worker, run) {
 		worker->sched_fd = open_sched(worker);
 		worker->migrations_before = machine_migrations(worker);
 	}
-	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
-	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
-		machine->rt_runtime_ns = runtime_us * NS_PER_US;
-		machine->rt_period_ns = period_us * NS_PER_US;
-	}
+	cgroup_open(&machine->cgroup, "/proc/self");
+	open_budget(machine);
+	compare_anew(run, mono_ns());
 }
 
 void machine_read(struct run *run, struct counters *counters)
@@ -328,19 +338,11 @@ void machine_read(struct run *run, struct counters *counters)
 	read_steal(&run->machine, counters);
 	read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
-	read_usage(&run->machine, counters);
+	read_usage(counters);
 	read_migrations(run, counters);
 	read_throttled(run, counters);
-}
-
-struct counters counters_since(const struct counters *now, const struct counters *then)
-{
-	struct counters since = {0};
-
-	for (int i = 0; i < COUNTERS; i++)
-		if (now->known[i] && then->known[i] && now->value[i] >= then->value[i]) /* backwards: it was set anew */
-			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
-	return since;
+	read_cgroup_throttled(&run->machine, counters);
+	counters_trust(&run->machine.seen, counters);
 }
 
 bool machine_is_virtual(void)

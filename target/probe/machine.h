@@ -6,27 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cgroup.h"
+#include "counters.h"
 #include "options.h"
-
-enum counter {
-	COUNTER_STEAL_NS,
-	COUNTER_SMI,
-	COUNTER_CLOCK_STEP_NS,
-	COUNTER_CLOCK_SETS,
-	COUNTER_MAJOR_FAULTS,
-	COUNTER_MINOR_FAULTS,
-	COUNTER_VOLUNTARY_SWITCHES,
-	COUNTER_INVOLUNTARY_SWITCHES,
-	COUNTER_MIGRATIONS,
-	COUNTER_THROTTLED,
-	COUNTERS
-};
-extern const char *const counter_names[COUNTERS];
-
-struct counters {
-	int64_t value[COUNTERS];
-	bool known[COUNTERS];
-};
 
 struct run;
 struct worker;
@@ -40,22 +22,19 @@ struct machine {
 	int64_t clock_step_ns; /* all steps so far, each by its size */
 	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
 	int64_t clock_sets;
+	struct cgroup cgroup;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
-	int64_t read_ns;
+	int64_t rt_since_ns;		     /* when the CPU time was last compared with what is granted */
 	int64_t throttled;
-	int64_t usage[COUNTERS]; /* of the measuring threads; the greatest reading so far */
+	struct counters_seen seen;
 };
 
 void machine_open(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
-struct counters counters_since(const struct counters *now, const struct counters *then);
 bool machine_is_virtual(void);
 
 /* How often a worker's thread changed CPU so far, -1 if this kernel does not tell. */
 int64_t machine_migrations(const struct worker *worker);
-
-/* Whole number in a one-line file such as those in /proc/sys; false if it cannot be read. */
-bool read_number(const char *path, int64_t *value);
 
 #endif

@@ -40,7 +40,8 @@ struct instant {
 /* What a worker reads back about itself. */
 struct granted {
 	int policy_error, affinity_error; /* errno of asking, 0 if it was granted without complaint */
-	int policy;                       /* SCHED_* */
+	int policy_unread, affinity_unread; /* errno of reading back */
+	int policy;                       /* SCHED_*; -1: could not be read back */
 	int priority;
 	uint64_t runtime_ns, deadline_ns, period_ns;
 	struct cpu_list affinity;
@@ -57,7 +58,8 @@ struct worker {
 	struct granted granted, kept; /* before its first act, and after its last: set before done */
 	int64_t acts;
 	int sched_fd;
-	int64_t cpu_ns; /* at the last reading */
+	int64_t cpu_ns; /* when it was last compared with what is granted */
+	int64_t cpu_end_ns; /* set before done */
 	int64_t migrations_before, migrations; /* the latter set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "refusal.h"
 #include "run.h"
 
 #define DMA_LATENCY "/dev/cpu_dma_latency"
@@ -76,14 +77,18 @@ static void verify_memory_lock(struct run *run)
 {
 	struct setting *setting = setting_add(run, "memory_lock", NULL);
 	int64_t kib = locked_kib();
+	char why[REFUSAL_SIZE];
 
 	strcpy(setting->asked, run->settings->lock_memory ? "true" : "false");
 	if (kib >= 0)
 		strcpy(setting->granted, kib > 0 && !run->lock_error ? "true" : "false");
 	setting->differs = run->settings->lock_memory && !same(setting);
 	setting->real_time = true;
-	if (setting->differs)
-		explain(setting, "memory cannot be locked (%s); run as root or raise ulimit -l", strerror(run->lock_error));
+	if (setting->differs) {
+		refusal_of_lock(why, run->lock_error);
+		explain(setting, "%s (%s): %s", run->lock_error ? "memory cannot be locked" : "memory_lock cannot be read back",
+			run->lock_error ? strerror(run->lock_error) : "no VmLck", why);
+	}
 }
 
 /* Opens, writes and reads back; the file stays open, for closing it ends the hold. */
@@ -104,24 +109,27 @@ static void ask_dma_latency(struct run *run)
 	int64_t asked = run->settings->dma_latency_us;
 	bool by_default = asked == -2;
 	int32_t granted = 0;
+	char why[REFUSAL_SIZE];
 	int error;
 
 	if (asked == -1)
 		return;
 	error = hold_dma_latency(by_default ? 0 : (int32_t)asked, &granted);
 	if (error == ENOENT && by_default) {
-		explain(setting, "this kernel has no " DMA_LATENCY);
+		refusal_of_dma_latency(why, error);
+		explain(setting, DMA_LATENCY ": %s", why);
 		return;
 	}
 	set_int(setting->asked, by_default ? 0 : asked);
 	if (!error)
 		set_int(setting->granted, granted);
 	setting->differs = error || granted > (by_default ? 0 : asked);
-	if (error)
-		explain(setting, DMA_LATENCY " cannot be held (%s); run as root, or leave it alone with --latency off",
-			strerror(error));
-	else if (setting->differs)
+	if (error) {
+		refusal_of_dma_latency(why, error);
+		explain(setting, DMA_LATENCY " cannot be held (%s): %s", strerror(error), why);
+	} else if (setting->differs) {
 		explain(setting, "the kernel holds another value");
+	}
 }
 
 static void read_throttling(struct run *run)
@@ -162,21 +170,35 @@ const char *policy_text(int policy)
 	}
 }
 
+/* Why a policy or priority is another than asked, or is not known. */
+static void explain_policy(struct setting *setting, const struct worker *worker, const char *asked)
+{
+	const struct granted *granted = &worker->granted;
+	char why[REFUSAL_SIZE];
+
+	if (granted->policy_error) {
+		refusal_of_policy(why, granted->policy_error, worker->priority,
+				  worker->run->settings->policy == POLICY_DEADLINE);
+		explain(setting, "%s %s is refused (%s): %s", setting->name, asked, strerror(granted->policy_error), why);
+	} else if (granted->policy < 0) {
+		refusal_of_reading(why, granted->policy_unread, "sched_getattr");
+		explain(setting, "%s cannot be read back (%s)", setting->name, why);
+	} else {
+		explain(setting, "the kernel took another %s", setting->name);
+	}
+}
+
 static void verify_policy(struct run *run, const struct worker *worker, int policy)
 {
 	struct setting *setting = setting_add(run, "policy", worker);
-	int error = worker->granted.policy_error;
 
 	set_text(setting->asked, policy_names[policy]);
-	set_text(setting->granted, policy_text(worker->granted.policy));
+	if (worker->granted.policy >= 0)
+		set_text(setting->granted, policy_text(worker->granted.policy));
 	setting->differs = !same(setting);
 	setting->real_time = !worker->spec.ordinary;
-	if (setting->differs && policy == POLICY_DEADLINE)
-		explain(setting, "policy deadline is refused (%s); run as root, and with less --runtime per period",
-			strerror(error));
-	else if (setting->differs)
-		explain(setting, "policy %s is refused (%s); run as root or allow it with ulimit -r %d",
-			policy_names[policy], strerror(error), worker->priority);
+	if (setting->differs)
+		explain_policy(setting, worker, policy_names[policy]);
 }
 
 static void verify_priority(struct run *run, const struct worker *worker)
@@ -184,12 +206,12 @@ static void verify_priority(struct run *run, const struct worker *worker)
 	struct setting *setting = setting_add(run, "priority", worker);
 
 	set_int(setting->asked, worker->priority);
-	set_int(setting->granted, worker->granted.priority);
+	if (worker->granted.policy >= 0)
+		set_int(setting->granted, worker->granted.priority);
 	setting->differs = !same(setting);
 	setting->real_time = true;
 	if (setting->differs)
-		explain(setting, "priority %d is refused (%s); run as root or allow it with ulimit -r %d",
-			worker->priority, strerror(worker->granted.policy_error), worker->priority);
+		explain_policy(setting, worker, setting->asked);
 }
 
 static void verify_reservation(struct run *run, const struct worker *worker)
@@ -214,9 +236,16 @@ void affinity_text(char text[64], const struct cpu_list *cpus)
 static void verify_affinity(struct run *run, const struct worker *worker, bool pinned)
 {
 	struct setting *setting = setting_add(run, "affinity", worker);
+	char why[REFUSAL_SIZE];
 
 	if (pinned)
 		snprintf(setting->asked, sizeof(setting->asked), "\"%d\"", worker->spec.cpu);
+	setting->differs = pinned;
+	if (worker->granted.affinity.count == 0) {
+		refusal_of_reading(why, worker->granted.affinity_unread, "sched_getaffinity");
+		explain(setting, "affinity cannot be read back (%s)", why);
+		return;
+	}
 	affinity_text(setting->granted, &worker->granted.affinity);
 	setting->differs = pinned && !same(setting);
 	if (setting->differs)

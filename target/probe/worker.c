@@ -68,17 +68,18 @@ static void ask(struct worker *worker)
 	granted->policy_error = syscall(SYS_sched_setattr, 0, &asked, 0) ? errno : 0;
 }
 
-static void read_affinity(struct cpu_list *list)
+static int read_affinity(struct cpu_list *list)
 {
 	cpu_set_t set;
 
 	list->count = 0;
 	CPU_ZERO(&set);
 	if (sched_getaffinity(0, sizeof(set), &set))
-		return;
+		return errno;
 	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
 		if (CPU_ISSET(cpu, &set))
 			list->cpu[list->count++] = cpu;
+	return 0;
 }
 
 static void read_back(struct granted *granted)
@@ -92,8 +93,10 @@ static void read_back(struct granted *granted)
 		granted->runtime_ns = attributes.runtime_ns;
 		granted->deadline_ns = attributes.deadline_ns;
 		granted->period_ns = attributes.period_ns;
+	} else {
+		granted->policy_unread = errno;
 	}
-	read_affinity(&granted->affinity);
+	granted->affinity_unread = read_affinity(&granted->affinity);
 	granted->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
@@ -114,6 +117,7 @@ static void *worker_main(void *argument)
 	atomic_store(&run->ended_ns, mono_ns());
 	read_back(&worker->kept);
 	worker->migrations = machine_migrations(worker);
+	worker->cpu_end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	atomic_store(&worker->done, true);
 	if (atomic_fetch_add(&run->workers_done, 1) + 1 == run->worker_count)
 		pthread_kill(run->reporter, SIGUSR1);

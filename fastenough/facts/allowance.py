@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is granted of the machine to the bench and to all it starts: CPUs, and time on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_STATUS = "/proc/self/status"
+_GROUPS = "/proc/self/cgroup"
+_MOUNTS = "/proc/self/mountinfo"
+_NS_PER_US = 1000
+_MOST_LEVELS = 32
+
+_ORDINARY = re.compile(r"[\w./:@\\,+=-]+")
+"""Of such characters groups have their names; others could be taken for a pattern."""
+
+_Budget = tuple[int, int]
+"""µs granted, of so many µs."""
+
+
+def _allowed(inputs: Inputs) -> str:
+    for line in inputs.text(_STATUS).splitlines():
+        name, _, value = line.partition(":")
+        if name == "Cpus_allowed_list":
+            return value.strip()
+    raise Absent("/proc/self/status names no CPUs")
+
+
+def parse_groups(text: str) -> dict[str, str]:
+    """The path of this process's group by controller; "" stands for the unified hierarchy (version 2)."""
+    paths = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    return paths
+
+
+def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
+    """Root and mount point of each hierarchy by controller (proc(5), mountinfo); "" stands for the unified one."""
+    mounts: dict[str, tuple[str, str]] = {}
+    for line in text.splitlines():
+        words, _, rest = line.partition(" - ")
+        kind, _, options = rest.partition(" ")
+        root, point = words.split()[3:5]
+        if kind == "cgroup2":
+            mounts.setdefault("", (root, point))
+        elif kind == "cgroup":
+            for controller in options.split()[-1].split(","):
+                mounts.setdefault(controller, (root, point))
+    return mounts
+
+
+def _levels(inputs: Inputs, controller: str) -> tuple[int, list[str]]:
+    """Version, and the folders of the own group and of those above it that can be seen here, the own one first."""
+    paths, mounts = parse_groups(inputs.text(_GROUPS)), parse_mounts(inputs.text(_MOUNTS))
+    version = 1 if controller in paths else 2
+    hierarchy = controller if version == 1 else ""
+    if hierarchy not in paths or hierarchy not in mounts:
+        raise Absent(f"no hierarchy of control groups for {controller} is mounted here")
+    root, point = mounts[hierarchy]
+    try:
+        below = PurePosixPath(paths[hierarchy]).relative_to(root)
+    except ValueError as error:
+        raise Absent(f"the control group {paths[hierarchy]} is not among those that are mounted here") from error
+    own = PurePosixPath(point) / below
+    folders = [own, *(folder for folder in own.parents if folder.is_relative_to(point))]
+    return version, [str(folder) for folder in folders[:_MOST_LEVELS]]
+
+
+def _files(inputs: Inputs) -> list[str]:
+    names = {"cpu": ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.rt_runtime_us", "cpu.rt_period_us",
+                     "cpu.stat"),
+             "cpuset": ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")}
+    found = []
+    for controller, files in names.items():
+        try:
+            _, folders = _levels(inputs, controller)
+        except (Absent, ValueError, IndexError):
+            continue
+        found += [f"{folder}/{file}" for folder in folders for file in files]
+    return [path for path in found if _ORDINARY.fullmatch(path)]
+
+
+def _quota(inputs: Inputs, folder: str) -> _Budget | None:
+    both = (inputs.get(f"{folder}/cpu.max") or "").split()
+    if len(both) == 2:
+        return None if both[0] == "max" else (int(both[0]), int(both[1]))
+    return _pair(inputs, f"{folder}/cpu.cfs_quota_us", f"{folder}/cpu.cfs_period_us")
+
+
+def _real_time(inputs: Inputs, folder: str) -> _Budget | None:
+    return _pair(inputs, f"{folder}/cpu.rt_runtime_us", f"{folder}/cpu.rt_period_us")
+
+
+def _pair(inputs: Inputs, granted: str, period: str) -> _Budget | None:
+    granted_us, period_us = inputs.number(granted), inputs.number(period)
+    return None if granted_us is None or period_us is None or granted_us < 0 or period_us <= 0 else \
+        (granted_us, period_us)
+
+
+def _tightest(inputs: Inputs, budget: Callable[[Inputs, str], _Budget | None]) -> dict[str, int] | None:
+    """Of all levels, the one that grants the smallest share; None where none is set."""
+    _, folders = _levels(inputs, "cpu")
+    found = [limit for folder in folders if (limit := budget(inputs, folder)) is not None]
+    if not found:
+        return None
+    granted_us, period_us = min(found, key=lambda limit: limit[0] / limit[1])
+    return {"granted_us": granted_us, "period_us": period_us}
+
+
+def _cpuset(inputs: Inputs) -> str:
+    _, folders = _levels(inputs, "cpuset")
+    for folder in folders:
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
+            cpus = inputs.get(f"{folder}/{name}")
+            if cpus:
+                return cpus
+    raise Absent("the control group has no cpuset")
+
+
+def _throttled(inputs: Inputs) -> dict[str, Any]:
+    """Since the groups were made, over all levels; path and version tell which groups they are."""
+    version, folders = _levels(inputs, "cpu")
+    counted = {"nr_periods": 0, "nr_throttled": 0, "throttled_ns": 0}
+    for folder in folders:
+        for name, value in (line.split()[:2] for line in (inputs.get(f"{folder}/cpu.stat") or "").splitlines()):
+            if name in ("nr_periods", "nr_throttled"):
+                counted[name] += int(value)
+            elif name in ("throttled_time", "throttled_usec"):
+                counted["throttled_ns"] += int(value) * (_NS_PER_US if name == "throttled_usec" else 1)
+    return {"version": version, "folder": folders[0]} | counted
+
+
+FACTS = (
+    Fact("cpus_allowed", _allowed, files=(_STATUS,)),
+    Fact("cpuset", _cpuset, files=(_GROUPS, _MOUNTS), further=_files),
+    Fact("cpu_quota", lambda inputs: _tightest(inputs, _quota), files=(_GROUPS, _MOUNTS), further=_files),
+    Fact("real_time_budget", lambda inputs: _tightest(inputs, _real_time), files=(_GROUPS, _MOUNTS), further=_files),
+    Fact("control_group", _throttled, files=(_GROUPS, _MOUNTS), further=_files, volatile=True),
+)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "counters.h"
+
+#include <stdio.h>
+
+const char *const counter_names[COUNTERS] = {
+	[COUNTER_STEAL_NS] = "steal_ns",
+	[COUNTER_SMI] = "smi",
+	[COUNTER_CLOCK_STEP_NS] = "clock_step_ns",
+	[COUNTER_CLOCK_SETS] = "clock_sets",
+	[COUNTER_MAJOR_FAULTS] = "major_faults",
+	[COUNTER_MINOR_FAULTS] = "minor_faults",
+	[COUNTER_VOLUNTARY_SWITCHES] = "voluntary_switches",
+	[COUNTER_INVOLUNTARY_SWITCHES] = "involuntary_switches",
+	[COUNTER_MIGRATIONS] = "migrations",
+	[COUNTER_THROTTLED] = "throttled",
+	[COUNTER_CGROUP_THROTTLED] = "cgroup_throttled",
+};
+
+bool read_number(const char *path, int64_t *value)
+{
+	long long number;
+	FILE *file = fopen(path, "re");
+	bool found = file && fscanf(file, "%lld", &number) == 1;
+
+	if (file)
+		fclose(file);
+	if (found)
+		*value = number;
+	return found;
+}
+
+void counter_set(struct counters *counters, enum counter counter, int64_t value)
+{
+	counters->value[counter] = value;
+	counters->known[counter] = true;
+}
+
+void counters_trust(struct counters_seen *seen, struct counters *now)
+{
+	for (int i = 0; i < COUNTERS; i++) {
+		if (seen->last.known[i] && (!now->known[i] || now->value[i] < seen->last.value[i]))
+			seen->lost[i] = true;
+		now->known[i] = now->known[i] && !seen->lost[i];
+	}
+	seen->last = *now;
+}
+
+struct counters counters_since(const struct counters *now, const struct counters *then)
+{
+	struct counters since = {0};
+
+	for (int i = 0; i < COUNTERS; i++)
+		if (now->known[i] && then->known[i])
+			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
+	return since;
+}

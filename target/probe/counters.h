@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Counters of what the machine did meanwhile; one that cannot be read, or cannot be trusted, is unknown. */
+#ifndef COUNTERS_H
+#define COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum counter {
+	COUNTER_STEAL_NS,
+	COUNTER_SMI,
+	COUNTER_CLOCK_STEP_NS,
+	COUNTER_CLOCK_SETS,
+	COUNTER_MAJOR_FAULTS,
+	COUNTER_MINOR_FAULTS,
+	COUNTER_VOLUNTARY_SWITCHES,
+	COUNTER_INVOLUNTARY_SWITCHES,
+	COUNTER_MIGRATIONS,
+	COUNTER_THROTTLED,
+	COUNTER_CGROUP_THROTTLED,
+	COUNTERS
+};
+extern const char *const counter_names[COUNTERS];
+
+struct counters {
+	int64_t value[COUNTERS];
+	bool known[COUNTERS];
+};
+
+/* Of all readings so far. */
+struct counters_seen {
+	struct counters last;
+	bool lost[COUNTERS];
+};
+
+void counter_set(struct counters *counters, enum counter counter, int64_t value);
+/* One that went backwards (a CPU was unplugged, it was set anew) or could not be read once is unknown from then on:
+ * its differences say nothing, and may look right when it has grown again. */
+void counters_trust(struct counters_seen *seen, struct counters *now);
+struct counters counters_since(const struct counters *now, const struct counters *then);
+
+/* Whole number in a one-line file such as those in /proc/sys; false if it cannot be read. */
+bool read_number(const char *path, int64_t *value);
+
+#endif
