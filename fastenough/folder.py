@@ -196,6 +196,8 @@ class Folder:
 
     def create(self, name: str, mode: int = 0o644) -> int:
         """A descriptor of a new file, for appending; raises FileExistsError for whatever is there, be it a link."""
+        if "/" in name:
+            raise Untrusted(f"{name!r} is no name of a file in {self.path}")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=self._descriptor)
 

@@ -23,6 +23,7 @@ MOST_EVENT_BYTES = 16 << 20
 """Of all events of a recording together: the probe's 10,000 take a fifth of it."""
 MOST_COUNT = 2**62
 """Of all values of one series."""
+_MOST_IN_BUCKET = 2**53
 _SAID = 200
 """How much of a complaint about a line is told: it may quote the line."""
 
@@ -138,11 +139,13 @@ def _series(name: str, entry: dict[str, Any]) -> Series:
 
 def _histogram(where: str, entry: dict[str, Any], k: int) -> Histogram:
     """The histogram of one series in one interval; what contradicts itself is refused."""
+    if not all(type(i) is int and type(n) is int and 1 <= n <= _MOST_IN_BUCKET for i, n in entry["buckets"]):
+        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     buckets = np.array(entry["buckets"], dtype=object).reshape(-1, 2)
     try:
         index, count = buckets[:, 0].astype(np.int64), buckets[:, 1].astype(np.int64)
     except OverflowError as error:
-        raise BadInput(f"{where}: a bucket index or count does not fit 64 bits") from error
+        raise BadInput(f"{where}: a bucket index does not fit 64 bits") from error
     if np.any(np.diff(index) <= 0):
         raise BadInput(f"{where}: bucket indices do not ascend")
     if index.size and (index[-1] >= 64 << k or index[0] <= -(64 << k)):
