@@ -14,7 +14,7 @@ import numpy as np
 from fastenough.analysis import bounds
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.pool import FloatArray, MixedRuns, Pool, first_difference, pool, run_key, series_key
-from fastenough.model import BadInput, Series
+from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
 
 _MUST_AGREE = ("probe", "parameters")
@@ -127,8 +127,12 @@ def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = 
     """Compare two runs, series by series, all CPUs together.
 
     ``limits_ns``: limits at which the rates above are compared.  The same input gives the same output: the
-    bootstrap's seed is fixed.  Raises MixedRuns (says which key differed) or BadInput (nothing in common).
+    bootstrap's seed is fixed.  Raises MixedRuns (says which key differed), BadInput (nothing in common), or
+    FastenoughError for a run that is not believed.
     """
+    for recording in (first, second):
+        if recording.damage is not None:
+            raise FastenoughError(f"run {recording.run_id} is not believed and cannot be compared: {recording.damage}")
     differs = _differences(first, second)
     mine, theirs = _by_kind(first), _by_kind(second)
     comparisons = []

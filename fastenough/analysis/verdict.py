@@ -117,6 +117,12 @@ class Assessment:
 # --- checks of one run: can its data be trusted?
 
 
+def _believed(recording: Recording) -> Iterator[Finding]:
+    if recording.damage is not None:
+        yield Finding(Verdict.BROKEN, f"run {recording.run_id} is not believed: {recording.damage}",
+                      f"restore run {recording.run_id} from a copy, or remove it and measure it again")
+
+
 def _whole(recording: Recording) -> Iterator[Finding]:
     if recording.end is None:
         yield Finding(Verdict.BROKEN, recording.cut_off or "the recording was cut off", "run it again to its end")
@@ -243,6 +249,11 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_as_asked, _settings_kept, _clock_steady,
     _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _not_emulated,
 )
+
+
+def _checks(recording: Recording) -> tuple[Callable[[Recording], Iterator[Finding]], ...]:
+    """Of a recording that is not believed, no more is asked."""
+    return RUN_CHECKS if recording.damage is None else (_believed,)
 
 
 # --- checks of the runs of one key together: is the requirement met, and is that enough?
@@ -425,7 +436,7 @@ def _all_supported(pools: Sequence[Pool], confidence: float) -> tuple[Supported,
 
 
 def _judge_group(recordings: list[Recording], requirement: Requirement, minimum: Minimum) -> Judgment:
-    checked = [(recording, [finding for check in RUN_CHECKS for finding in check(recording)])
+    checked = [(recording, [finding for check in _checks(recording) for finding in check(recording)])
                for recording in recordings]
     findings = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if len(recordings) > 1 else finding
                 for recording, found in checked for finding in found]
@@ -579,12 +590,13 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 
 
 def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *,
-          confidence: float = CONFIDENCE, loads: Sequence[str] | None = None,
+          confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
           minimum_duration_ns: int = MINIMUM_DURATION_NS, minimum_rate: float = NEVER_MEANS_RATE) -> Assessment:
     """Judge a requirement by recordings; without one, judge the hardest the data could support.
 
     ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that were to be
-    measured; one that is missing forbids a PASS.  ``minimum_duration_ns``: measured time a PASS needs under each
+    measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned and are not
+    among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each
     load.  ``minimum_rate``: what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for
     what recordings hold: that is a finding.
     """
@@ -599,6 +611,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
     gaps = [f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit]
     gaps += [f"load {load} was asked for and is not among the runs" for load in _missing_loads(recordings, loads)]
+    gaps += [f"{run} was planned and is missing" for run in missing]
     if not recordings:
         gaps.append("there is no run to judge")
     elif measured and not judgeable:
@@ -611,14 +624,16 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=(_EMULATED if emulated and verdict is Verdict.INCONCLUSIVE
                   else _with_not_measured(_headline(verdict, judged, derived), verdict, judgments)),
         reasons=_reasons(judgments, standing, verdict) + tuple(gaps),
-        settle=_settle(judgments, verdict) + ("measure what is missing, or leave it out of the question",) * bool(gaps),
+        settle=_settle(judgments, verdict) + ("measure what is missing, or leave it out of the question",) * bool(gaps)
+        + ("go on with the campaign: the command that began it, with --resume (an experiment: measure it anew)",)
+        * bool(missing),
         cautions=tuple(_cautions(measured, verdict)),
         requirement=judged,
         requirement_derived=derived,
         judgments=judgments,
         supported=_overall_supported(judgments),
         not_applicable=unfit,
-        all_not_applicable=bool(recordings) and not measured,
+        all_not_applicable=bool(recordings) and not measured and not missing,
         emulated=emulated,
     )
 

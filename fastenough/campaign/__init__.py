@@ -35,12 +35,13 @@ class Campaign:
 
 
 def _resumable(keeper: Keeper, plan_hash: str, runs: int) -> tuple[str | None, dict[int, str]]:
-    """The newest unfinished campaign of this plan and its runs that need not be made again, by position."""
+    """The newest unfinished campaign of this plan and its sound runs, which need not be made again, by position."""
     earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
     if not earlier:
         return None, {}
     newest = earlier[-1].campaign
-    done = {run.position: run.id for run in earlier if run.campaign == newest and run.outcome in _DONE}
+    done = {run.position: run.id for run in earlier if run.campaign == newest and run.outcome in _DONE
+            and keeper.fault(run.id) is None}
     return (newest, done) if len(done) < runs else (None, {})
 
 
@@ -63,7 +64,8 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
     plan_hash = plan_sha256(plan)
     found, done = _resumable(keeper, plan_hash, len(specs)) if resume else (None, {})
     campaign = found or f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-    origin = {"campaign": campaign, "plan_sha256": plan_hash, "positions": len(specs)}
+    origin = {"campaign": campaign, "plan_sha256": plan_hash, "positions": len(specs),
+              "planned": tuple(spec.title for spec in specs)}
     clock = Clock([spec for spec in specs if spec.position not in done])
 
     def report(spec: RunSpec, phase: str, transcript: Transcript | None) -> None:

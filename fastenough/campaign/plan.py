@@ -20,6 +20,9 @@ from fastenough.units import parse_duration_ns
 
 Value = str | int | float | bool
 
+OWN = ", the board's own"
+"""How the title of a run ends that is the board's recording of what the instrument measured in the run before it."""
+
 _NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 
@@ -45,6 +48,13 @@ class RunSpec:
         """What makes this run the same as another, in a form that hashes alike everywhere."""
         return {"position": self.position, "probe": self.probe, "parameters": dict(sorted(self.parameters.items())),
                 "load": self.load, "duration_s": self.duration_s}
+
+    @property
+    def title(self) -> str:
+        """In words, which run of the plan this is."""
+        words = [self.probe, *(name if value is True else f"{name}={value}"
+                               for name, value in self.parameters.items())]
+        return f"{' '.join(words)}, load {self.load}"
 
     def probe_arguments(self) -> list[str]:
         """The probe's command line after its name."""

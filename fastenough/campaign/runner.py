@@ -29,6 +29,8 @@ class Keeper(Protocol):
 
     def settle(self) -> None: ...
 
+    def fault(self, run_id: str) -> str | None: ...
+
 
 @dataclass(frozen=True)
 class Runner:

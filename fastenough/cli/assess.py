@@ -18,7 +18,7 @@ from fastenough.link import open_link
 from fastenough.loads import LOADS
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus
 from fastenough.recording import Recording
-from fastenough.report import write_report
+from fastenough.report import require_writable, write_report
 from fastenough.store import Store
 
 MATRIX = "none,cpu,io,vm,hdd,full"
@@ -81,6 +81,7 @@ def command(
     """
     required = requirement(limit_ns, miss_rate, confidence)
     plan = _plan(loads, duration_ns, interval, priority)
+    require_writable(out)
     store = Store(store_path)
     with Display() as display:
         campaign = run_campaign(open_link(board), plan, store, display, resume=resume)

@@ -17,8 +17,8 @@ from fastenough.store import RunSummary
 def _row(run: RunSummary) -> tuple[str, ...]:
     return (
         run.id, wall_text(run.begin_wall_ns), run.board or "–", run.probe or "–", run.load or "–",
-        run.outcome or run.state, "–" if run.samples is None else words.number(run.samples),
-        words.latency(run.worst_ns),
+        run.state if run.state == "damaged" else run.outcome or run.state,
+        "–" if run.samples is None else words.number(run.samples), words.latency(run.worst_ns),
     )
 
 

@@ -32,9 +32,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         table.add_column(column, justify="left" if position < texts else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_FILE_WIDTH)
+        console = Console(highlight=False, markup=False, emoji=False, width=_FILE_WIDTH)
     console.print(table)
 
 

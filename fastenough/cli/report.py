@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,17 +14,19 @@ from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput, ExitStatus
+from fastenough.report import require_writable
 from fastenough.store import Store
+from fastenough.store.campaign import newest_campaign
 
 
-def choose_runs(store: Store, names: tuple[str, ...]) -> list[str]:
-    """The runs named; without names, those of the newest campaign."""
+def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+    """The runs named; without names, those of the newest campaign and in words what is missing of it."""
     if names:
-        return [store.find(name) for name in names]
-    ended = [run for run in store.runs() if run.campaign]
-    if not ended:
+        return [store.find(name) for name in names], ()
+    campaign = newest_campaign(store.runs())
+    if campaign is None:
         raise BadInput(f"{store.path}: no campaign in there to report on; name runs (see fastenough list)")
-    return [run.id for run in ended if run.campaign == ended[-1].campaign]
+    return campaign.runs, campaign.missing
 
 
 @click.command()
@@ -39,6 +42,8 @@ def command(
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign."""
     required = requirement(limit_ns, miss_rate, confidence)
+    require_writable(out)
     store = existing_store(store_path)
-    recordings = [store.load(run) for run in choose_runs(store, runs)]
-    return tell(judge(recordings, required, confidence=confidence), recordings, out, as_json)
+    chosen, missing = choose_runs(store, runs)
+    recordings = [store.load(run) for run in chosen]
+    return tell(judge(recordings, required, confidence=confidence, missing=missing), recordings, out, as_json)

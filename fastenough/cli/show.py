@@ -13,7 +13,7 @@ from fastenough.analysis.measures import QUANTILES
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.model import Series
+from fastenough.model import ExitStatus, Series
 from fastenough.recording import Recording
 
 
@@ -35,7 +35,8 @@ def _row(series: Series, measures: Measures) -> tuple[str, ...]:
 
 def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> None:
     head = recording.head
-    outcome = recording.outcome or f"cut off ({recording.cut_off})"
+    outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
+                                    f"not believed: {recording.damage}")
     print(f"run {recording.run_id}: {head['probe']} ({head['implementation']}), "
           f"load {head.get('load', {}).get('name', 'not stated')}, {words.duration(recording.duration_ns)}, {outcome}")
     for reason in (recording.end or {}).get("reasons", ()):
@@ -53,7 +54,7 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
 
 
 def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:
-    return {"head": recording.head, "end": recording.end, "cut_off": recording.cut_off,
+    return {"head": recording.head, "end": recording.end, "cut_off": recording.cut_off, "damage": recording.damage,
             "measures": [{"series": series, "measures": measures} for series, measures in measured],
             "events": recording.events}
 
@@ -62,7 +63,7 @@ def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> 
 @click.argument("run")
 @store_option
 @json_option
-def command(run: str, store_path: Path, as_json: bool) -> None:
+def command(run: str, store_path: Path, as_json: bool) -> ExitStatus:
     """Show one RUN: its id, the unique beginning of it, or 'last'."""
     recording = existing_store(store_path).load(run)
     measured = [(series, measure(pool([(recording, series)]))) for series in recording.series]
@@ -70,3 +71,4 @@ def command(run: str, store_path: Path, as_json: bool) -> None:
         print_json(_document(recording, measured))
     else:
         _print(recording, measured)
+    return ExitStatus.DONE if recording.damage is None else ExitStatus.BROKEN

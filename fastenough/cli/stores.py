@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -16,6 +17,13 @@ store_option = click.option("--store", "store_path", type=click.Path(path_type=P
 
 def existing_store(path: Path) -> Store:
     """A store to read from; raises BadInput where there is none, rather than making an empty one."""
-    if not (path / "runs").is_dir():
+    try:
+        there = (path / "runs").is_dir()
+    except OSError as error:
+        raise BadInput(f"{path}: no store can be read there: {error.strerror}") from error
+    if not there:
         raise BadInput(f"{path}: no store there; 'fastenough assess' makes one, --store names another")
-    return Store(path)
+    store = Store(path)
+    if store.index_fault is not None:
+        print(f"fastenough: the runs are read without their index: {store.index_fault}", file=sys.stderr)
+    return store

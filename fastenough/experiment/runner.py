@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.campaign import Campaign, Progress, RunSpec
+from fastenough.campaign.plan import OWN
 from fastenough.campaign.runner import Keeper
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Transcript, Writer
@@ -73,6 +74,10 @@ def _pins(plan: Experiment, cell: Cell) -> str:
     return output if cell.probe == "periodic" else f"{plan.wires.chip}/{plan.wires.input}=in,{output}"
 
 
+def _title(cell: Cell) -> str:
+    return f"{cell.probe} by {cell.implementation} on {cell.configuration}, load {cell.load}"
+
+
 @dataclass
 class _Making:
     """One campaign on its way."""
@@ -88,6 +93,7 @@ class _Making:
         self._made: set[int] = set()
         self.bench_settings: list[dict[str, Any]] = []
         self._cells = self.plan.cells()
+        self._planned = tuple(f"{_title(cell)}{own}" for cell in self._cells for own in ("", OWN))
         self._begun_s = time.monotonic()
 
     def _spec(self, cell: Cell, own: bool = False) -> RunSpec:
@@ -97,7 +103,8 @@ class _Making:
 
     def _begin(self, spec: RunSpec) -> Writer:
         writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.plan.sha256,
-                                   "position": spec.position, "positions": 2 * len(self._cells)})
+                                   "position": spec.position, "positions": 2 * len(self._cells),
+                                   "planned": self._planned})
         self.runs.append(writer.id)
         self._made.add(spec.position)
         return writer

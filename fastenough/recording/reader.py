@@ -3,24 +3,29 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import fastjsonschema
 import numpy as np
-import zstandard
 
 from fastenough.model import BadInput, Outcome, Series
 from fastenough.recording.histogram import Histogram, bucket_index
+from fastenough.recording.lines import Lines, parse_line
 
 VERSION = 1
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+MOST_EVENT_BYTES = 16 << 20
+"""Of all events of a recording together: the probe's 10,000 take a fifth of it."""
+MOST_COUNT = 2**62
+"""Of all values of one series."""
+_MOST_IN_BUCKET = 2**53
+_SAID = 200
+"""How much of a complaint about a line is told: it may quote the line."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Recording:
-    """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same."""
+    """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
+
+    ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`unbelievable`).
+    """
 
     head: dict[str, Any]
     series: tuple[Series, ...]
@@ -59,6 +67,7 @@ class Recording:
     end: dict[str, Any] | None
     cut_off: str | None = None
     totals: dict[int, Histogram] = field(default_factory=dict)
+    damage: str | None = None
 
     @property
     def run_id(self) -> str:
@@ -97,50 +106,29 @@ def line_validators() -> dict[str, Any]:
     return {name: fastjsonschema.compile({"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"}) for name in types}
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    raw = path.open("rb")
-    start = raw.read(4)
-    raw.seek(0)
-    if start == _ZSTD_MAGIC:
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, closefd=True, read_across_frames=True))
-    return raw
-
-
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Lines that end in a newline; what a cut left behind the last newline is not a line."""
-    try:
-        with _open(path) as stream:
-            for line in stream:
-                if line.endswith(b"\n"):
-                    yield line
-    except zstandard.ZstdError:
-        return
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a recording that exists") from error
-
-
-def _parse(path: Path, number: int, raw: bytes) -> dict[str, Any]:
+def _parse(name: str, number: int, raw: bytes) -> dict[str, Any]:
     """One line, checked against the schema of its type."""
     try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}:{number}: not a line of a recording: {error}") from error
+        line = parse_line(raw)
+    except ValueError as error:
+        raise BadInput(f"{name}:{number}: not a line of a recording: {str(error)[:_SAID]}") from error
     kind = line.get("type") if isinstance(line, dict) else None
     check = line_validators().get(kind) if isinstance(kind, str) else None
     if check is None:
-        raise BadInput(f"{path}:{number}: not a line of a recording: type is none of {', '.join(line_validators())}")
+        raise BadInput(f"{name}:{number}: not a line of a recording: type is none of {', '.join(line_validators())}")
     if kind == "head" and line.get("version") != VERSION:
-        raise BadInput(f"{path}: recording of version {line.get('version')}; this program reads version {VERSION}")
+        raise BadInput(f"{name}: recording of version {str(line.get('version'))[:_SAID]}; this program reads version "
+                       f"{VERSION}")
     try:
         check(line)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise BadInput(f"{path}:{number}: not a line of a recording: {error}") from error
+        raise BadInput(f"{name}:{number}: not a line of a recording: {str(error)[:_SAID]}") from error
     return dict(line)
 
 
-def _series(path: Path, entry: dict[str, Any]) -> Series:
+def _series(name: str, entry: dict[str, Any]) -> Series:
     if entry["unit"] == "ticks" and "tick_ps" not in entry:
-        raise BadInput(f"{path}: series {entry['id']} counts ticks but does not say how long one is (tick_ps)")
+        raise BadInput(f"{name}: series {entry['id']} counts ticks but does not say how long one is (tick_ps)")
     return Series(
         id=entry["id"], name=entry["name"], unit=entry["unit"], clock=entry["clock"],
         from_event=entry["from"], to_event=entry["to"], k=entry["k"], cpu=entry.get("cpu"),
@@ -151,31 +139,52 @@ def _series(path: Path, entry: dict[str, Any]) -> Series:
 
 def _histogram(where: str, entry: dict[str, Any], k: int) -> Histogram:
     """The histogram of one series in one interval; what contradicts itself is refused."""
+    if not all(type(i) is int and type(n) is int and 1 <= n <= _MOST_IN_BUCKET for i, n in entry["buckets"]):
+        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     buckets = np.array(entry["buckets"], dtype=object).reshape(-1, 2)
     try:
         index, count = buckets[:, 0].astype(np.int64), buckets[:, 1].astype(np.int64)
     except OverflowError as error:
-        raise BadInput(f"{where}: a bucket index or count does not fit 64 bits") from error
+        raise BadInput(f"{where}: a bucket index does not fit 64 bits") from error
     if np.any(np.diff(index) <= 0):
         raise BadInput(f"{where}: bucket indices do not ascend")
     if index.size and (index[-1] >= 64 << k or index[0] <= -(64 << k)):
         raise BadInput(f"{where}: bucket index out of range for k = {k}")
-    if int(count.sum()) != entry["count"]:
-        raise BadInput(f"{where}: buckets sum to {int(count.sum())}, count says {entry['count']}")
-    if entry["count"] == 0:
-        return Histogram(k)
+    total = sum(number for _, number in entry["buckets"])
+    if total != entry["count"]:
+        raise BadInput(f"{where}: buckets sum to {total}, count says {entry['count']}")
+    if total == 0:
+        if entry["sum"] or int(entry["sum_sq"]):
+            raise BadInput(f"{where}: a sum of no values is not 0")
+        return _none(k)
     if "min" not in entry or "max" not in entry or not -(2**63) < entry["min"] <= entry["max"] < 2**63:
         raise BadInput(f"{where}: minimum and maximum are missing or contradict each other")
     ends = bucket_index([entry["min"], entry["max"]], k)
     if (ends[0], ends[1]) != (index[0], index[-1]):
         raise BadInput(f"{where}: minimum or maximum lies outside its bucket")
+    _check_sums(where, entry)
     return Histogram(k, index, count, entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"]))
 
 
-def _interval(path: Path, number: int, line: dict[str, Any], by_id: dict[int, Series]) -> Interval:
+@cache
+def _none(k: int) -> Histogram:
+    """Of no values; one for all intervals in which nothing came."""
+    return Histogram(k)
+
+
+def _check_sums(where: str, entry: dict[str, Any]) -> None:
+    """A sum lies between so many minima and maxima, and the sum of squares is what such values can have."""
+    n, low, high, total, squares = entry["count"], entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"])
+    if not n * low <= total <= n * high:
+        raise BadInput(f"{where}: the sum cannot be that of {n} values from {low} to {high}")
+    if n * squares < total * total or squares > n * max(low * low, high * high):
+        raise BadInput(f"{where}: the sum of squares cannot be that of these values")
+
+
+def _interval(name: str, number: int, line: dict[str, Any], by_id: dict[int, Series]) -> Interval:
     histograms, lost, missed = {}, {}, {}
     for entry in line["series"]:
-        where = f"{path}:{number}: series {entry['id']}"
+        where = f"{name}:{number}: series {entry['id']}"
         if entry["id"] not in by_id:
             raise BadInput(f"{where}: not declared in the head")
         if entry["id"] in histograms:
@@ -183,68 +192,109 @@ def _interval(path: Path, number: int, line: dict[str, Any], by_id: dict[int, Se
         histograms[entry["id"]] = _histogram(where, entry, by_id[entry["id"]].k)
         lost[entry["id"]] = entry["lost"]
         missed[entry["id"]] = entry["missed"]
+    if line["end"]["mono_ns"] < line["begin"]["mono_ns"]:
+        raise BadInput(f"{name}:{number}: the interval ends before it begins")
     return Interval(
         line["seq"], line["begin"]["mono_ns"], line["end"]["mono_ns"], line["begin"]["wall_ns"],
         line["end"]["wall_ns"], histograms, lost, missed, line["counters"],
     )
 
 
-def _check_end(path: Path, recording: Recording) -> None:
+def _check_end(name: str, recording: Recording) -> None:
     """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there."""
     assert recording.end is not None
     for entry in recording.end["series"]:
         if entry["id"] not in recording.totals:
-            raise BadInput(f"{path}: end: series {entry['id']} is not declared in the head")
+            raise BadInput(f"{name}: end: series {entry['id']} is not declared in the head")
         total = recording.totals[entry["id"]]
         lost = recording.lost(entry["id"])
         missed = recording.missed(entry["id"])
         if entry["stored"] + entry["lost"] != entry["taken"]:
-            raise BadInput(f"{path}: end: series {entry['id']}: stored + lost is not taken")
+            raise BadInput(f"{name}: end: series {entry['id']}: stored + lost is not taken")
         said = (entry["stored"], entry["lost"], entry["missed"], entry["sum"], int(entry["sum_sq"]))
         if (total.total, lost, missed, total.sum, total.sum_sq) != said:
-            raise BadInput(f"{path}: end: series {entry['id']}: the intervals do not add up to the totals")
+            raise BadInput(f"{name}: end: series {entry['id']}: the intervals do not add up to the totals")
 
 
-def _lines_in_order(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines_in_order(name: str, lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
     """Checked lines with their numbers: a head first, and nothing behind an end."""
     previous = None
-    for number, raw in enumerate(_whole_lines(path), start=1):
-        line = _parse(path, number, raw)
+    event_bytes = 0
+    for number, raw in enumerate(lines, start=1):
+        line = _parse(name, number, raw)
         if (line["type"] == "head") != (previous is None):
-            raise BadInput(f"{path}:{number}: the head must be the first line, and only the first")
+            raise BadInput(f"{name}:{number}: the head must be the first line, and only the first")
         if previous == "end":
-            raise BadInput(f"{path}:{number}: something follows the end line")
+            raise BadInput(f"{name}:{number}: something follows the end line")
         previous = line["type"]
+        event_bytes += len(raw) if previous == "event" else 0
+        if event_bytes > MOST_EVENT_BYTES:
+            raise BadInput(f"{name}:{number}: the events take more than {MOST_EVENT_BYTES} bytes")
         yield number, line
     if previous is None:
-        raise BadInput(f"{path}: no recording: the file is empty or was cut off within its head")
+        raise BadInput(f"{name}: no recording: the file is empty or was cut off within its head")
+
+
+def _totals(name: str, by_id: dict[int, Series], intervals: list[Interval]) -> dict[int, Histogram]:
+    totals = {}
+    for number, series in by_id.items():
+        parts = [interval.histograms[number] for interval in intervals if number in interval.histograms]
+        besides = sum(interval.lost.get(number, 0) + interval.missed.get(number, 0) for interval in intervals)
+        if sum(part.total for part in parts) + besides > MOST_COUNT:
+            raise BadInput(f"{name}: series {number} counts more than {MOST_COUNT} values")
+        totals[number] = Histogram.merged(parts, series.k)
+    return totals
+
+
+def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:
+    """Read a recording out of an open file (plain or zstd-compressed); ``name`` stands for it in messages.
+
+    A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
+    Raises BadInput for what is not a recording, contradicts itself, or has not the hash that is given.
+    """
+    source = Lines(stream, name)
+    lines = _lines_in_order(name, source)
+    try:
+        _, head = next(lines)
+        by_id = {entry["id"]: _series(name, entry) for entry in head["series"]}
+        if len(by_id) != len(head["series"]):
+            raise BadInput(f"{name}: two series share one id")
+        intervals, events, end = [], [], None
+        for number, line in lines:
+            if line["type"] == "interval":
+                intervals.append(_interval(name, number, line, by_id))
+            elif line["type"] == "event":
+                events.append(line)
+            else:
+                end = line
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
+    if sha256 is not None and source.sha256 != sha256:
+        raise BadInput(f"{name}: the content is not what was recorded (its SHA-256 is another)"
+                       + (f"; {source.fault}" if source.fault else ""))
+    cut_off = None if end else "the recording has no end line: it was cut off"
+    recording = Recording(head, tuple(by_id.values()), tuple(intervals), tuple(events), end, cut_off,
+                          _totals(name, by_id, intervals))
+    if end is not None:
+        _check_end(name, recording)
+    return recording
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording (plain or zstd-compressed).
+    """Read the recording at a path, as :func:`read_from` does; raises BadInput also where there is none."""
+    try:
+        with path.open("rb") as stream:
+            return read_from(stream, str(path))
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a recording that exists") from error
 
-    A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
-    Raises BadInput for what is not a recording or contradicts itself.
-    """
-    lines = _lines_in_order(path)
-    _, head = next(lines)
-    by_id = {entry["id"]: _series(path, entry) for entry in head["series"]}
-    if len(by_id) != len(head["series"]):
-        raise BadInput(f"{path}: two series share one id")
-    intervals, events, end = [], [], None
-    for number, line in lines:
-        if line["type"] == "interval":
-            intervals.append(_interval(path, number, line, by_id))
-        elif line["type"] == "event":
-            events.append(line)
-        else:
-            end = line
-    totals = {
-        number: Histogram.merged((i.histograms[number] for i in intervals if number in i.histograms), series.k)
-        for number, series in by_id.items()
+
+def unbelievable(run_id: str, damage: str, head: dict[str, Any] | None = None) -> Recording:
+    """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
+    plain = {
+        "type": "head", "format": "fastenough-recording", "version": VERSION,
+        "tool": {"name": "unknown", "version": ""}, "probe": "unknown", "implementation": "unknown", "parameters": {},
+        "series": [], "settings": [], "cost": {}, "interval_ns": 10**9, "begin": {"mono_ns": 0, "wall_ns": 0},
+        "marks": [], "run_id": run_id,
     }
-    cut_off = None if end else "the recording has no end line: it was cut off"
-    recording = Recording(head, tuple(by_id.values()), tuple(intervals), tuple(events), end, cut_off, totals)
-    if end is not None:
-        _check_end(path, recording)
-    return recording
+    return Recording(plain | (head or {}), (), (), (), None, damage=damage)

@@ -151,7 +151,7 @@ def _differing(name: str, key: dict[str, Any], keys: Sequence[dict[str, Any]]) -
 
 def make_context(recordings: Sequence[Recording], assessment: Assessment) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
-    groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE)
+    groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
     setups = _setups([run_key(group[0]) for group in groups]) if groups else []
     return Context(tuple(recordings), assessment,
                    tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)))

@@ -60,7 +60,8 @@ def _inline(svg: str, name: str) -> str:
 
 
 def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Picture:
-    """Draw a figure as SVG and as PNG."""
+    """Draw a figure as SVG and as PNG; of the name, which may come out of a recording, only letters and digits stay."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", name)[:80]
     svg, png = io.StringIO(), io.BytesIO()
     layout = figure.get_layout_engine()
     if layout is not None:  # once, not for each of the two files

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +17,42 @@ from markupsafe import Markup
 
 from fastenough import __version__
 from fastenough.analysis import Assessment
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
 from fastenough.model import BadInput
 from fastenough.recording import Recording
+from fastenough.recording.lines import printable
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table
 from fastenough.report.sections import SECTIONS
 
 _HERE = Path(__file__).parent
-_FOLDERS = ("figures", "tables")
+_FILES = ("index.html", "report.json")
+_FOLDERS = {"figures": (".svg", ".png"), "tables": (".csv",)}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a text that begins so for a formula, and runs it."""
 
 
 def _page(sections: Sequence[Section], context: Context) -> str:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     style = Markup((_HERE / "style.css").read_text())
-    return environment.get_template("page.html.j2").render(
+    return printable(environment.get_template("page.html.j2").render(
         sections=sections, assessment=context.assessment, conditions=context.conditions, style=style,
-        version=__version__, svg=Markup)
+        version=__version__, svg=Markup))
+
+
+def _csv_cell(value: Any) -> Any:
+    """Numbers as they are; a text that a spreadsheet would run is marked as text."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _csv(table: Table) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(table.csv_rows())
+    csv.writer(text, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in table.csv_rows())
     return text.getvalue().encode()
 
 
@@ -47,10 +62,20 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
+def _made(make: Callable[[Context], Section | None], context: Context) -> Section | None:
+    """A section; one that trips over what odd recordings hold says so, and the others stand."""
+    try:
+        return make(context)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        name = make.__module__.rpartition(".")[2]
+        return Section(f"unmade-{name}", f"Not made: {name.replace('_', ' ')}",
+                       f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
+
+
 def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file but report.json, which lists them."""
     context = make_context(recordings, assessment)
-    sections = [section for make in SECTIONS if (section := make(context)) is not None]
+    sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
     leaves = [leaf for section in sections for leaf in section.leaves()]
     tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
     yield "index.html", _page(sections, context).encode()
@@ -66,31 +91,62 @@ def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Itera
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
 
-def _forget_former(out_dir: Path) -> None:
-    """Remove figures and tables of a report that stood here before; nothing that a report did not write."""
-    if not (out_dir / "report.json").is_file():
-        return
-    for folder, kinds in (("figures", ("*.svg", "*.png")), ("tables", ("*.csv",))):
-        for kind in kinds:
-            for former in (out_dir / folder).glob(kind):
-                former.unlink()
+def _require_replaceable(folder: Folder) -> None:
+    """Raises Untrusted or OSError where something stands that a report would not replace."""
+    for name in _FILES:
+        folder.require_replaceable(name)
+    for name in _FOLDERS:
+        with contextlib.suppress(FileNotFoundError):
+            folder.below(name).close()
+
+
+def require_writable(out_dir: Path) -> None:
+    """Raises BadInput where no report could be written, before anything is measured for one; leaves nothing behind."""
+    with _refusing(out_dir):
+        folder, whole = Folder.nearest(out_dir)
+        with folder:
+            folder.require_room()
+            if whole:
+                _require_replaceable(folder)
+
+
+@contextlib.contextmanager
+def _refusing(out_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except Untrusted as error:
+        raise BadInput(f"--out {out_dir}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{out_dir}: the report cannot be written there: {error.strerror}; "
+                       "name another directory with --out") from error
+
+
+def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
+    """Remove figures and tables of a report that stood here before; nothing that a report does not write."""
+    for former in folder.names():
+        if f"{name}/{former}" not in written and former.endswith(_FOLDERS[name]):
+            with contextlib.suppress(Untrusted):
+                folder.require_replaceable(former)
+                folder.remove(former)
 
 
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
-    Raises BadInput where it cannot write there.
+    Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
+    BadInput where it cannot write there.
     """
-    documents = list(_documents(recordings, assessment))
-    written = []
-    try:
-        _forget_former(out_dir)
-        for folder in _FOLDERS:
-            (out_dir / folder).mkdir(parents=True, exist_ok=True)
-        for name, content in documents:
-            (out_dir / name).write_bytes(content)
-            written.append(out_dir / name)
-    except OSError as error:
-        raise BadInput(f"{out_dir}: the report cannot be written there: {error.strerror}; "
-                       "name another directory") from error
-    return written
+    documents = dict(_documents(recordings, assessment))
+    with _refusing(out_dir), Folder.at(out_dir, make=True) as folder:
+        had_report = "report.json" in folder.names()
+        _require_replaceable(folder)
+        for name in _FOLDERS:
+            with folder.below(name, make=True) as below:
+                for path, content in documents.items():
+                    if path.startswith(f"{name}/"):
+                        below.replace(path.removeprefix(f"{name}/"), content)
+                if had_report:
+                    _forget_former(below, name, set(documents))
+        for name in reversed(_FILES):
+            folder.replace(name, documents[name])
+    return [out_dir / name for name in documents]

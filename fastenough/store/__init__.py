@@ -6,29 +6,31 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import URL
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Recording, read_recording
-from fastenough.store.directory import (
-    RunSummary,
-    RunWriter,
-    check,
-    mendable,
-    read_summary,
-    recording_path,
-    settle,
-)
+from fastenough.recording import Recording
+from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
+from fastenough.store.reading import fault_of, read_run, run_folders, stamp, summary_of
+from fastenough.store.summary import RunSummary
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
 
 INDEX_SETTING = "FASTENOUGH_INDEX"
 """Environment variable that names another database for the index, such as one shared by several benches."""
 _SETTLED = {"ended", "cut-off"}
+_INDEX_FILE = "index.sqlite"
+_IN_MEMORY = URL.create("sqlite")
 
 
 def new_run_id() -> str:
@@ -40,62 +42,118 @@ def new_run_id() -> str:
 class StoreWriter(RunWriter):
     """A run being recorded, which the index learns of when it ends."""
 
-    def __init__(self, directory: Path, summary: RunSummary, index: Index) -> None:
-        super().__init__(directory, summary)
-        self._index = index
+    def __init__(self, runs: Folder, summary: RunSummary, remember: Callable[[RunSummary], None]) -> None:
+        super().__init__(runs, summary)
+        self._remember = remember
         try:
-            index.put([summary])
+            remember(summary)
         except FastenoughError:
             self.discard()
             raise
 
     def end(self) -> RunSummary:
         ended = super().end()
-        self._index.put([ended])
+        self._remember(ended)
         return ended
 
 
+def _is_private(path: Path) -> bool:
+    """Whether nobody but this user and root can exchange what lies in a folder: it and those above are theirs.
+
+    SQLite opens files by name, follows links and trusts a journal it finds, so it may be let in nowhere else.
+    """
+    own = path.resolve()
+    for folder in (own, *own.parents):
+        found = folder.stat()
+        others = found.st_mode & stat.S_IWOTH or (
+            found.st_mode & stat.S_IWGRP and found.st_gid not in (0, os.getegid()))
+        sticky = found.st_mode & stat.S_ISVTX and folder != own
+        if found.st_uid not in (0, os.geteuid()) or (others and not sticky):
+            return False
+    return True
+
+
 class Store:
-    """Runs below ``path``; made when it does not exist.  A store that may only be read can be read."""
+    """Runs below ``path``; made when it does not exist.  A store that may only be read can be read.
+
+    Its own index is only a memory of what the runs say: where it cannot be used, ``index_fault`` says why, and the
+    runs are read instead.  In a folder that others may write into there is none.
+    """
 
     def __init__(self, path: Path, index_url: str | None = None) -> None:
         self.path = path.absolute()
-        self._runs = self.path / "runs"
+        self.index_fault: str | None = None
         try:
-            self._runs.mkdir(parents=True, exist_ok=True)
+            self._folder = Folder.at(path, make=True)
+            self._runs = self._folder.below("runs", make=True)
+        except Untrusted as error:
+            raise BadInput(str(error)) from error
         except OSError as error:
             raise BadInput(f"{path}: no store can be made there: {error.strerror}; name a directory "
                            "you may write") from error
-        self._index_url = index_url or os.environ.get(INDEX_SETTING) or self._own_index()
-        self._index = self._open_index()
+        self._shared_index = index_url or os.environ.get(INDEX_SETTING)
+        self._open_index()
+
+    def _keeps_index(self) -> bool:
+        return os.access(self.path, os.W_OK, effective_ids=True) and _is_private(self.path)
+
+    def _open(self, url: str | URL) -> None:
+        place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
+        self._index = Index(url, place)
         self._refresh()
 
-    def _own_index(self) -> str:
-        return f"sqlite:///{self.path}/index.sqlite" if os.access(self.path, os.W_OK) else "sqlite://"
+    def _open_index(self) -> None:
+        self.index_fault = None
+        if self._shared_index:
+            self._open(self._shared_index)
+            return
+        try:
+            if not self._keeps_index():
+                self._open(_IN_MEMORY)
+                return
+            self._folder.require_replaceable(_INDEX_FILE)
+            self._open(URL.create("sqlite", database=f"{self.path}/{_INDEX_FILE}"))
+        except (FastenoughError, OSError) as error:
+            self._do_without(str(error))
 
-    def _open_index(self) -> Index:
-        return Index(self._index_url, f"{socket.gethostname()}:{self.path}")
+    def _do_without(self, fault: str) -> None:
+        """Go on with an index in memory, made from the runs."""
+        self.index_fault = fault
+        self._open(_IN_MEMORY)
 
-    def _directories(self) -> Iterator[Path]:
-        return (entry for entry in sorted(self._runs.iterdir()) if entry.is_dir())
+    def _remember(self, summary: RunSummary) -> None:
+        try:
+            self._index.put([(summary, stamp(self._runs, summary.id)[0])])
+        except FastenoughError as error:
+            if self._shared_index:
+                raise
+            self._do_without(str(error))
 
     def _refresh(self) -> None:
-        """Let the index follow the directories: new ones, running ones, and those that are gone."""
-        known = self._index.states()
-        present = list(self._directories())
-        changed = [read_summary(entry) for entry in present if known.get(entry.name) not in _SETTLED]
-        self._index.put(summary for summary in changed if known.get(summary.id) != summary.state)
-        self._index.remove(set(known) - {entry.name for entry in present})
+        """Let the index follow the directories: new and changed ones, running ones, and those that are gone."""
+        known = self._index.known()
+        present = dict(run_folders(self._runs))
+        changed = []
+        for run_id, name in present.items():
+            now, newer = stamp(self._runs, name)
+            state, before = known.get(run_id, ("", ""))
+            if state not in _SETTLED or now != before:
+                changed.append((summary_of(self._runs, name, suspicious=newer or state not in ("", "running")), now))
+        self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
+        self._index.remove(set(known) - set(present))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
-        """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position and positions."""
-        run_id = new_run_id()
-        return StoreWriter(self._runs / run_id, RunSummary(run_id, "running", **(origin or {})), self._index)
+        """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned."""
+        return StoreWriter(self._runs, RunSummary(new_run_id(), "running", **(origin or {})), self._remember)
 
     def settle(self) -> None:
         """Seal what dead benches left behind."""
-        settled = [read_summary(directory) for directory in self._directories() if settle(directory)]
-        self._index.put(settled)
+        for run_id, name in run_folders(self._runs):
+            try:
+                with self._runs.below(name) as folder:
+                    settle(folder, run_id)
+            except (OSError, FastenoughError):
+                continue
         self._refresh()
 
     def runs(self, **equal: Any) -> list[RunSummary]:
@@ -104,38 +162,60 @@ class Store:
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
-        found = self._index.starting_with("")[-1:] if prefix == "last" else self._index.starting_with(prefix)
+        searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()
+        found = self._index.starting_with(searched)
+        found = found[-1:] if prefix == "last" else found
         if len(found) != 1:
             how_many = "no run" if not found else f"{len(found)} runs"
             raise BadInput(f"{how_many} in {self.path} with an id that begins with {prefix!r}; "
                            "see 'fastenough list'")
         return found[0][0]
 
+    def _name(self, run_id: str) -> str | None:
+        return dict(run_folders(self._runs)).get(run_id)
+
     def load(self, run: str) -> Recording:
-        """The recording of a run, by id or unique beginning of it; a cut-off one is read as far as it goes."""
+        """The recording of a run, by id or unique beginning of it; a cut-off one is read as far as it goes.
+
+        One that is not what was recorded holds nothing but the reason, in ``damage``.
+        """
         run_id = self.find(run)
-        directory = self._runs / run_id
-        if not directory.is_dir():
+        name = self._name(run_id)
+        if name is None:
             place = dict(self._index.starting_with(run_id))[run_id]
             raise BadInput(f"run {run_id} is kept at {place}; read it there")
-        return read_recording(recording_path(directory))
+        return read_run(self._runs, name)
+
+    def fault(self, run_id: str) -> str | None:
+        """What is wrong with a run of this store, None when its recording still has its hash."""
+        name = self._name(run_id)
+        return "its folder is gone" if name is None else fault_of(self._runs, name)
 
     def verify(self) -> dict[str, str]:
         """What is wrong, by run; empty when every sealed recording still has its hash."""
-        faults = {directory.name: check(directory) for directory in self._directories()}
+        faults = {run_id: fault_of(self._runs, name) for run_id, name in run_folders(self._runs)}
         return {run: fault for run, fault in faults.items() if fault is not None}
 
     def rebuild(self) -> dict[str, str]:
-        """Make the index again from the runs; returns the damaged ones with what is wrong, the others go on."""
+        """Make the index again from the runs; returns the damaged ones with what is wrong, the others go on.
+
+        Raises FastenoughError where there still is no index that can be used.
+        """
         self._index.close()
-        if self._index_url == self._own_index():
-            with mendable(self.path):
-                for leftover in self.path.glob("index.sqlite*"):
-                    leftover.unlink()
-        self._index = self._open_index()
+        if not self._shared_index and self._keeps_index():
+            with mendable(self.path / _INDEX_FILE):
+                for leftover in self._folder.names():
+                    if leftover.startswith(_INDEX_FILE):
+                        self._folder.remove(leftover)
+        self._open_index()
+        if self.index_fault is not None:
+            raise FastenoughError(self.index_fault)
         self._index.clear()
         self.settle()
-        return {run.id: run.reason or "damaged" for run in self._index.find({"state": "damaged"})}
+        faults = self.verify()
+        self._index.put((replace(run, state="damaged", reason=faults[run.id]), "")
+                        for run in self._index.find({}) if run.id in faults)
+        return faults
 
     def close(self) -> None:
         self._index.close()

@@ -12,55 +12,29 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import fastjsonschema
 import zstandard
 
+from fastenough.files import write_all
+from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
+from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256, parse_line
+from fastenough.recording.reader import line_validators
+from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
 
 RUN_FILE = "run.json"
 LIVE_FILE = "recording.jsonl"
 SEALED_FILE = "recording.jsonl.zst"
-RUN_VERSION = 1
 _SYNC_EVERY_S = 60.0
 """How much a power cut may take; more often would put the bench's own disk writes among what is measured."""
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What ``run.json`` and the index say of a run; the recording remains the truth.
-
-    ``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
-    ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series'
-    name over all CPUs, None where the recording has no end.
-    """
-
-    id: str
-    state: str
-    outcome: str | None = None
-    reason: str | None = None
-    board: str | None = None
-    configuration: str | None = None
-    probe: str | None = None
-    implementation: str | None = None
-    load: str | None = None
-    begin_wall_ns: int | None = None
-    duration_ns: int | None = None
-    samples: int | None = None
-    worst_ns: int | None = None
-    campaign: str | None = None
-    plan_sha256: str | None = None
-    position: int | None = None
-    positions: int | None = None
-    sha256: str | None = None
-    bytes: int | None = None
 
 
 @contextmanager
@@ -72,68 +46,29 @@ def mendable(what: Path) -> Iterator[None]:
         raise FastenoughError(f"{what}: {error.strerror}; what was recorded before stays") from error
 
 
-def sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by a whole new one, on disk when this returns."""
-    beside = path.with_name(path.name + ".new")
-    try:
-        with beside.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.rename(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
-
-
-def _write_summary(directory: Path, summary: RunSummary) -> None:
+def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
     entry = {"format": "fastenough-run", "version": RUN_VERSION} | asdict(summary)
-    write_whole(directory / RUN_FILE, json.dumps(entry, indent=1).encode() + b"\n")
-
-
-def _read_summary(directory: Path) -> RunSummary:
-    """Raises ValueError for what is no summary of this directory's run."""
-    entry = json.loads((directory / RUN_FILE).read_bytes())
-    if not isinstance(entry, dict) or entry.pop("format", None) != "fastenough-run":
-        raise ValueError("it is not the summary of a run")
-    if entry.pop("version", None) != RUN_VERSION:
-        raise ValueError("it is of another version")
-    try:
-        summary = RunSummary(**entry)
-    except TypeError as error:
-        raise ValueError("it has other fields than the summary of a run") from error
-    if summary.id != directory.name:
-        raise ValueError(f"it is the summary of another run, {summary.id}")
-    return summary
+    folder.replace(RUN_FILE, json.dumps(entry, indent=1).encode() + b"\n", mode)
 
 
 class RunWriter:
     """A run being recorded.  Lines are handed to the operating system one by one: kill -9 tears at most one."""
 
-    def __init__(self, directory: Path, summary: RunSummary) -> None:
+    def __init__(self, runs: Folder, summary: RunSummary) -> None:
         self.id = summary.id
-        self.path = directory
+        self.path = runs.path / summary.id
+        self._runs = runs
         self._summary = summary
-        with mendable(directory):
-            directory.mkdir(parents=True)
+        with mendable(self.path):
+            self._folder = runs.make_new(summary.id)
             try:
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                self._file = os.open(directory / LIVE_FILE, flags, 0o644)
-                fcntl.flock(self._file, fcntl.LOCK_EX)
-                _write_summary(directory, summary)
+                self._file = self._folder.create(LIVE_FILE)
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _write_summary(self._folder, summary, 0o644)
             except BaseException:
-                shutil.rmtree(directory, ignore_errors=True)
+                runs.remove_tree(summary.id)
                 raise
-            sync_directory(directory.parent)
+            runs.sync()
         self._size = 0
         self._synced_mono_s = time.monotonic()
 
@@ -141,9 +76,7 @@ class RunWriter:
         """Append one whole line; raises FastenoughError when the disk takes no more, after removing a torn rest."""
         with mendable(self.path / LIVE_FILE):
             try:
-                written = os.write(self._file, raw)
-                while written < len(raw):
-                    written += os.write(self._file, raw[written:])
+                write_all(self._file, raw)
             except OSError:
                 os.ftruncate(self._file, self._size)
                 raise
@@ -157,14 +90,14 @@ class RunWriter:
         with mendable(self.path / LIVE_FILE):
             os.fsync(self._file)
         try:
-            return seal(self.path, self._summary)
+            return seal(self._folder, self._summary)
         finally:
             self.close()
 
     def discard(self) -> None:
         """Remove a run of which nothing was recorded."""
         self.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._runs.remove_tree(self.id)
 
     def close(self) -> None:
         """Give up the lock without sealing: the run then counts as cut off."""
@@ -173,43 +106,42 @@ class RunWriter:
             self._file = -1
 
 
-def seal(directory: Path, summary: RunSummary) -> RunSummary:
+def seal(folder: Folder, summary: RunSummary) -> RunSummary:
     """Compress, hash, describe and make immutable; the caller holds the lock or knows that nobody does."""
-    live, sealed = directory / LIVE_FILE, directory / SEALED_FILE
-    described = describe(live, summary)
     digest = hashlib.sha256()
-    beside = sealed.with_name(sealed.name + ".new")
-    with mendable(sealed):
-        try:
-            with live.open("rb") as source, beside.open("wb") as target:
-                with zstandard.ZstdCompressor(level=9).stream_writer(target, closefd=False) as compressor:
-                    while chunk := source.read(_CHUNK):
-                        digest.update(chunk)
-                        compressor.write(chunk)
-                target.flush()
-                os.fsync(target.fileno())
-            beside.rename(sealed)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-        ended = replace(described, sha256=digest.hexdigest(), bytes=live.stat().st_size)
-        _write_summary(directory, ended)
-        for name in (RUN_FILE, SEALED_FILE):
-            (directory / name).chmod(0o444)
-        live.unlink()
-        sync_directory(directory)
+    with mendable(folder.path / SEALED_FILE), folder.open_file(LIVE_FILE) as source:
+        described = _described(source, summary)
+        source.seek(0)
+        with folder.replacing(SEALED_FILE, 0o444) as target, \
+                zstandard.ZstdCompressor(level=9).stream_writer(target, closefd=False) as compressor:
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                compressor.write(chunk)
+        ended = replace(described, sha256=digest.hexdigest(), bytes=source.tell())
+        _write_summary(folder, ended, 0o444)
+        folder.remove(LIVE_FILE)
+        folder.sync()
     return ended
 
 
-def describe(recording: Path, summary: RunSummary) -> RunSummary:
+def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
     """Complete a summary from the first and the last whole line of an uncompressed recording."""
     first, last = _first_and_last(recording)
     try:
-        head = json.loads(first) if first else {}
-        end = json.loads(last) if last else {}
-    except ValueError:
-        return replace(summary, state="damaged", reason="its head or its last line is not JSON")
-    return _describe(summary, head, end if end.get("type") == "end" else None)
+        head = _checked(first) if first else {}
+        end = _checked(last) if last else {}
+        return _describe(summary, head, end if end.get("type") == "end" else None)
+    except (ValueError, KeyError, IndexError, fastjsonschema.JsonSchemaValueException):
+        return replace(summary, state="damaged", reason="its head or its last line is not that of a recording")
+
+
+def _checked(raw: bytes) -> dict[str, Any]:
+    """Raises ValueError, KeyError or JsonSchemaValueException for what is no line of a recording."""
+    line = parse_line(raw)
+    if not isinstance(line, dict) or not isinstance(line.get("type"), str):
+        raise ValueError("no line of a recording")
+    line_validators()[line["type"]](line)
+    return line
 
 
 def _describe(summary: RunSummary, head: dict[str, Any], end: dict[str, Any] | None) -> RunSummary:
@@ -224,88 +156,106 @@ def _describe(summary: RunSummary, head: dict[str, Any], end: dict[str, Any] | N
     shown = {entry["id"]: entry.get("tick_ps", 1000) for entry in series if entry["name"] == series[0]["name"]}
     ends = [entry for entry in end["series"] if entry["id"] in shown]
     worst = [entry["max"] * shown[entry["id"]] // 1000 for entry in ends if "max" in entry]
+    duration_ns, worst_ns = end["at"]["mono_ns"] - head["begin"]["mono_ns"], max(worst, default=None)
+    if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
+        raise ValueError("a time beyond 64 bits")
     return replace(
         known, state="ended", outcome=end["outcome"], reason="; ".join(end["reasons"]) or None,
-        duration_ns=end["at"]["mono_ns"] - head["begin"]["mono_ns"],
-        samples=sum(entry["taken"] for entry in ends), worst_ns=max(worst, default=None),
+        duration_ns=duration_ns, samples=sum(entry["taken"] for entry in ends), worst_ns=worst_ns,
     )
 
 
-def _first_and_last(path: Path) -> tuple[bytes, bytes]:
+def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
     """First and last whole line of a file, empty where there is none; reads no more than it must."""
-    with path.open("rb") as stream:
-        first = stream.readline()
-        if not first.endswith(b"\n"):
-            return b"", b""
-        size = stream.seek(0, os.SEEK_END)
-        tail = b""
-        while tail.count(b"\n") < 2 and len(tail) < size:
-            stream.seek(size - min(size, len(tail) + _CHUNK))
-            tail = stream.read(size - stream.tell())
-    return first, tail[:tail.rindex(b"\n")].rpartition(b"\n")[2]
+    first = stream.readline(MOST_LINE_BYTES)
+    if not first.endswith(b"\n"):
+        return b"", b""
+    size = stream.seek(0, os.SEEK_END)
+    tail = b""
+    while tail.count(b"\n") < 2 and len(tail) < min(size, MOST_LINE_BYTES):
+        stream.seek(size - min(size, len(tail) + _CHUNK))
+        tail = stream.read(size - stream.tell())
+    return first, tail[:tail.rfind(b"\n") + 1].removesuffix(b"\n").rpartition(b"\n")[2]
 
 
-def recording_path(directory: Path) -> Path:
-    """The recording, sealed or not; raises BadInput where there is none."""
+def recording_name(folder: Folder) -> str:
+    """The recording's file, sealed or not; raises BadInput where there is none."""
     for name in (SEALED_FILE, LIVE_FILE):
-        if (directory / name).is_file():
-            return directory / name
-    raise BadInput(f"{directory}: the run has no recording any more")
+        with suppress(OSError):
+            folder.status(name)
+            return name
+    raise BadInput("the run has no recording any more")
 
 
-def is_live(directory: Path) -> bool:
+def is_live(folder: Folder) -> bool:
     """Whether a bench is still writing this run."""
     try:
-        file = os.open(directory / LIVE_FILE, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        stream = folder.open_file(LIVE_FILE)
+    except (OSError, FastenoughError):
         return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     return False
 
 
-def read_summary(directory: Path) -> RunSummary:
+def _read_summary(folder: Folder, run_id: str) -> RunSummary:
+    return parse_summary(folder.read(RUN_FILE, MOST_SUMMARY_BYTES), run_id)
+
+
+def read_summary(folder: Folder, run_id: str) -> RunSummary:
     """What is known of a run, whatever state its directory is in; never raises for a damaged one."""
     try:
-        summary = _read_summary(directory)
-        if summary.state != "running" or is_live(directory):
-            return summary
-        return describe(directory / LIVE_FILE, summary)
+        summary = _read_summary(folder, run_id)
+        if summary.state == "running" and not is_live(folder):
+            with folder.open_file(LIVE_FILE) as stream:
+                summary = _described(stream, summary)
+        if summary.state in ("ended", "cut-off"):
+            recording_name(folder)
+        return summary
     except OSError as error:
-        return RunSummary(directory.name, "damaged", reason=f"{error.filename}: {error.strerror}")
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        return RunSummary(directory.name, "damaged", reason=f"{RUN_FILE}: {error}")
+        return damaged(run_id, f"{RUN_FILE} or {LIVE_FILE}: {error.strerror}")
+    except (ValueError, FastenoughError) as error:
+        return damaged(run_id, f"{RUN_FILE}: {error}" if isinstance(error, ValueError) else str(error))
 
 
-def settle(directory: Path) -> bool:
-    """Seal what a dead bench left, and say so; what cannot be sealed stays as it is, readable."""
+def settle(folder: Folder, run_id: str) -> RunSummary | None:
+    """Seal what a dead bench left, and return its summary; what cannot be sealed stays as it is, readable."""
     with suppress(OSError, FastenoughError, ValueError):
-        summary = _read_summary(directory)
-        if summary.state == "running" and not is_live(directory):
-            seal(directory, summary)
-            return True
-        if summary.state != "running":
-            (directory / LIVE_FILE).unlink(missing_ok=True)
-    return False
+        summary = _read_summary(folder, run_id)
+        if summary.state == "running" and not is_live(folder):
+            return seal(folder, summary)
+        if summary.sha256 is not None:
+            folder.status(SEALED_FILE)
+            folder.remove(LIVE_FILE)
+    return None
 
 
-def check(directory: Path) -> str | None:
-    """What is wrong with a sealed run, None when its content still has its hash."""
-    summary = read_summary(directory)
+def check(folder: Folder, run_id: str) -> str | None:
+    """What is wrong with a run, None when its content still has its hash, or has none yet."""
+    summary = read_summary(folder, run_id)
     if summary.state == "damaged":
-        return summary.reason
-    if summary.sha256 is None:
+        return summary.reason or "damaged"
+    return unsealed(summary) if summary.sha256 is None else _check_content(folder, summary.sha256)
+
+
+def unsealed(summary: RunSummary) -> str | None:
+    """What is wrong with a run that has no hash: nothing while it is recorded, or when it was cut off."""
+    if summary.state != "ended":
         return None
-    digest = hashlib.sha256()
+    return ("it ended but was never sealed, so nothing shows that it is whole; 'fastenough store rebuild' seals what "
+            "a dead bench left")
+
+
+def _check_content(folder: Folder, sha256: str) -> str | None:
     try:
-        with (directory / SEALED_FILE).open("rb") as stream:
-            reader = zstandard.ZstdDecompressor().stream_reader(stream)
-            while chunk := reader.read(_CHUNK):
-                digest.update(chunk)
-    except (OSError, zstandard.ZstdError) as error:
-        return f"{SEALED_FILE}: {error}"
-    return None if digest.hexdigest() == summary.sha256 else f"{SEALED_FILE}: the content is not what was recorded"
+        name = recording_name(folder)
+        with folder.open_file(name) as stream:
+            found = content_sha256(stream, name)
+    except OSError as error:
+        return f"the recording cannot be read: {error.strerror}"
+    except FastenoughError as error:
+        return str(error)
+    return None if found == sha256 else f"{name}: the content is not what was recorded (its SHA-256 is another)"

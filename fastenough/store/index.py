@@ -7,50 +7,71 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, create_engine, delete, insert, select
-from sqlalchemy.engine import Engine
+from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create_engine, delete, insert, select
+from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from fastenough.model import BadInput, FastenoughError
-from fastenough.store.directory import RunSummary
+from fastenough.store.summary import INTEGERS, LISTS, RunSummary
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
-_WIDE = {"begin_wall_ns", "duration_ns", "samples", "worst_ns", "bytes"}
-_NARROW = {"position", "positions"}
 _PER_STATEMENT = 500
+_LEAST_SECRET = 3
+"""Shorter ones are not searched for in messages: every letter would be one."""
 
 
 def _column(name: str) -> Column[Any]:
-    if name in _WIDE:
+    if name in INTEGERS:
         return Column(name, BigInteger)
-    if name in _NARROW:
-        return Column(name, Integer)
+    if name in LISTS:
+        return Column(name, JSON)
     return Column(name, String, primary_key=name == "id", index=name in {"campaign", "probe", "load"})
 
 
 _RUNS = Table(
     f"runs_v{INDEX_VERSION}", MetaData(),
     *(_column(field.name) for field in fields(RunSummary)), Column("place", String, index=True),
+    Column("stamp", String),
 )
+
+
+def _parsed(url: str) -> URL:
+    """Raises BadInput, which quotes nothing of what may hold a password."""
+    try:
+        return make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise BadInput("the index is no database URL (what in it cannot be read is not shown: it may hold a password); "
+                       "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
+
+
+def _secrets(url: URL) -> list[str]:
+    """What of a URL must not be printed: its password, and the values of its query, where drivers take one too."""
+    queried = [value if isinstance(value, str) else " ".join(value) for name, value in url.query.items()
+               if name not in ("host", "port", "dbname")]
+    found = [url.password or "", quote(url.password or ""), *queried]
+    return sorted((secret for secret in found if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
 
 
 class Index:
     """Summaries by run; ``place`` tells apart several stores that share one database."""
 
-    def __init__(self, url: str, place: str) -> None:
-        self._url = url
+    def __init__(self, url: str | URL, place: str) -> None:
+        parsed = url if isinstance(url, URL) else _parsed(url)
+        self._secrets = _secrets(parsed)
         self._place = place
-        memory = url == "sqlite://"
-        arguments = {"timeout": 30} if url.startswith("sqlite") else {}
+        sqlite = parsed.get_backend_name() == "sqlite"
+        memory = sqlite and parsed.database is None
+        arguments = {"timeout": 30} if sqlite else {}
         try:
             self._engine: Engine = create_engine(
-                url, poolclass=StaticPool if memory else NullPool, connect_args=arguments)
-        except (SQLAlchemyError, ImportError) as error:
-            raise BadInput(f"the index {url!r} cannot be used: {_first_line(error)}; give a database URL such as "
-                           "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from error
+                parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments)
+        except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
+            raise BadInput(f"the index in {parsed.drivername} cannot be used: {self._said(error)}; give a database URL "
+                           "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
         with self._mendable():
             _RUNS.metadata.create_all(self._engine)
 
@@ -58,13 +79,20 @@ class Index:
     def _mendable(self) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
-            raise FastenoughError(f"the index cannot be used: {_first_line(error)}; the runs are safe: mend the "
-                                  "cause, then run 'fastenough store rebuild'") from error
+        except (SQLAlchemyError, ValueError, TypeError) as error:
+            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: mend the "
+                                  "cause, then run 'fastenough store rebuild'") from None
 
-    def put(self, summaries: Iterable[RunSummary]) -> None:
-        """Insert or replace."""
-        rows = [asdict(summary) | {"place": self._place} for summary in summaries]
+    def _said(self, error: Exception) -> str:
+        """The first line of a database's complaint, without what must not be printed."""
+        line = str(getattr(error, "orig", None) or error).partition("\n")[0]
+        for secret in self._secrets:
+            line = line.replace(secret, "***")
+        return line
+
+    def put(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
+        """Insert or replace; beside each summary the stamp of its files, which tells when to read them again."""
+        rows = [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
         with self._mendable(), self._engine.begin() as connection:
             for begin in range(0, len(rows), _PER_STATEMENT):
                 part = rows[begin:begin + _PER_STATEMENT]
@@ -82,11 +110,11 @@ class Index:
         with self._mendable(), self._engine.begin() as connection:
             connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
 
-    def states(self) -> dict[str, str]:
-        """State by id of this place's runs."""
+    def known(self) -> dict[str, tuple[str, str]]:
+        """State and stamp by id of this place's runs."""
+        wanted = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
         with self._mendable(), self._engine.connect() as connection:
-            rows = connection.execute(select(_RUNS.c.id, _RUNS.c.state).where(_RUNS.c.place == self._place))
-            return {str(row.id): str(row.state) for row in rows}
+            return {str(row.id): (str(row.state), str(row.stamp)) for row in connection.execute(wanted)}
 
     def find(self, equal: dict[str, Any]) -> list[RunSummary]:
         """Runs whose fields equal those given, oldest first; raises BadInput for a field that runs do not have."""
@@ -99,7 +127,7 @@ class Index:
             question = question.where(_RUNS.c[name] == value)
         with self._mendable(), self._engine.connect() as connection:
             rows = connection.execute(question).mappings().all()
-        return [RunSummary(**{name: row[name] for name in names}) for row in rows]
+        return [_summary(dict(row)) for row in rows]
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id begins so."""
@@ -112,5 +140,7 @@ class Index:
         self._engine.dispose()
 
 
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).partition("\n")[0]
+def _summary(row: dict[str, Any]) -> RunSummary:
+    planned = row["planned"]
+    return RunSummary(**{name: value for name, value in row.items() if name not in ("place", "stamp", "planned")},
+                      planned=None if planned is None else tuple(planned))

@@ -14,10 +14,14 @@ from fastenough.report.document import Column, Section, Table
 
 def _begin(recording: Recording) -> str:
     seconds = recording.head["begin"]["wall_ns"] / 1e9
+    if recording.damage is not None and not seconds:
+        return "–"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _outcome(recording: Recording) -> str:
+    if recording.damage is not None:
+        return f"not believed: {recording.damage}"
     reasons = "; ".join((recording.end or {}).get("reasons", ()))
     outcome = str(recording.outcome) if recording.outcome is not None else "cut off"
     return f"{outcome}: {reasons}" if reasons else outcome
@@ -25,7 +29,7 @@ def _outcome(recording: Recording) -> str:
 
 def _proof(recording: Recording) -> str:
     proof = (recording.end or {}).get("load") or {}
-    if recording.outcome is Outcome.NOT_APPLICABLE:
+    if recording.outcome is Outcome.NOT_APPLICABLE or recording.damage is not None:
         return "–"
     if "ran" not in proof:
         return "–" if load_name(recording) == "none" else "no proof"

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lines of a recording out of a file that may hold anything: bounded in length, hashed as they pass, made plain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Protocol
+
+import zstandard
+
+from fastenough.model import BadInput
+
+MOST_LINE_BYTES = 16 << 20
+"""An interval of 512 series with 3,000 buckets each is as long."""
+MOST_BYTES = 4 << 30
+ALWAYS_BYTES = 64 << 20
+MOST_GROWTH = 200
+"""A compressed recording may grow to ALWAYS_BYTES and so many times its own size, but never beyond MOST_BYTES."""
+MOST_DEPTH = 32
+"""How deep what a recording holds may be nested."""
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_MOST_WINDOW_BYTES = 64 << 20
+_CHUNK = 1 << 20
+_SUSPICIOUS = re.compile(rb"\\[ubf]|\x7f")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+class _Readable(Protocol):
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class Fraction(float):
+    """A number written with a point or an exponent: never taken for an integer, whatever its value."""
+
+    def is_integer(self) -> bool:
+        return False
+
+
+def printable(text: str) -> str:
+    """The text with control characters, lone surrogates and what turns the direction of writing replaced."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """The same with printable texts; raises ValueError for what is nested too deep or is no finite number."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(name): _plain(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("it holds a number that is not finite")
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def parse_line(raw: bytes) -> Any:
+    """What one line of JSON holds, with printable texts; raises ValueError.
+
+    An interval is most of what a recording holds, and its shape is checked wholly: it is walked only where it holds
+    characters that no writer puts there.
+    """
+    try:
+        line = json.loads(raw.decode(), parse_constant=_no_number, parse_float=Fraction)
+        common = isinstance(line, dict) and line.get("type") == "interval"
+        return line if common and raw.isascii() and not _SUSPICIOUS.search(raw) else _plain(line)
+    except RecursionError as error:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} deep") from error
+
+
+def plain_content(stream: BinaryIO) -> _Readable:
+    """The uncompressed bytes of a recording, whether it is compressed or not."""
+    start = stream.read(len(_ZSTD_MAGIC))
+    stream.seek(0)
+    if start != _ZSTD_MAGIC:
+        return stream
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+    reader: _Readable = decompressor.stream_reader(stream, read_across_frames=True, closefd=False)
+    return reader
+
+
+class Lines:
+    """Whole lines of a recording; what a cut left behind the last newline is not a line.
+
+    Raises BadInput, naming ``name``, for what is longer than a recording can be, and OSError.  When they have been
+    taken, ``sha256`` is the hash of all that was there, and ``fault`` says why reading ended early, if it did.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._digest = hashlib.sha256()
+        self._most = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * os.fstat(stream.fileno()).st_size)
+        self.fault: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content piece by piece."""
+        taken = 0
+        try:
+            content = plain_content(self._stream)
+            while chunk := content.read(_CHUNK):
+                self._digest.update(chunk)
+                taken += len(chunk)
+                if taken > self._most:
+                    raise BadInput(f"{self._name}: it expands to more than {self._most} bytes, which no recording of "
+                                   "its size does")
+                yield chunk
+        except zstandard.ZstdError as error:
+            self.fault = f"its compression is damaged: {error}"
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest = b""
+        for chunk in self.chunks():
+            *whole, last = chunk.split(b"\n")
+            if not whole:
+                rest += last
+            else:
+                yield rest + whole[0] + b"\n"
+                yield from (line + b"\n" for line in whole[1:])
+                rest = last
+            if len(rest) > MOST_LINE_BYTES:
+                raise BadInput(f"{self._name}: a line is longer than {MOST_LINE_BYTES} bytes, which no recording's is")
+
+
+def content_sha256(stream: BinaryIO, name: str) -> str:
+    """The hash of a recording's uncompressed content; raises BadInput or OSError."""
+    lines = Lines(stream, name)
+    for _ in lines.chunks():
+        pass
+    if lines.fault is not None:
+        raise BadInput(f"{name}: {lines.fault}")
+    return lines.sha256

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What ``run.json`` and the index say of a run; the recording remains the truth."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fastenough.model import Outcome
+from fastenough.recording.lines import parse_line
+
+RUN_VERSION = 1
+MOST_SUMMARY_BYTES = 1 << 20
+INTEGERS = frozenset({"begin_wall_ns", "duration_ns", "samples", "worst_ns", "position", "positions", "bytes"})
+LISTS = frozenset({"planned"})
+_STATES = ("running", "ended", "cut-off", "damaged")
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
+    ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series'
+    name over all CPUs, None where the recording has no end.  ``planned`` names every run of the campaign by position,
+    so that one that is missing can be named.
+    """
+
+    id: str
+    state: str
+    outcome: str | None = None
+    reason: str | None = None
+    board: str | None = None
+    configuration: str | None = None
+    probe: str | None = None
+    implementation: str | None = None
+    load: str | None = None
+    begin_wall_ns: int | None = None
+    duration_ns: int | None = None
+    samples: int | None = None
+    worst_ns: int | None = None
+    campaign: str | None = None
+    plan_sha256: str | None = None
+    position: int | None = None
+    positions: int | None = None
+    sha256: str | None = None
+    bytes: int | None = None
+    planned: tuple[str, ...] | None = None
+
+
+def damaged(run_id: str, reason: str) -> RunSummary:
+    """Of a run whose own summary cannot be believed."""
+    return RunSummary(run_id, "damaged", reason=reason)
+
+
+def _is_fit(name: str, value: Any) -> bool:
+    if value is None:
+        return name not in ("id", "state")
+    if name in LISTS:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if name in INTEGERS:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, str)
+
+
+def parse_summary(raw: bytes, run_id: str) -> RunSummary:
+    """The summary of this run; raises ValueError for anything else."""
+    entry = parse_line(raw)
+    if not isinstance(entry, dict) or entry.pop("format", None) != "fastenough-run":
+        raise ValueError("it is not the summary of a run")
+    if entry.pop("version", None) != RUN_VERSION:
+        raise ValueError("it is of another version")
+    if not {"id", "state"} <= set(entry) <= {field.name for field in fields(RunSummary)}:
+        raise ValueError("it has other fields than the summary of a run")
+    unfit = next((name for name, value in entry.items() if not _is_fit(name, value)), None)
+    if unfit is not None:
+        raise ValueError(f"its {unfit} is not what such a field holds")
+    if entry["id"] != run_id:
+        raise ValueError(f"it is the summary of another run, {entry['id'][:80]}")
+    if entry["state"] not in _STATES or entry.get("outcome") not in (None, *Outcome):
+        raise ValueError("its state or outcome is none that a run can have")
+    if entry.get("sha256") is not None and not _SHA256.match(entry["sha256"]):
+        raise ValueError("its sha256 is no SHA-256")
+    if entry.get("planned") is not None:
+        entry["planned"] = tuple(entry["planned"])
+    return RunSummary(**entry)
