@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from processes import ROOT, start_bench
 
-from fastenough.model import BadInput, FastenoughError, Outcome
+from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram
 from fastenough.recording.writer import end_series, interval_series
 from fastenough.store import Store, new_run_id
