@@ -153,9 +153,11 @@ static void notices(void)
 	for (int i = 0; i < NOTICES + 3; i++)
 		series_add(series, 3000 + i);
 	check(series->notices_dropped == 2);
-	series_settle(series, series_flip(series));
+	series_flip(series);
+	series_settle(series, series_flipped(series));
 	check(series->crowded.maximum && series->crowded.value == 3000 + NOTICES + 2);
-	series_settle(series, series_flip(series));
+	series_flip(series);
+	series_settle(series, series_flipped(series));
 	check(!series->crowded.maximum);
 	series_free(series);
 }
