@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench lint lock setup setup-test clean
+.PHONY: assess check bench fresh lint lock setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -14,6 +14,10 @@ check: setup-test lint
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
 	$(PYTHON) -m tests.bench_primitives
+
+# Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
+fresh:
+	@setup/fresh $(ARGS)
 
 lint:
 	.venv/bin/ruff check
