@@ -112,8 +112,11 @@ struct instant instant_now(void);
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
 
-/* The start, once the calling thread was let go: laid by the first one to call. */
-void run_lay_start(struct run *run);
+/* start.c */
+void run_announce(struct run *run);       /* before the head is written */
+void run_lay_start(struct run *run);      /* by each thread when it was let go; the first one lays it for all */
+void run_begin_at_start(struct run *run); /* the same, and the first interval begins there */
+void run_await_start(const struct run *run);
 
 /* worker.c */
 void worker_start(struct worker *worker);
