@@ -15,10 +15,6 @@
 #include "owed.h"
 #include "run.h"
 
-/* From the head of the recording to the begin it announces, and from letting the workers go to the start, which is
- * later than announced where writing the head or letting them go took longer. */
-#define ANNOUNCED_NS (10 * NS_PER_MS)
-#define LEAD_NS (5 * NS_PER_MS)
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
  * whole machine stood still, its workers were not stuck. */
 #define STOP_TRIES 1000
@@ -197,28 +193,6 @@ bool run_continues(struct worker *self)
 	return run_going(self) && (self->run->settings->loops == 0 || self->acts++ < self->run->settings->loops);
 }
 
-int64_t run_start_ns(const struct run *run)
-{
-	return atomic_load(&run->start_ns);
-}
-
-int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t period_ns)
-{
-	int64_t now_ns = mono_ns(), start_ns = run_start_ns(run);
-
-	return due_after(run->announced_ns + offset_ns + period_ns, now_ns > start_ns ? now_ns : start_ns, period_ns);
-}
-
-/* Whoever is let go first lays the start, for all: until then nobody knows how long that takes. */
-void run_lay_start(struct run *run)
-{
-	int64_t none = 0, start_ns = mono_ns() + LEAD_NS;
-
-	if (start_ns < run->announced_ns)
-		start_ns = run->announced_ns;
-	atomic_compare_exchange_strong(&run->start_ns, &none, start_ns);
-}
-
 void run_stop(struct run *run, enum outcome outcome)
 {
 	int expected = OUTCOME_COMPLETED;
@@ -300,30 +274,13 @@ static void release_workers(struct run *run)
 	machine_read(run, &run->at_start);
 	run->at_begin = run->at_start;
 	pthread_barrier_wait(&run->go);
-	run_lay_start(run);
-	run->begin = instant_now();
-	run->begin.wall_ns += run_start_ns(run) - run->begin.mono_ns;
-	run->begin.mono_ns = run_start_ns(run);
-}
-
-/* Signals wait meanwhile, so that no run ends before it began. */
-static void await_start(const struct run *run)
-{
-	struct timespec start = timespec_of(run_start_ns(run));
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL) == EINTR)
-		;
+	run_begin_at_start(run);
 }
 
 static void begin_recording(struct run *run)
 {
-	int64_t ahead_ns = ANNOUNCED_NS;
-
 	record_open(run);
-	run->begin = instant_now();
-	run->begin.mono_ns += ahead_ns;
-	run->begin.wall_ns += ahead_ns;
-	run->announced_ns = run->begin.mono_ns;
+	run_announce(run);
 	record_head(run);
 }
 
@@ -433,7 +390,7 @@ static void measure(struct run *run)
 	machine_open(run);
 	begin_recording(run);
 	release_workers(run);
-	await_start(run);
+	run_await_start(run);
 	report_until_end(run);
 	stop_workers(run);
 	samples_close(run);

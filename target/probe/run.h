@@ -141,8 +141,12 @@ struct instant instant_now(void);
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
 
-/* The start, once the calling thread was let go: laid by the first one to call. */
-void run_lay_start(struct run *run);
+/* start.c */
+void run_announce(struct run *run);       /* before the head is written */
+void run_lay_start(struct run *run);      /* by each thread when it was let go; the first one lays it for all */
+void run_begin_at_start(struct run *run); /* the same, and the first interval begins there */
+void run_await_start(const struct run *run);
+
 /* The first reason stays. */
 void run_stop(struct run *run, enum outcome outcome);
 void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
