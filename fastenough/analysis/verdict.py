@@ -174,25 +174,16 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
 
 
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
-    """A run that failed says so itself; one that was aborted, or that no probe of today made, is looked into."""
+    """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
         return
     changes = [f"{change['name']}" + "".join(f" of {what} {change[what]}" for what in ("thread", "cpu")
                                              if what in change) + f" from {change['before']} to {change['after']}"
                for change in (recording.end or {}).get("settings_changed", ())]
-    if not changes and counter_total(recording, "migrations") and _all_pinned(recording):
-        changes = ["a thread pinned to its CPU was moved to another"]
     if changes:
         yield Finding(Verdict.BROKEN, f"settings changed while the run lasted: {'; '.join(changes)}",
                       "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and "
                       "run it again")
-
-
-def _all_pinned(recording: Recording) -> bool:
-    """Whether each thread had one CPU of its own, so that none had cause to move."""
-    places = [setting for setting in recording.head["settings"]
-              if setting["name"] == "affinity" and "thread" in setting]
-    return bool(places) and all(place["asked"] is not None and place["asked"] == place["granted"] for place in places)
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:

@@ -383,6 +383,7 @@ static void measure(struct run *run)
 	settings_ask(run);
 	settings_verify(run);
 	machine_open(run);
+	settings_remember(run);
 	begin_recording(run);
 	release_workers(run);
 	report_until_end(run);

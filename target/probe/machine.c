@@ -88,9 +88,8 @@ static void read_steal(struct machine *machine, struct counters *counters)
 		ticks += (int64_t)strtoull(field, NULL, 10);
 		found++;
 	}
-	if (found < machine->cpus.count)
-		return; /* a CPU that is switched off has no line */
-	counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
+	if (found == machine->cpus.count) /* a CPU that was unplugged has no line */
+		counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
 }
 
 /*
@@ -282,10 +281,8 @@ void machine_open(struct run *run)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
 	machine->wall_offset_ns = wall_offset_ns();
 	machine->read_ns = INT64_MAX / 2; /* nothing is throttled before the first reading */
-	for_each_worker(worker, run) {
+	for_each_worker(worker, run)
 		worker->sched_fd = open_sched(worker);
-		worker->migrations_before = machine_migrations(worker);
-	}
 	if (read_number("/proc/sys/kernel/sched_rt_runtime_us", &runtime_us) && runtime_us >= 0 &&
 	    read_number("/proc/sys/kernel/sched_rt_period_us", &period_us)) {
 		machine->rt_runtime_ns = runtime_us * NS_PER_US;
@@ -309,7 +306,7 @@ struct counters counters_since(const struct counters *now, const struct counters
 	struct counters since = {0};
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (now->known[i] && then->known[i] && now->value[i] >= then->value[i]) /* backwards: it was set anew */
+		if (now->known[i] && then->known[i])
 			counter_set(&since, (enum counter)i, now->value[i] - then->value[i]);
 	return since;
 }
