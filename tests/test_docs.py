@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from test_probe_runs import GRID_METHODS, RELATIVE_METHODS
 
 from fastenough.cli import COMMANDS
 from fastenough.facts import FACTS
@@ -62,6 +63,12 @@ def test_settings_are_documented(name: str) -> None:
 @pytest.mark.parametrize("name", [fact.name for fact in FACTS])
 def test_facts_are_documented(name: str) -> None:
     assert f"`{name}`" in PAGES["facts.md"]
+
+
+@pytest.mark.parametrize(("kind", "methods"), [("absolute", GRID_METHODS), ("[Rr]elative", RELATIVE_METHODS)])
+def test_methods_are_said_to_be_what_they_are(kind: str, methods: list[str]) -> None:
+    said = re.search(rf"{kind} methods \(([^)]*)\)", PAGES["method.md"])
+    assert said and sorted(re.findall(r"`([^`]+)`", said[1])) == sorted(methods)
 
 
 @pytest.mark.parametrize("page", PAGES)

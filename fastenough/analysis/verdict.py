@@ -182,7 +182,7 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
 
 
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
-    """A run that failed says so itself; one that was aborted, or that no probe of today made, is looked into."""
+    """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
         return
     changes = [f"{change['name']}" + "".join(f" of {what} {change[what]}" for what in ("thread", "cpu")

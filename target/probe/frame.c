@@ -388,6 +388,7 @@ static void measure(struct run *run)
 	settings_ask(run);
 	settings_verify(run);
 	machine_open(run);
+	settings_remember(run);
 	begin_recording(run);
 	release_workers(run);
 	run_await_start(run);

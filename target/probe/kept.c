@@ -48,9 +48,9 @@ static void compare_int(struct run *run, const struct worker *worker, const char
 	changed(run, worker, name, texts[0], texts[1]);
 }
 
-static void compare_policy(struct run *run, const struct worker *worker)
+static void compare_policy(struct run *run, const struct worker *worker, const struct granted *after)
 {
-	const struct granted *before = &worker->granted, *after = &worker->kept;
+	const struct granted *before = &worker->granted;
 	char texts[2][32];
 
 	snprintf(texts[0], sizeof(texts[0]), "\"%s\"", policy_text(before->policy));
@@ -91,12 +91,35 @@ static void compare_affinity(struct run *run, const struct worker *worker)
 	changed(run, worker, "affinity", texts[0], texts[1]);
 }
 
+/* Once the machine is open and before the first act; a thread was moved to its CPU once already. */
+void settings_remember(struct run *run)
+{
+	for_each_worker(worker, run)
+		worker->migrations_before = machine_migrations(worker);
+}
+
+/* A thread that did not stop may be starved because of what was changed. */
+static void compare_stuck(struct run *run, const struct worker *worker)
+{
+	struct granted now = worker->granted;
+	struct sched_param parameters;
+	int policy = sched_getscheduler(worker->tid);
+
+	if (policy < 0 || sched_getparam(worker->tid, &parameters))
+		return;
+	now.policy = policy;
+	now.priority = parameters.sched_priority;
+	compare_policy(run, worker, &now);
+}
+
 void settings_compare(struct run *run)
 {
 	for_each_worker(worker, run) {
-		if (!atomic_load(&worker->done))
-			continue; /* stuck: the run has failed already */
-		compare_policy(run, worker);
+		if (!atomic_load(&worker->done)) {
+			compare_stuck(run, worker);
+			continue;
+		}
+		compare_policy(run, worker, &worker->kept);
 		compare_affinity(run, worker);
 		count_moves(run, worker);
 	}

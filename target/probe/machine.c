@@ -323,10 +323,8 @@ void machine_open(struct run *run)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
 	machine->clock_set_fd = watch_clock();
 	machine->wall_offset_ns = wall_offset_ns();
-	for_each_worker(worker, run) {
+	for_each_worker(worker, run)
 		worker->sched_fd = open_sched(worker);
-		worker->migrations_before = machine_migrations(worker);
-	}
 	cgroup_open(&machine->cgroup, "/proc/self");
 	open_budget(machine);
 	compare_anew(run, mono_ns());

@@ -56,11 +56,12 @@ struct worker {
 	pid_t tid;
 	void *stack;
 	struct granted granted, kept; /* before its first act, and after its last: set before done */
+	int64_t migrations_before;
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* when it was last compared with what is granted */
 	int64_t cpu_end_ns; /* set before done */
-	int64_t migrations_before, migrations; /* the latter set before done; -1: cannot be read */
+	int64_t migrations; /* set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;
 };
@@ -172,6 +173,7 @@ const char *policy_text(int policy);
 void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
 
 /* kept.c: fails a run whose settings were changed while it ran */
+void settings_remember(struct run *run);
 void settings_compare(struct run *run);
 
 /* record.c */
