@@ -18,8 +18,8 @@ from fastenough.model import ExitStatus
 from fastenough.recording import read_recording
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has what is taken away here")
-NUMBERS = {"x86_64": {"sched_setattr": 314, "sched_getattr": 315, "sched_getaffinity": 204},
-           "aarch64": {"sched_setattr": 274, "sched_getattr": 275, "sched_getaffinity": 123}}
+NUMBERS = {"x86_64": {"sched_setattr": 314, "sched_getattr": 315, "sched_getaffinity": 204, "sched_setaffinity": 203},
+           "aarch64": {"sched_setattr": 274, "sched_getattr": 275, "sched_getaffinity": 123, "sched_setaffinity": 122}}
 _FILTER = """
 import ctypes, os, struct, sys
 number, command = int(sys.argv[1]), sys.argv[2:]
@@ -93,6 +93,8 @@ def test_root_of_a_user_namespace(probe_binary: str) -> None:
 def test_a_filter_that_refuses_to_set(probe_binary: str) -> None:
     said = _refused(_filtering("sched_setattr"), probe_binary)
     assert "a seccomp filter refuses it; let sched_setattr through" in said
+    said = _refused(_filtering("sched_setaffinity"), probe_binary, "--affinity", "0")
+    assert "cannot stay on CPU 0 (Operation not permitted: a seccomp filter refuses sched_setaffinity" in said
 
 
 def test_a_filter_that_refuses_to_read_back(probe_binary: str) -> None:
@@ -100,6 +102,15 @@ def test_a_filter_that_refuses_to_read_back(probe_binary: str) -> None:
     assert "policy cannot be read back (Operation not permitted: a seccomp filter refuses sched_getattr" in said
     said = _refused(_filtering("sched_getaffinity"), probe_binary, "--affinity", "0")
     assert "affinity cannot be read back (Operation not permitted: a seccomp filter refuses sched_getaffinity" in said
+
+
+def test_a_cpu_outside_of_the_cpuset(probe_binary: str) -> None:
+    with own_group("cpuset") as group:
+        (group / "cpuset.mems").write_text((group.parent / "cpuset.mems").read_text())
+        (group / "cpuset.cpus").write_text("0")
+        done = inside(group, [probe_binary, "timer", "-D", "300ms", "--affinity", "1"])
+    assert done.returncode == 2
+    assert "cannot stay on CPU 1 (Invalid argument: choose CPUs in use" in done.stderr
 
 
 def test_what_cannot_be_read_back_is_unknown(probe_binary: str, tmp_path: Path) -> None:

@@ -108,6 +108,18 @@ void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool de
 		refused_all_the_same(text, &own, "sched_setattr");
 }
 
+void refusal_of_affinity(char text[REFUSAL_SIZE], int error)
+{
+	struct privileges own = own_privileges();
+
+	if (error == EPERM && own.filtered)
+		say(text, "Operation not permitted: a seccomp filter refuses sched_setaffinity; let it through");
+	else if (error)
+		say(text, "%s: choose CPUs in use that this process may use with --affinity", strerror(error));
+	else
+		say(text, "the kernel allows it other CPUs: its cpuset was changed; start again");
+}
+
 void refusal_of_lock(char text[REFUSAL_SIZE], int error)
 {
 	struct privileges own = own_privileges();

@@ -9,6 +9,7 @@
 
 /* Each writes "cause; what to do" for an errno. */
 void refusal_of_policy(char text[REFUSAL_SIZE], int error, int priority, bool deadline);
+void refusal_of_affinity(char text[REFUSAL_SIZE], int error);
 void refusal_of_lock(char text[REFUSAL_SIZE], int error);
 void refusal_of_dma_latency(char text[REFUSAL_SIZE], int error);
 void refusal_of_reading(char text[REFUSAL_SIZE], int error, const char *call);

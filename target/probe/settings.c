@@ -248,9 +248,10 @@ static void verify_affinity(struct run *run, const struct worker *worker, bool p
 	}
 	affinity_text(setting->granted, &worker->granted.affinity);
 	setting->differs = pinned && !same(setting);
-	if (setting->differs)
-		explain(setting, "cannot stay on CPU %d (%s); choose CPUs this process may use with --affinity",
-			worker->spec.cpu, strerror(worker->granted.affinity_error));
+	if (setting->differs) {
+		refusal_of_affinity(why, worker->granted.affinity_error);
+		explain(setting, "cannot stay on CPU %d (%s)", worker->spec.cpu, why);
+	}
 }
 
 /* Only ordinary threads have a slack; from 6.13 on real-time ones say 0 whatever was set, so nothing is asked of them. */
