@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from processes import ROOT, start_bench
 
-from fastenough.model import BadInput, FastenoughError, Outcome
+from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram
 from fastenough.recording.writer import end_series, interval_series
 from fastenough.store import Store, new_run_id
@@ -226,6 +226,7 @@ _FULL_DISK = """
 import os, sys
 sys.path.insert(0, "tests")
 from pathlib import Path
+from fastenough.model import FastenoughError
 from test_store_runs import *
 place = Path(sys.argv[1])
 store = Store(place, index_url="sqlite://")
