@@ -22,6 +22,7 @@ from processes import ROOT
 from fastenough.analysis import judge, measure, pool
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording, read_from, read_recording
+from fastenough.recording import lines as bounded
 from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.store.summary import parse_summary
 
@@ -220,7 +221,19 @@ def test_a_small_file_that_grows_takes_little_memory(kind: str, tmp_path: Path, 
                            timeout=300, check=True)
     grown_kib, _, said = ended.stdout.partition(" ")
     assert int(grown_kib) < 20 * MOST_LINE_BYTES >> 10, ended.stdout
-    assert "which no recording" in said or "take more than" in said
+    assert ("a line is longer" if kind == "one line" else "the events take more") in said
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_file_that_grows_too_far_is_refused(tmp_path: Path, whole: list[bytes],
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lines that are all well: the bound is set low, so that the test need not read as much."""
+    monkeypatch.setattr(bounded, "ALWAYS_BYTES", 1 << 20)
+    path = tmp_path / "long.jsonl.zst"
+    path.write_bytes(zstandard.compress(whole[0] + whole[1] * 2000, 19))
+    assert path.stat().st_size * bounded.MOST_GROWTH < len(whole[1]) * 2000
+    with pytest.raises(BadInput, match="expands to more"):
+        read_recording(path)
 
 
 def test_a_wide_window_is_refused(tmp_path: Path) -> None:

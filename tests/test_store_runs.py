@@ -226,6 +226,7 @@ _FULL_DISK = """
 import os, sys
 sys.path.insert(0, "tests")
 from pathlib import Path
+from fastenough.model import FastenoughError
 from test_store_runs import *
 place = Path(sys.argv[1])
 store = Store(place, index_url="sqlite://")

@@ -16,6 +16,7 @@ URLS = [
     "postgresql+psycopg://fe:hunter2@127.0.0.1:port/name",
     "postgresql+psycopg://fe:hunter2/@127.0.0.1/name",
     "postgresql+psycopg://fe@127.0.0.1:1/name?nonsense=hunter2",
+    "postgresql+psycopg://fe:hunter2@hunter2.invalid:1/name",
     "oracle+nothing://fe:hunter2@somewhere/x",
     "fe:hunter2@somewhere",
     "sqlite:////nowhere/hunter2?mode=hunter2",
