@@ -162,7 +162,8 @@ def _resolve(apt: _Apt, name: str, arch: str) -> tuple[str, list[str]]:
 def _use_in_place(headers: Path, tree: Path) -> None:
     """Headers name each other by their installed place: make that place the unpacked one."""
     makefile = headers / "Makefile"
-    makefile.write_text(re.sub(r"^include /usr/src/", f"include {tree}/usr/src/", makefile.read_text(), flags=re.M))
+    makefile.write_text(re.sub(r"^(include |KBUILD_OUTPUT=)/usr/src/", rf"\g<1>{tree}/usr/src/", makefile.read_text(),
+                               flags=re.M))
 
 
 def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
