@@ -26,8 +26,9 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     program = tmp_path_factory.mktemp("grid") / "grid"
-    subprocess.run([compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{HOST}", f"-I{MODULE}",
-                    f"-I{ROOT / 'format'}", "-o", str(program), str(HOST / "run.c"), str(MODULE / "grid.c")], check=True)
+    subprocess.run([compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{HOST}",
+                    f"-I{MODULE}", f"-I{ROOT / 'format'}", "-o", str(program), str(HOST / "run.c"),
+                    str(MODULE / "grid.c")], check=True)
     return [*emulator, str(program)]
 
 
