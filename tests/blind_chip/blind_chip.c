@@ -33,6 +33,8 @@ static const struct kernel_param_ops input_ops = {
 };
 module_param_cb(input, &input_ops, &input_level, 0644);
 module_param_named(output, output_level, int, 0444);
+static char *label = "blind";
+module_param(label, charp, 0444);
 
 static int get(struct gpio_chip *asked, unsigned int line)
 {
@@ -83,7 +85,7 @@ static int __init blind_init(void)
 	irq_set_chip_and_handler(irq, &dummy_irq_chip, handle_simple_irq);
 	irq_modify_status(irq, IRQ_NOREQUEST, IRQ_NOPROBE);
 	chip = (struct gpio_chip){
-		.label = "blind",
+		.label = label,
 		.owner = THIS_MODULE,
 		.base = -1,
 		.ngpio = LINES,
