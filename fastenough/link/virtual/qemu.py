@@ -7,6 +7,8 @@ only its QMP client is used here.
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +24,13 @@ from fastenough.model import FastenoughError, NotApplicable
 PROGRAM = "qemu-system-aarch64"
 _MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")
 _TAIL_LINES = 4
+_LAST_LINES = 12
+_LINE_CHARS = 160
+_LOG_TAIL_BYTES = 65536
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_TROUBLE = re.compile(r"Kernel panic|BUG: |Oops|Internal error|Unable to handle|sysrq: ")
 _POLL_S = 0.02
+_END_S = 1.0
 
 
 def require_qemu() -> None:
@@ -95,6 +103,18 @@ class Qemu:
         panic = [line for line in said if "Kernel panic" in line]
         return FastenoughError(f"{what}; it said last: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
 
+    def last_words(self) -> list[str]:
+        """How QEMU ended, if it has, and what the guest's kernel said last: from its first word of trouble on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_END_S)
+        said = _said_lines(self._console_log)
+        trouble = next((number for number, line in enumerate(said) if _TROUBLE.search(line)), None)
+        words = [] if self.is_running else [f"QEMU {_how_ended(self._popen.returncode)}"]
+        if said and (words or trouble is not None):
+            lines = said[-_LAST_LINES:] if trouble is None else said[trouble:trouble + _LAST_LINES]
+            words.append(f"the kernel said last: {' | '.join(lines)}")
+        return words
+
     def monitor(self, command: str, **arguments: Any) -> Any:
         """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
         try:
@@ -135,8 +155,16 @@ class Qemu:
         self._popen.wait()
 
 
+def _how_ended(status: int) -> str:
+    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
 def _said_lines(log: Path) -> list[str]:
+    """The last lines of a log, of bounded length and without control characters; whoever wrote them is not trusted."""
     if not log.is_file():
         return []
-    lines = log.read_text(errors="replace").replace("\r", "\n").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+        text = _ESCAPES.sub("", stream.read(_LOG_TAIL_BYTES).decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:_LINE_CHARS] for line in lines if line]
