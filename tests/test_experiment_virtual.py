@@ -135,7 +135,7 @@ def test_the_report_has_no_empty_cell_and_no_verdict(experiment: tuple[Campaign,
 
 def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], state_directory: Path) -> None:
     assert experiment
-    assert eventually(lambda: not with_words("gauge-paced", "fastenough-gauge-"))
+    assert eventually(lambda: not with_words("gauge-paced", "fastenough-board-"))
     assert all(not journal.read_bytes() for journal in state_directory.glob("*.journal"))
 
 
@@ -259,4 +259,4 @@ def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, st
 @pytest.fixture(autouse=True)
 def no_guest_is_left() -> Iterator[None]:
     yield
-    assert eventually(lambda: not with_words("gauge-paced", "fastenough-gauge-"))
+    assert eventually(lambda: not with_words("gauge-paced", "fastenough-board-"))

@@ -18,7 +18,7 @@ import pytest
 
 from fastenough.link import find_probe, open_link
 from fastenough.link.gauge import Gauge
-from fastenough.link.virtual.keeper import bench_directory
+from fastenough.link.virtual.keeper import RUN_SETTING, bench_directory
 from fastenough.link.virtual.packages import fetch
 from fastenough.model import BadInput
 
@@ -38,7 +38,7 @@ def bench_json(*words: str) -> dict[str, Any]:
 def own_bench(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A bench of the test's own, and none of its processes afterwards."""
     fetch("stock")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    monkeypatch.setenv(RUN_SETTING, str(tmp_path_factory.mktemp("run")))
     yield bench_directory()
     bench("down")
     assert not bench_directory().exists()
@@ -109,7 +109,7 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
 def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:
     starting = subprocess.Popen([sys.executable, "-m", "fastenough", "bench", "up", "--cold"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not (own_bench / "keeper").exists():
+    while not own_bench.exists():
         time.sleep(0.01)
     starting.send_signal(signal.SIGINT)
     starting.communicate(timeout=30)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.virtual.building import tool_environment
+from fastenough.link.virtual.built import tools_path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent
 """Where meson, ninja, ruff and the others of setup/*.lock lie."""
+ENVIRONMENT = {**os.environ, "PATH": tools_path()}
+"""In which they find each other: meson starts ninja by its name."""
 
 
 def require(*programs: str) -> None:
@@ -28,13 +31,13 @@ def require(*programs: str) -> None:
 def configure(directory: Path, *arguments: str) -> None:
     """``meson setup`` of this checkout in a directory of its own; raises CalledProcessError."""
     subprocess.run([TOOLS / "meson", "setup", directory, ROOT, "-Dpython_package=false", *arguments], check=True,
-                   stdout=subprocess.DEVNULL, env=tool_environment())
+                   stdout=subprocess.DEVNULL, env=ENVIRONMENT)
 
 
 def build(directory: Path, *targets: str) -> None:
     """``ninja`` there; raises CalledProcessError."""
     subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
-                   env=tool_environment())
+                   env=ENVIRONMENT)
 
 
 def build_probe(directory: Path, name: str = "fastenough-probe", *arguments: str) -> Path:

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from fastenough.experiment.plan import VIRTUAL, Experiment
 from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.gauge import Calibration, Gauge
 from fastenough.link.virtual.board import MARK, VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.probe import install
 from fastenough.model import NotApplicable
@@ -40,6 +37,8 @@ class Bench:
     instrument: str
     cpu: int
     marks: tuple[str, ...] = ()
+    last_words: Callable[[], list[str]] = list
+    """What is known of why the board is gone."""
 
 
 @contextmanager
@@ -57,13 +56,11 @@ def open_bench(plan: Experiment, configuration: str) -> Iterator[Bench]:
 def _virtual(kernel: str) -> Iterator[Bench]:
     with ExitStack() as stack:
         board = stack.enter_context(VirtualBoard(kernel))
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="fastenough-gauge-"))
-        simulated = SimulatedGauge(Path(directory), board.pins)
-        stack.callback(simulated.close)
-        gauge = stack.enter_context(Gauge(simulated.terminal))
+        gauge = stack.enter_context(Gauge(board.wire_gauge().terminal))
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
         yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
-                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,))
+                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,),
+                    board.qemu.last_words)
 
 
 @contextmanager

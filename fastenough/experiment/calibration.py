@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from fastenough.analysis.injections import (
     Found,
@@ -25,7 +23,6 @@ from fastenough.experiment.probing import Probing
 from fastenough.link import Link, find_probe
 from fastenough.link.gauge import Gauge
 from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import CHECKOUT, build_module
 from fastenough.link.virtual.pins import CHIP, OUTPUT_LINE
 from fastenough.link.virtual.probe import install
@@ -188,10 +185,8 @@ def gauge_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibrat
 
     A toggle that comes late by an even number of its periods makes one period of falling edges so much longer.
     """
-    with tempfile.TemporaryDirectory(prefix="fastenough-gauge-") as directory, ExitStack() as stack:
-        simulated = SimulatedGauge(Path(directory), board.pins)
-        stack.callback(simulated.close)
-        gauge = stack.enter_context(Gauge(simulated.terminal))
+    with ExitStack() as stack:
+        gauge = stack.enter_context(Gauge(board.wire_gauge().terminal))
         toggling = stack.enter_context(kernel_task(board, {
             "task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "cpu": plan.cpu, "period_ns": plan.period_ns,
             "interval_ms": 100}))

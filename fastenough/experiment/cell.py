@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from fastenough.campaign.stopping import Stopping
@@ -19,6 +19,7 @@ from fastenough.experiment.probing import Probing
 from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import FastenoughError, Outcome
 from fastenough.recording import Recording
+from fastenough.recording.writer import end_series
 from fastenough.settings import Settings
 
 INTERVAL_NS = 1_000_000_000
@@ -137,6 +138,21 @@ def end_task(bench: Bench, cell: Cell, task: Probing) -> None:
         task.wait(_GRACE_S)
 
 
+def own_lines(own: Probing, reasons: Sequence[str]) -> Iterator[bytes]:
+    """The board's own recording, as the bench keeps it; with reasons it has failed, and ends with them."""
+    if not reasons:
+        yield from map(as_planned, own.lines)
+        return
+    recording = own.recording()
+    yield from (raw for raw in own.lines if raw.endswith(b"\n") and json.loads(raw)["type"] != "end")
+    last = recording.intervals[-1] if recording.intervals else None
+    at = recording.head["begin"] if last is None else {"mono_ns": last.end_mono_ns, "wall_ns": last.end_wall_ns}
+    series = [end_series(number, total, recording.lost(number), recording.missed(number))
+              for number, total in recording.totals.items()]
+    yield _raw({"type": "end", "outcome": Outcome.FAILED.value, "reasons": list(reasons), "at": at, "series": series,
+                "counters": {}, "events_dropped": 0})
+
+
 def as_planned(raw: bytes) -> bytes:
     """A line of the board's own recording; a task that the bench ended by a signal has done what it was to do."""
     line = json.loads(raw)
@@ -155,6 +171,8 @@ class CellRun:
     settings: Settings
     stopping: Stopping
     own: Probing | None = None
+    reasons: list[str] = field(default_factory=list)
+    """Why the run failed, where board or instrument were lost."""
 
     @property
     def _times(self) -> Mapping[str, int]:
@@ -173,10 +191,14 @@ class CellRun:
             self._measured(run, tick)
         except FastenoughError as error:
             fault = error
+            self.reasons = [str(error), *self.bench.last_words()]
             if transcript.writer is not None and lines.end is None:
-                run.end(Outcome.FAILED, [str(error)])
+                run.end(Outcome.FAILED, self.reasons)
         if lines.end is not None:
-            transcript.take(_raw(lines.end | {"counters": lines.end["counters"] | self._counts(run)}))
+            end = lines.end | {"counters": lines.end["counters"] | self._counts(run)}
+            if fault is not None and end["outcome"] == Outcome.COMPLETED:
+                end |= {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
+            transcript.take(_raw(end))
         if fault is not None:
             raise fault
 
@@ -221,18 +243,19 @@ class CellRun:
             run.poll()
             tick()
             if not task.running:
-                raise FastenoughError("the board's task ended by itself in the middle of the run")
+                raise task.ended_early()
         return (Outcome.ABORTED, ["stopped"]) if self.stopping.asked else (Outcome.COMPLETED, [])
 
     def _counts(self, run: GaugeRun) -> dict[str, Any]:
-        """Of both sides; the board's are None where its recording is missing."""
+        """Of both sides; the board's are None where its recording is missing, or the board is gone."""
         if run.counters is None:
             return {}
         board = None
-        if self.own is not None and self.cell.implementation == "linux-user":
-            board = probe_counted(self.own.recording())
-        elif self.own is not None:
-            board = module_counted(self.bench.link.run(["dmesg"]).text)
+        with suppress(FastenoughError):
+            if self.own is not None and self.cell.implementation == "linux-user":
+                board = probe_counted(self.own.recording())
+            elif self.own is not None:
+                board = module_counted(self.bench.link.run(["dmesg"]).text)
         return instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
 
 

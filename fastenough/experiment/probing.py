@@ -80,6 +80,16 @@ class Probing:
         if self._fault is not None:
             raise self._fault
 
+    def ended_early(self) -> FastenoughError:
+        """Why it has ended although nobody asked it to."""
+        try:
+            status = self._process.wait(_END_TIMEOUT_S)
+        except FastenoughError as error:
+            return error
+        said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        return FastenoughError(f"the board's task ended by itself in the middle of the run, with status {status}: "
+                               f"{said}")
+
     def first(self, kind: str, timeout_s: float) -> dict[str, Any]:
         """The first line of that type, once it has come; raises FastenoughError when none does."""
         deadline = time.monotonic() + timeout_s

@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from fastenough.campaign.runner import Keeper
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Transcript, Writer
 from fastenough.experiment.bench import Bench, open_bench
-from fastenough.experiment.cell import CellRun, as_planned
+from fastenough.experiment.cell import CellRun, own_lines
 from fastenough.experiment.plan import Cell, Experiment, read_experiment
 from fastenough.facts import collect, profile_sha256
 from fastenough.facts.cpu import cpu_list
-from fastenough.link import LocalLink
+from fastenough.link import BoardGone, LocalLink
 from fastenough.link.gauge import GaugeLost
 from fastenough.loads import RunningLoad, find_load
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
@@ -119,10 +119,13 @@ class _Making:
             transcript.outcome if transcript else None, f"{cell.implementation} on {cell.configuration}"))
 
     def configuration(self, name: str) -> None:
-        """All cells of one configuration; what it cannot give is kept with the reason."""
+        """All cells of one configuration; what it cannot give is kept with the reason.
+
+        On a board that is gone nothing is left to be put back.
+        """
         cells = [cell for cell in self._cells if cell.configuration == name]
         self._report(cells[0], "booting")
-        with ExitStack() as stack:
+        with suppress(BoardGone), ExitStack() as stack:
             try:
                 bench = stack.enter_context(open_bench(self.plan, name))
                 added = self._added(bench, stack.enter_context(Settings(bench.link)))
@@ -165,7 +168,8 @@ class _Making:
                 entries = settings.apply("pin", _pins(self.plan, cell))
                 with _loaded(bench, cell.load, self.plan.duration_ns / 1e9) as (head, prove):
                     self._measure(CellRun(bench, self.plan, cell, settings, self.stopping),
-                                  {**added, "settings": [*added["settings"], *entries], "load": head}, prove)
+                                  {**added, "settings": [*added["settings"], *entries], "load": head},
+                                  lambda: _proof(cell.load, prove))
         except (BadInput, GaugeLost):
             raise
         except FastenoughError as error:
@@ -178,6 +182,11 @@ class _Making:
         transcript = Transcript(lambda: self._begin(spec), added, prove)
         try:
             cell_run.measure(transcript, lambda: self._report(cell, "measuring", transcript))
+        except (BadInput, GaugeLost):
+            raise
+        except FastenoughError:
+            if transcript.writer is None:
+                raise
         finally:
             if transcript.writer is not None:
                 transcript.writer.end()
@@ -187,11 +196,12 @@ class _Making:
     def _keep_own(self, cell_run: CellRun, added: Mapping[str, Any],
                   prove: Callable[[], Mapping[str, Any]]) -> None:
         """The board's own recording, as a run that says that nobody else saw it."""
-        assert cell_run.own is not None
+        if cell_run.own is None:
+            return
         spec = self._spec(cell_run.cell, own=True)
         transcript = Transcript(lambda: self._begin(spec), added, prove)
-        for raw in cell_run.own.lines:
-            transcript.take(as_planned(raw))
+        for raw in own_lines(cell_run.own, cell_run.reasons):
+            transcript.take(raw)
         if transcript.writer is not None:
             transcript.writer.end()
 
@@ -217,6 +227,14 @@ def _loaded(bench: Bench, name: str, planned_s: float) -> Iterator[tuple[dict[st
     with RunningLoad(bench.link, load, len(_online(bench)), planned_s) as running:
         running.begin()
         yield running.head(), running.proof
+
+
+def _proof(name: str, prove: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Whether the load ran; what cannot be asked any more proves nothing."""
+    try:
+        return prove()
+    except FastenoughError as error:
+        return {"name": name, "ran": False, "reasons": [f"whether the load ran cannot be asked: {error}"]}
 
 
 def _online(bench: Bench) -> list[int]:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from fastenough.link.base import Completed, Link, Process, Stalled
+from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled
 from fastenough.link.bulk import read_matching
 from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
 from fastenough.model import BadInput, NotApplicable
 
-__all__ = ["Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe", "open_link",
+__all__ = ["BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe", "open_link",
            "read_matching"]
 
 LINKS = {

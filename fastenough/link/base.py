@@ -27,6 +27,10 @@ class Stalled(FastenoughError):
     """A process on the board said nothing for longer than it was given."""
 
 
+class BoardGone(FastenoughError):
+    """The board has ended or cannot be reached any more; nothing can be asked of it, or put back on it."""
+
+
 class Process(Protocol):
     """A running process on the board, with everything it starts: none of it outlives this object or the bench."""
 

@@ -76,8 +76,8 @@ class Settings:
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
         self._link = link
-        self._journal = Journal(journal_path or default_journal(link))
         self._boot_id = self._read_boot_id()
+        self._journal = Journal(journal_path or default_journal(link))
         self.told: list[str] = []
         try:
             self.restored = self._restore()

@@ -56,15 +56,18 @@ class PinPlace:
 
 
 def _number(link: Link, chip: str, line: int) -> int:
-    for label in link.glob(f"{_CLASS}/gpiochip*/label"):
-        if link.read(label).decode().strip() != chip:
-            continue
-        folder = label.removesuffix("/label")
-        lines = int(link.read(f"{folder}/ngpio"))
-        if line >= lines:
-            raise BadInput(f"setting pin: {chip} has no line {line}; choose 0 to {lines - 1}")
-        return int(link.read(f"{folder}/base")) + line
-    raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")
+    folders = [label.removesuffix("/label") for label in link.glob(f"{_CLASS}/gpiochip*/label")
+               if link.read(label).decode().strip() == chip]
+    lines_by_base = {int(link.read(f"{folder}/base")): int(link.read(f"{folder}/ngpio")) for folder in folders}
+    if not lines_by_base:
+        raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")
+    if len(lines_by_base) > 1:
+        raise BadInput(f"setting pin: {len(lines_by_base)} GPIO chips are labelled {chip}, which is meant cannot be "
+                       "told; use lines of a chip whose label is its own")
+    ((base, lines),) = lines_by_base.items()
+    if line >= lines:
+        raise BadInput(f"setting pin: {chip} has no line {line}; choose 0 to {lines - 1}")
+    return base + line
 
 
 def _place(link: Link, chip: str, line: int) -> PinPlace:

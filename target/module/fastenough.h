@@ -67,6 +67,7 @@ extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer
 int fe_pins_get(const struct fe_task *task);
 void fe_pins_put(void);
 extern struct gpio_desc *fe_input, *fe_output;
+extern int fe_output_level; /* as it was set when the pins were taken: not every controller can read it back */
 
 /* recorder.c */
 struct fe_tally {

@@ -23,7 +23,7 @@ const struct fe_series_kind fe_wakeup_owed = {
 
 ktime_t fe_grid_first(void)
 {
-	return ktime_add_ns(ktime_get(), 10 * fe_options.period_ns);
+	return ktime_add_ns(ktime_get(), 10 * (u64)fe_options.period_ns);
 }
 
 /* Record one act; returns how many periods the grid moves on (1 if none was missed). */

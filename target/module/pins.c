@@ -14,6 +14,7 @@
 #define DEVICE "fastenough"
 
 struct gpio_desc *fe_input, *fe_output;
+int fe_output_level;
 
 static struct platform_device *device;
 static bool output_was_input;
@@ -78,19 +79,22 @@ static int get_line(const char *what, int offset, enum gpiod_flags flags, struct
 
 static int get_lines(const struct fe_task *task)
 {
-	int level = 0, error;
+	int error;
 
+	fe_output_level = 0;
 	if (task->needs_input) {
 		error = get_line("in", fe_options.in_line, GPIOD_IN, &fe_input);
 		if (error)
 			return error;
-		level = gpiod_get_raw_value(fe_input);
+		fe_output_level = gpiod_get_raw_value(fe_input);
+		if (fe_output_level < 0)
+			return explain("in", fe_options.in_line, fe_output_level);
 	}
 	error = get_line("out", fe_options.out_line, GPIOD_ASIS, &fe_output);
 	if (error)
 		return error;
 	output_was_input = gpiod_get_direction(fe_output) == 1;
-	error = gpiod_direction_output_raw(fe_output, level);
+	error = gpiod_direction_output_raw(fe_output, fe_output_level);
 	return error ? explain("out", fe_options.out_line, error) : 0;
 }
 

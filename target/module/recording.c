@@ -9,21 +9,21 @@
 #include <linux/fs.h>
 #include <linux/math64.h>
 #include <linux/miscdevice.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <linux/wait.h>
 
 #include "fastenough.h"
 
 #define FIXED_TEXT 8192 /* holds every line but for its buckets */
-#define BUCKET_TEXT 24  /* longest "[-56319,4294967295]," and some */
+#define BUCKET_TEXT 20  /* longest: "[-56319,4294967295]," */
 
 struct text {
-	char *data;
+	char *data; /* room for the longest line there can be, so that no interval is lost for want of memory */
 	size_t length, room, given;
 };
 
@@ -49,15 +49,20 @@ static DECLARE_WAIT_QUEUE_HEAD(stop_queue);
 
 /* Text */
 
-static int text_make_room(struct text *text, size_t room)
+static bool text_create(struct text *text)
+{
+	size_t series = 0;
+
+	while (series < FE_MAX_SERIES && task->series[series])
+		series++;
+	text->room = FIXED_TEXT + series * 2 * FE_BUCKETS * BUCKET_TEXT;
+	text->data = vmalloc(text->room);
+	return text->data;
+}
+
+static void text_clear(struct text *text)
 {
 	text->length = text->given = 0;
-	if (text->room >= room)
-		return 0;
-	kvfree(text->data);
-	text->data = kvmalloc(room, GFP_KERNEL);
-	text->room = text->data ? room : 0;
-	return text->data ? 0 : -ENOMEM;
 }
 
 static __printf(2, 3) void put(struct text *text, const char *format, ...)
@@ -191,18 +196,6 @@ static u32 last_bucket(const struct fe_tally *tally, bool negative)
 	return fe_hist_index(fe_magnitude(end), FE_K);
 }
 
-static size_t count_buckets(const struct fe_tally *tally)
-{
-	size_t found = 0;
-	unsigned int half;
-	u32 i;
-
-	for (half = 0; half < 2; half++)
-		for (i = 0; i <= last_bucket(tally, half); i++)
-			found += tally->buckets[half][i] != 0;
-	return found;
-}
-
 static void put_bucket(struct text *text, const char **separator, int index, u32 count)
 {
 	if (count == 0)
@@ -268,18 +261,11 @@ static bool is_new_maximum(const struct total *total, const struct fe_tally *tal
 	return tally->stats.count && (total->stats.count == 0 || tally->stats.max > total->stats.max);
 }
 
-static int add_interval(struct recording *recording, struct fe_bank *bank)
+static void add_interval(struct recording *recording, const struct fe_bank *bank)
 {
 	ktime_t end = ktime_get();
-	size_t room = FIXED_TEXT;
 	unsigned int i;
-	int error;
 
-	for (i = 0; i < FE_MAX_SERIES; i++)
-		room += BUCKET_TEXT * count_buckets(&bank->series[i]);
-	error = text_make_room(&recording->text, room);
-	if (error)
-		return error;
 	put_interval(&recording->text, recording, bank, end);
 	for (i = 0; i < FE_MAX_SERIES && task->series[i]; i++) {
 		if (is_new_maximum(&recording->series[i], &bank->series[i]))
@@ -290,7 +276,6 @@ static int add_interval(struct recording *recording, struct fe_bank *bank)
 		recording->counters[i] += bank->counters[i];
 	recording->interval_begin = end;
 	recording->seq++;
-	return 0;
 }
 
 /* End */
@@ -349,24 +334,20 @@ static int next_interval(struct recording *recording)
 		return error;
 	over = is_over(recording);
 	bank = fe_recorder_swap();
-	error = add_interval(recording, bank);
+	add_interval(recording, bank);
 	fe_recorder_clear(bank);
-	if (!error && over) {
+	if (over) {
 		put_end(&recording->text, recording);
 		recording->has_end = true;
 	}
-	return error;
+	return 0;
 }
 
 static int next_text(struct recording *recording)
 {
-	int error;
-
+	text_clear(&recording->text);
 	if (recording->has_head)
 		return next_interval(recording);
-	error = text_make_room(&recording->text, FIXED_TEXT);
-	if (error)
-		return error;
 	put_head(&recording->text, recording);
 	recording->has_head = true;
 	return 0;
@@ -417,6 +398,10 @@ static struct recording *begin_recording(void)
 
 	if (!recording)
 		return NULL;
+	if (!text_create(&recording->text)) {
+		kfree(recording);
+		return NULL;
+	}
 	mutex_init(&recording->lock);
 	WRITE_ONCE(stopping, false);
 	fe_recorder_clear(fe_recorder_swap());
@@ -447,7 +432,7 @@ static int device_release(struct inode *inode, struct file *file)
 
 	if (!recording)
 		return 0;
-	kvfree(recording->text.data);
+	vfree(recording->text.data);
 	kfree(recording);
 	atomic_set(&readers, 0);
 	return 0;

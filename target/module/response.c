@@ -40,7 +40,7 @@ static int start(void)
 		pr_err("line %d of '%s' cannot raise interrupts: error %d\n", fe_options.in_line, fe_options.chip, irq);
 		return irq;
 	}
-	answered_level = gpiod_get_raw_value(fe_output);
+	answered_level = fe_output_level;
 	error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_NO_THREAD, "fastenough",
 			    &irq);
 	if (error)

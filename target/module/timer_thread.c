@@ -8,6 +8,8 @@
 #include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/version.h>
 #include <uapi/linux/sched/types.h>
 
 #include "fastenough.h"
@@ -30,13 +32,36 @@ static int run(void *data)
 	return 0;
 }
 
-static int start(void)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
+static int raise_thread(void)
 {
 	struct sched_attr fifo = {
 		.size = sizeof(fifo),
 		.sched_policy = SCHED_FIFO,
 		.sched_priority = fe_options.priority,
 	};
+	int error = sched_setattr_nocheck(thread, &fifo);
+
+	if (error)
+		pr_err("priority %d was refused: error %d\n", fe_options.priority, error);
+	return error;
+}
+#else
+/* Modules may ask these kernels for one priority only. */
+static int raise_thread(void)
+{
+	if (fe_options.priority != MAX_RT_PRIO / 2) {
+		pr_err("priority=%d cannot be had, kernels before 5.14 give a module's thread only one: choose priority=%d\n",
+		       fe_options.priority, MAX_RT_PRIO / 2);
+		return -EINVAL;
+	}
+	sched_set_fifo(thread);
+	return 0;
+}
+#endif
+
+static int start(void)
+{
 	int error;
 
 	thread = kthread_create(run, NULL, "fastenough");
@@ -44,9 +69,8 @@ static int start(void)
 		return PTR_ERR(thread);
 	if (fe_options.cpu >= 0)
 		kthread_bind(thread, fe_options.cpu);
-	error = sched_setattr_nocheck(thread, &fifo);
+	error = raise_thread();
 	if (error) {
-		pr_err("priority %d was refused: error %d\n", fe_options.priority, error);
 		kthread_stop(thread);
 		return error;
 	}

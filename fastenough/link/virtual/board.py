@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import shutil
 import tempfile
@@ -16,9 +16,10 @@ from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.guest_link import GuestLink
 from fastenough.link.virtual.initramfs import build_initramfs
 from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import cache_lock, fetch
+from fastenough.link.virtual.packages import fetch
 from fastenough.link.virtual.pins import Pins
-from fastenough.link.virtual.qemu import Qemu
+from fastenough.link.virtual.qemu import Qemu, require_qemu
+from fastenough.link.virtual.snapshot import Snapshot, snapshot_of
 from fastenough.model import FastenoughError
 
 MARK = "emulated"
@@ -53,39 +54,51 @@ class VirtualBoard:
 
     def _up(self, initramfs: bytes, cpus: int, snapshot: bool) -> None:
         begin = time.monotonic()
-        image = self._directory / "initramfs"
-        image.write_bytes(initramfs)
-        saved = self._snapshot_path(initramfs, cpus)
-        self.was_restored = snapshot and saved.is_file()
-        self.qemu = Qemu(self.kernel, image, self._directory, cpus=cpus, snapshot=saved if self.was_restored else None)
-        try:
-            if self.was_restored:
-                self.qemu.wait_until_restored(_RESTORE_TIMEOUT_S)
-            self._connect()
-            if snapshot and not self.was_restored:
+        require_qemu()
+        (self._directory / "initramfs").write_bytes(initramfs)
+        saved = snapshot_of(self.kernel, initramfs, cpus)
+        self.was_restored = snapshot and saved.intact() and self._restored(saved, cpus)
+        if not self.was_restored:
+            self._start(cpus)
+            if snapshot:
                 self._save(saved)
-            self.boot_s = time.monotonic() - begin
+        self.boot_s = time.monotonic() - begin
+
+    def _start(self, cpus: int, saved: Snapshot | None = None) -> None:
+        self.qemu = Qemu(self.kernel, self._directory / "initramfs", self._directory, cpus=cpus,
+                         restore=saved is not None)
+        try:
+            if saved is not None:
+                self.qemu.restore(saved.path, _RESTORE_TIMEOUT_S)
+            self._connect()
         except BaseException:
             self.qemu.close()
             raise
 
-    def _snapshot_path(self, initramfs: bytes, cpus: int) -> Path:
-        key = hashlib.sha256(b"%d" % cpus + self.kernel.release.encode() + initramfs).hexdigest()[:16]
-        with cache_lock() as cache:
-            folder = cache / "snapshots"
-            folder.mkdir(exist_ok=True)
-            return folder / f"{self.kernel.release}-{key}"
+    def _restored(self, saved: Snapshot, cpus: int) -> bool:
+        """Whether the guest is there again; a state that another QEMU saved, say, is of no use and is discarded."""
+        try:
+            self._start(cpus, saved)
+        except FastenoughError:
+            saved.discard()
+            return False
+        return True
 
-    def _save(self, saved: Path) -> None:
-        """The state is that of a guest whose bench is away, so that every restored guest greets its own."""
+    def _save(self, saved: Snapshot) -> None:
+        """The state is that of a guest whose bench is away, so that every restored guest greets its own.
+
+        Where it cannot be kept, as on a full disk, the next guest boots again.
+        """
         self.link.close()
         self.pins.close()
         time.sleep(0.5)
-        with cache_lock():
-            for outdated in saved.parent.glob(f"{self.kernel.release}-*"):
-                outdated.unlink()
-            self.qemu.save(saved)
-        self._connect()
+        try:
+            with contextlib.suppress(OSError, FastenoughError):
+                saved.keep(self.qemu.save)
+            self._connect()
+        except BaseException:
+            self.qemu.close()
+            raise
 
     def _connect(self) -> None:
         self.pins = Pins(self.qemu.connect("qtest", 5.0), self.qemu.find("pl061"))
@@ -147,7 +160,8 @@ class VirtualBoard:
 def _own_directory() -> Path:
     """A directory for this process's board; those of processes that were killed are removed."""
     for left in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*-*"):
-        if not Path(f"/proc/{left.name.removeprefix(_DIRECTORY).partition('-')[0]}").exists():
+        pid = left.name.removeprefix(_DIRECTORY).partition("-")[0]
+        if left.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
 

@@ -7,47 +7,33 @@ The words on its pins' socket are in ``gauge/sim/pins.h``.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
 
-from fastenough.link.virtual.building import tool, tool_environment
-from fastenough.link.virtual.module import CHECKOUT
-from fastenough.link.virtual.packages import cache_lock
+from fastenough.link.virtual.built import build, require_tool
 from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 MICROCONTROLLER = "atmega328p"
 _SIMULATOR = "gauge/sim/gauge-paced"
 _FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
-_COMPILER, _COMPILER_PACKAGES = "avr-gcc", "gcc-avr avr-libc"
 
 
 def build_gauge() -> tuple[Path, Path]:
     """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
-    if shutil.which(_COMPILER) is None:
-        raise NotApplicable(f"the gauge is not simulated: {_COMPILER} is missing; "
-                            f"mend: apt-get install {_COMPILER_PACKAGES}")
-    if not (CHECKOUT / "meson.build").is_file():
-        raise NotApplicable("the gauge is simulated from a checkout of fastenough, not from the installed wheel")
-    with cache_lock() as cache:
-        build = cache / "gauge"
-        if not (build / "build.ninja").is_file():
-            shutil.rmtree(build, ignore_errors=True)
-            _make([tool("meson", "meson"), "setup", str(build), str(CHECKOUT), "-Dpython_package=false"])
-        _make([tool("ninja", "ninja-build"), "-C", str(build), _SIMULATOR, _FIRMWARE])
-        return build / _SIMULATOR, build / _FIRMWARE
-
-
-def _make(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=tool_environment())
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
-        why = next((line for line in lines if "error" in line.lower()), "no word why")
-        raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev")
+    try:
+        require_tool("avr-gcc", "gcc-avr avr-libc")
+        simulator, firmware = build("gauge", (), (_SIMULATOR, _FIRMWARE))
+    except NotApplicable as reason:
+        raise NotApplicable(f"the gauge is not simulated: {reason}") from reason
+    except BadInput:
+        raise
+    except FastenoughError as why:
+        raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev") from why
+    return simulator, firmware
 
 
 class SimulatedGauge:

@@ -18,7 +18,7 @@ from enum import IntEnum
 from itertools import count
 from pathlib import Path
 
-from fastenough.link.base import Completed, Process, Stalled
+from fastenough.link.base import BoardGone, Completed, Process, Stalled
 from fastenough.model import FastenoughError
 
 _FRAME = struct.Struct("<III")
@@ -107,7 +107,7 @@ class GuestProcess:
         if not self._ended.wait(timeout_s):
             raise Stalled(f"{self._name} has not ended after {timeout_s:g} s")
         if self._status is None:
-            raise FastenoughError(_GONE)
+            raise BoardGone(_GONE)
         return self._status
 
     def stop(self) -> int:
@@ -223,7 +223,7 @@ class GuestLink:
             with self._sending:
                 self._connection.sendall(_FRAME.pack(number, kind, len(content)) + content)
         except OSError as error:
-            raise FastenoughError(_GONE) from error
+            raise BoardGone(_GONE) from error
 
     def _begin(self, timeout_s: float) -> None:
         """End what another bench left, and take nothing it should have got for ours."""
@@ -232,7 +232,7 @@ class GuestLink:
             self.close()
             raise Stalled(f"{self.name} has not answered within {timeout_s:g} s: is another fastenough using it?")
         if self._gone:
-            raise FastenoughError(_GONE)
+            raise BoardGone(_GONE)
 
     def _launch(self, argv: Sequence[str], input: bytes, scratch: str) -> GuestProcess:
         number = next(self._numbers)
@@ -279,7 +279,7 @@ def connect_guest(path: Path, name: str) -> GuestLink:
         connection.connect(str(path))
     except OSError as error:
         connection.close()
-        raise FastenoughError(_GONE) from error
+        raise BoardGone(_GONE) from error
     return GuestLink(connection, name)
 
 

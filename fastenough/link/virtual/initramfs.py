@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastenough.link.virtual.module import compiler
-from fastenough.link.virtual.packages import Kernel, busybox, cache_lock
+from fastenough.link.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
 from fastenough.model import FastenoughError
 
 _HERE = Path(__file__).resolve().parent
 _CONSOLE = (5, 1)
-_GUEST_MODULES = ("virtio_mmio", "virtio_console")
 
 
 @dataclass
@@ -69,7 +68,7 @@ def build_initramfs(kernel: Kernel) -> bytes:
     archive.file("bin/busybox", busybox(kernel).read_bytes(), 0o755)
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
-    for module in _GUEST_MODULES:
+    for module in GUEST_MODULES:
         content = kernel.module(module)
         if content is not None:
             archive.file(f"lib/{module}.ko", content)

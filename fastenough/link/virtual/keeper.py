@@ -1,40 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keeps a virtual bench running in the background, and ends it.
 
-A bench has one directory.  Its keeper (``python -m fastenough.link.virtual.keeper``) holds a lock on the file
-``keeper`` there, which also says its process id: the lock is free when it has ended, however it ended, and QEMU
-ends with it.
+Each user has at most one, in a folder that nobody else can write.  Its keeper, a process of its own, holds a lock
+beside the bench's directory: the lock is free when it has ended, however it ended, and QEMU ends with it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
+from fastenough.files import private_directory, replace_whole
 from fastenough.link.virtual.board import VirtualBoard
 from fastenough.link.virtual.guest_link import GuestLink, connect_guest
+from fastenough.link.virtual.holder import end_holder, held, holder
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.packages import fetch
 from fastenough.link.virtual.probe import build_probe, install
 from fastenough.link.virtual.qemu import require_qemu
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
-_ERRORS = {kind.__name__: kind for kind in (FastenoughError, BadInput, NotApplicable)}
+_ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
-_POLL_S = 0.05
 _WATCH_S = 0.5
+_PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+_START = ("import sys; sys.path += sys.argv[4:]; from fastenough.link.virtual.keeper import main; "
+          "sys.exit(main(*sys.argv[1:4]))")
+
+RUN_SETTING = "FASTENOUGH_RUN"
+"""Environment variable that names another folder for what runs."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +56,36 @@ class BenchState:
     gauge_reason: str
 
 
+def _runtime_directory() -> Path:
+    """A folder of this user's own, which nobody else can write; raises Untrusted, or BadInput where none can be made.
+
+    Root uses none that another user could name or plant: ``/run`` is root's.
+    """
+    if RUN_SETTING in os.environ:
+        place = Path(os.environ[RUN_SETTING]).absolute()
+    elif os.geteuid() == 0:
+        place = Path("/run/fastenough")
+    else:
+        place = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"fastenough-{os.geteuid()}"
+    try:
+        return private_directory(place)
+    except OSError as error:
+        raise BadInput(f"{place}: {error.strerror}; name a folder of your own in {RUN_SETTING}") from error
+
+
 def bench_directory() -> Path:
     """Where this user's virtual bench has its sockets and its state."""
-    parent = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    return Path(parent) / f"fastenough-bench-{os.getuid()}"
+    return _runtime_directory() / "bench"
 
 
-@contextlib.contextmanager
-def _held_lock(path: Path) -> Iterator[IO[str]]:
-    """The keeper's lock; raises BlockingIOError while another process holds it."""
-    with path.open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield lock
+def _lock(directory: Path) -> Path:
+    """Beside the bench's directory, which comes and goes."""
+    return directory.with_suffix(".lock")
 
 
 def keeper_pid(directory: Path) -> int | None:
     """The process that keeps a bench there, None when none does."""
-    path = directory / "keeper"
-    if not path.exists():
-        return None
-    try:
-        with _held_lock(path):
-            return None
-    except BlockingIOError:
-        return int(path.read_text() or 0)
+    return holder(_lock(directory))
 
 
 def bench_state() -> BenchState | None:
@@ -101,9 +110,8 @@ def up(kernel: str, snapshot: bool = True) -> BenchState:
     require_qemu()
     build_module(fetch(kernel))
     build_probe()
-    _clear(directory)
     keeper = subprocess.Popen(
-        [sys.executable, "-m", "fastenough.link.virtual.keeper", str(directory), kernel, str(int(snapshot))],
+        [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)
     assert keeper.stdout is not None
     assert keeper.stderr is not None
@@ -118,34 +126,32 @@ def up(kernel: str, snapshot: bool = True) -> BenchState:
     answer = json.loads(said)
     if "error" in answer:
         keeper.wait()
-        raise _ERRORS[answer["kind"]](answer["error"])
+        raise _ERRORS.get(answer["kind"], FastenoughError)(answer["error"])
     return BenchState(**answer)
 
 
+def _import_places() -> list[str]:
+    """Where the keeper finds what we have found, the caller's folder never among it: it may hold files of any name."""
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [str(_PACKAGE_ROOT), *own]
+
+
 def down() -> bool:
-    """End the bench and remove what it left, also after a crash; False when there was nothing."""
+    """End the bench and remove what it left, also after a crash; False when there was nothing.
+
+    Raises FastenoughError when its keeper does not end.
+    """
     directory = bench_directory()
-    pid = keeper_pid(directory)
     was_there = directory.exists()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if pid is None:
-            break
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-        pid = _wait_for_end(directory)
-    _clear(directory)
+    lock = _lock(directory)
+    if not any(end_holder(lock, number, _DOWN_TIMEOUT_S) for number in (signal.SIGTERM, signal.SIGKILL)):
+        raise FastenoughError(f"the bench's keeper (process {holder(lock)}) does not end; look at what it waits for")
+    try:
+        with held(lock):
+            shutil.rmtree(directory, ignore_errors=True)
+    except BlockingIOError as error:
+        raise BadInput("another virtual bench is just starting") from error
     return was_there
-
-
-def _wait_for_end(directory: Path) -> int | None:
-    deadline = time.monotonic() + _DOWN_TIMEOUT_S
-    while (pid := keeper_pid(directory)) is not None and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-    return pid
-
-
-def _clear(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 def open_virtual(which: str) -> GuestLink:
@@ -168,7 +174,7 @@ def _keep(directory: Path, kernel: str, snapshot: bool) -> None:
         state = BenchState(kernel, board.kernel.release, os.getpid(), board.qemu.pid, round(board.boot_s, 3),
                            board.was_restored, str(directory), gauge, gauge_reason)
         text = json.dumps(asdict(state))
-        (directory / "state.json").write_text(text)
+        replace_whole(directory / "state.json", text.encode(), 0o600)
         print(text, flush=True)
         _let_go_of_terminal()
         while board.qemu.is_running:
@@ -191,25 +197,19 @@ def _let_go_of_terminal() -> None:
     os.close(nowhere)
 
 
-def main(argv: list[str]) -> int:
+def main(place: str, kernel: str, snapshot: str) -> int:
     """The keeper itself; its first and only line of output is the state or the error."""
-    directory = Path(argv[1])
+    directory = Path(place)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        directory.mkdir(mode=0o700)
-        with _held_lock(directory / "keeper") as lock:
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
-            _keep(directory, argv[2], argv[3] == "1")
-    except (FileExistsError, BlockingIOError):
+        with held(_lock(directory)):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(mode=0o700)
+            _keep(directory, kernel, snapshot == "1")
+    except BlockingIOError:
         print(json.dumps({"kind": "BadInput", "error": "another virtual bench is just starting"}), flush=True)
         return 1
     except FastenoughError as error:
         print(json.dumps({"kind": type(error).__name__, "error": str(error)}), flush=True)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from fastenough.link.virtual.packages import Kernel, cache_lock
@@ -16,8 +18,12 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 SOURCES = CHECKOUT / "target" / "module"
 FORMAT = CHECKOUT / "format" / "fe_hist.h"
 
-_KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86"}
-_CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-"}
+_KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
+_CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
+
+_COMPLAINT = re.compile("error|warning", re.IGNORECASE)
+_TOOLS = re.compile("warning: .*(pahole|compiler).* differs from the one used to build the kernel")
+"""A kernel of another release of Debian was built with other tools; that says nothing of our sources."""
 
 
 def compiler(arch: str) -> str:
@@ -34,38 +40,39 @@ def _sources(folder: Path) -> list[Path]:
     return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), FORMAT]
 
 
-def _key(kernel: Kernel, sources: list[Path]) -> str:
-    digest = hashlib.sha256(kernel.release.encode())
+def _key(kernel: Kernel, sources: list[Path], variables: Sequence[str]) -> str:
+    digest = hashlib.sha256("\0".join((kernel.release, *variables)).encode())
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def build_module(kernel: Kernel, folder: Path = SOURCES) -> Path:
+def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str] = ()) -> Path:
     """The module of a folder, built for a kernel; from the cache when nothing changed.
 
+    ``variables`` are further words for make, where this machine's tools are not those the kernel was built with.
     Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
     """
     sources = _sources(folder)
     compiler(kernel.arch)
     with cache_lock() as cache:
-        built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources)}"
+        built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources, variables)}"
         if not built.is_dir():
-            _build(kernel, sources, built)
+            _build(kernel, sources, built, variables)
         return next(built.glob("*.ko"))
 
 
-def _build(kernel: Kernel, sources: list[Path], built: Path) -> None:
+def _build(kernel: Kernel, sources: list[Path], built: Path, variables: Sequence[str]) -> None:
     work = built.with_suffix(".building")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     for source in sources:
         shutil.copy(source, work)
     command = ["make", "-s", "-C", str(kernel.headers), f"M={work}", f"ARCH={_KBUILD_ARCH[kernel.arch]}",
-               f"CROSS_COMPILE={_CROSS[kernel.arch]}", "W=1", "modules"]
+               f"CROSS_COMPILE={_CROSS[kernel.arch]}", f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
-    complaints = [line for line in done.stderr.splitlines() if "error" in line.lower() or "warning" in line.lower()]
+    complaints = [line for line in done.stderr.splitlines() if _COMPLAINT.search(line) and not _TOOLS.search(line)]
     if done.returncode or complaints:
         first = (complaints or done.stderr.splitlines() or ["make does not say why"])[0]
         raise FastenoughError(f"the module does not build for {kernel.release}: {first}")

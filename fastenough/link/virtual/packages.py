@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import lzma
 import os
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastenough.files import replace_whole
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 GUEST_ARCH = "arm64"
@@ -29,6 +31,12 @@ KERNELS = {
     "rt-6.12": "6.12-rt-",
 }
 """Name of a kernel to what its meta package (``linux-image-…``) has before the architecture."""
+
+_FLAVOURS = {"armhf": "armmp"}
+"""What Debian calls its kernel for an architecture, where that is not the architecture's own name."""
+
+GUEST_MODULES = ("virtio_mmio", "virtio_console")
+"""Of the kernel's own package, those a guest boots with."""
 
 _TREE_VERSION = 1
 """Part of the cache's name: raise it when the layout of the unpacked tree changes."""
@@ -53,12 +61,23 @@ class Kernel:
 
     def module(self, name: str) -> bytes | None:
         """A module of the kernel's own package, None where the kernel has it built in."""
+        found = self._module_file(name)
+        if found is None:
+            return None
+        return lzma.decompress(found.read_bytes()) if found.suffix == ".xz" else found.read_bytes()
+
+    def _module_file(self, name: str) -> Path | None:
         folder = self.tree / "lib/modules" / self.release
         if any(line.endswith(f"/{name}.ko") for line in (folder / "modules.builtin").read_text().splitlines()):
             return None
         for found in folder.rglob(f"{name}.ko*"):
-            return lzma.decompress(found.read_bytes()) if found.suffix == ".xz" else found.read_bytes()
+            return found
         raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
+
+    def parts(self) -> list[Path]:
+        """What a guest is made of."""
+        modules = (self._module_file(name) for name in GUEST_MODULES)
+        return [self.image, busybox(self), *(module for module in modules if module is not None)]
 
 
 def cache_dir() -> Path:
@@ -89,45 +108,65 @@ def host_arch() -> str:
     return _output(["dpkg", "--print-architecture"]).strip()
 
 
-def _output(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def _run(argv: Sequence[str], environment: dict[str, str] | None = None,
+         cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     if shutil.which(argv[0]) is None:
         raise NotApplicable(f"{argv[0]} is missing; the virtual bench needs a Debian machine")
-    done = subprocess.run(argv, env={**os.environ, "LC_ALL": "C", **(environment or {})}, cwd=cwd,
+    return subprocess.run(argv, env={**os.environ, "LC_ALL": "C", **(environment or {})}, cwd=cwd,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+def _output(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    done = _run(argv, environment, cwd)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()
         raise FastenoughError(f"{' '.join(argv[:2])} failed: {' '.join(lines[-2:]) or 'it does not say why'}")
     return done.stdout
 
 
-class _Apt:
-    """apt with a state and a cache of its own, for this machine's architecture and one more."""
+class Apt:
+    """apt with a state and a cache of its own, for this machine's architecture and one more.
 
-    def __init__(self, cache: Path, arch: str) -> None:
-        self._directory = cache / "apt"
+    It reads the machine's own sources, or else those in ``directory / "sources.list"`` where there is such a file.
+    """
+
+    def __init__(self, directory: Path, arch: str) -> None:
+        self._directory = directory
+        self._unreached = ""
         for part in ("state/lists/partial", "cache/archives/partial", "download"):
             (self._directory / part).mkdir(parents=True, exist_ok=True)
         (self._directory / "status").touch()
         config = self._directory / f"{arch}.conf"
         architectures = "".join(f'"{name}"; ' for name in dict.fromkeys((host_arch(), arch)))
+        sources = self._directory / "sources.list"
+        own = f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\n' if sources.is_file() else ""
         config.write_text(
-            f"APT::Architectures {{ {architectures}}};\n"
+            f"{own}APT::Architectures {{ {architectures}}};\n"
             f'Dir::State "{self._directory}/state";\n'
             f'Dir::State::status "{self._directory}/status";\n'
             f'Dir::Cache "{self._directory}/cache";\n'
             'APT::Sandbox::User "";\n'
+            'Acquire::Languages "none";\n'
+            'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
+            'Acquire::http::Timeout "20";\n'
+            'Acquire::Retries "1";\n'
             'APT::Update::Post-Invoke-Success "";\n'
         )
         self._environment = {"APT_CONFIG": str(config)}
 
     def update(self) -> None:
-        _output(["apt-get", "update", "-q"], self._environment)
+        """Read the sources; one that cannot be reached matters only for a package that no other has."""
+        said = _run(["apt-get", "update", "-q"], self._environment).stderr.splitlines()
+        self._unreached = next((line[3:] for line in said if line.startswith(("E: ", "W: Failed to fetch"))), "")
 
     def depends(self, package: str) -> list[str]:
         """Names of the packages it depends on; raises FastenoughError where there is no such package."""
         try:
             shown = _output(["apt-cache", "show", "--no-all-versions", package], self._environment)
         except FastenoughError as error:
+            if self._unreached:
+                raise FastenoughError(f"the package sources cannot be reached, and {package} is not known without "
+                                      f"them: {self._unreached}") from error
             raise FastenoughError(
                 f"no package {package} in the apt sources of this machine; "
                 "a suite that has it must be added to them, or choose another kernel") from error
@@ -137,6 +176,8 @@ class _Apt:
     def unpack(self, packages: Sequence[str], tree: Path) -> None:
         """Download packages and unpack them into one tree."""
         download = self._directory / "download"
+        for left in download.iterdir():
+            left.unlink()
         _output(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
         for archive in sorted(download.glob("*.deb")):
             _output(["dpkg", "-x", str(archive), str(tree)])
@@ -147,9 +188,9 @@ def _names(packages: Sequence[str], pattern: str) -> list[str]:
     return [name for name in packages if re.fullmatch(pattern, name)]
 
 
-def _resolve(apt: _Apt, name: str, arch: str) -> tuple[str, list[str]]:
+def _resolve(apt: Apt, name: str, arch: str) -> tuple[str, list[str]]:
     """Release of the newest such kernel, and the packages to fetch for it (but for its image)."""
-    meta = f"linux-image-{KERNELS[name]}{arch}"
+    meta = f"linux-image-{KERNELS[name]}{_FLAVOURS.get(arch, arch)}"
     images = _names(apt.depends(f"{meta}:{arch}"), r"linux-image-\d.*")
     if not images:
         raise FastenoughError(f"{meta} names no kernel")
@@ -159,16 +200,26 @@ def _resolve(apt: _Apt, name: str, arch: str) -> tuple[str, list[str]]:
     return release, [f"linux-headers-{release}:{arch}", *(f"{package}:{host_arch()}" for package in shared)]
 
 
-def _use_in_place(headers: Path, tree: Path) -> None:
+def use_in_place(headers: Path, tree: Path) -> None:
     """Headers name each other by their installed place: make that place the unpacked one."""
     makefile = headers / "Makefile"
-    makefile.write_text(re.sub(r"^include /usr/src/", f"include {tree}/usr/src/", makefile.read_text(), flags=re.M))
+    makefile.write_text(re.sub(r"^(include |KBUILD_OUTPUT=)/usr/src/", rf"\g<1>{tree}/usr/src/", makefile.read_text(),
+                               flags=re.M))
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
-    if not record.is_file():
+    """What was fetched before, None unless it still is what it was."""
+    try:
+        said = json.loads(record.read_bytes())
+        whole = all(file_hash(tree / part) == known for part, known in said["sha256"].items())
+        return Kernel(name, arch, said["release"], tree) if whole else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return Kernel(name, arch, json.loads(record.read_text())["release"], tree)
 
 
 def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool = False) -> Kernel:
@@ -186,15 +237,16 @@ def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool =
         if known is not None:
             return known
         tree.mkdir(exist_ok=True)
-        apt = _Apt(cache, arch)
+        apt = Apt(cache / "apt", arch)
         apt.update()
         release, packages = _resolve(apt, name, arch)
         if image:
             packages += [f"linux-image-{release}:{arch}", f"busybox-static:{arch}"]
         apt.unpack(packages, tree)
         kernel = Kernel(name, arch, release, tree)
-        _use_in_place(kernel.headers, tree)
-        record.write_text(json.dumps({"release": release}))
+        use_in_place(kernel.headers, tree)
+        parts = {str(part.relative_to(tree)): file_hash(part) for part in (kernel.parts() if image else ())}
+        replace_whole(record, json.dumps({"release": release, "sha256": parts}).encode())
         return kernel
 
 

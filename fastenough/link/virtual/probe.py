@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from fastenough.link.base import Link
-from fastenough.link.virtual.building import tool, tool_environment
-from fastenough.link.virtual.module import CHECKOUT, compiler
+from fastenough.link.virtual.built import build
+from fastenough.link.virtual.module import compiler
 from fastenough.link.virtual.packages import GUEST_ARCH, cache_lock
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 PROBE = "/bin/fastenough-probe"
 """Where it lies in the guest."""
@@ -28,36 +26,30 @@ endian = 'little'
 """
 
 
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=tool_environment())
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
-        first = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no word why")
-        raise FastenoughError(f"the guest's programs do not build: {first}")
-
-
 def build_probe(arch: str = GUEST_ARCH) -> bytes:
     """The probe of this checkout; raises FastenoughError with the first complaint, NotApplicable without tools."""
-    meson, ninja = tool("meson", "meson"), tool("ninja", "ninja-build")
-    if not (CHECKOUT / "meson.build").is_file():
-        raise NotApplicable("the guest's probe is built from a checkout of fastenough, not from the installed wheel")
     with cache_lock() as cache:
-        build, cross = cache / f"guest-{arch}", cache / f"guest-{arch}.ini"
-        if not (build / "build.ninja").is_file():
-            cross.write_text(_CROSS_FILE.format(compiler=compiler(arch)))
-            shutil.rmtree(build, ignore_errors=True)
-            _run([meson, "setup", str(build), str(CHECKOUT), f"--cross-file={cross}", "-Dpython_package=false",
-                  "-Dprobe_static=true", "-Ddebug=false", "-Dc_link_args=-s"])
-        _run([ninja, "-C", str(build), _TARGET])
-        return (build / _TARGET).read_bytes()
+        cross = cache / f"guest-{arch}.ini"
+        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch)))
+    try:
+        (probe,) = build(f"guest-{arch}", (f"--cross-file={cross}", "-Dprobe_static=true", "-Ddebug=false",
+                                           "-Dc_link_args=-s"), (_TARGET,))
+    except (BadInput, NotApplicable):
+        raise
+    except FastenoughError as why:
+        raise FastenoughError(f"the guest's programs do not build: {why}") from why
+    return probe.read_bytes()
 
 
 def build_chrt(arch: str = GUEST_ARCH) -> bytes:
     """A ``chrt`` for the guest, whose busybox has none."""
     with cache_lock() as cache:
         built = cache / f"chrt-{arch}"
-        _run([compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", str(built),
-              str(_CHRT)])
+        command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o",
+                   str(built), str(_CHRT)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise FastenoughError(f"the guest's programs do not build: {(done.stderr.splitlines() or ['?'])[0]}")
         return built.read_bytes()
 
 

@@ -7,12 +7,15 @@ only its QMP client is used here.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import re
 import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from labgrid.util.qmp import QMPError, QMPMonitor
 
@@ -22,7 +25,15 @@ from fastenough.model import FastenoughError, NotApplicable
 PROGRAM = "qemu-system-aarch64"
 _MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")
 _TAIL_LINES = 4
+_LAST_LINES = 12
+_LINE_CHARS = 160
+_LOG_TAIL_BYTES = 65536
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_TROUBLE = re.compile(r"Kernel panic|BUG: |Oops|Internal error|Unable to handle|sysrq: ")
 _POLL_S = 0.02
+_END_S = 1.0
+_STATE_TIMEOUT_S = 60.0
+_CHUNK = 1 << 20
 
 
 def require_qemu() -> None:
@@ -35,16 +46,17 @@ class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
     def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 384,
-                 snapshot: Path | None = None) -> None:
+                 restore: bool = False) -> None:
         require_qemu()
         self._directory = directory
         self._console_log = directory / "console.log"
+        self._state_socket = directory / "state.sock"
         with (directory / "qemu.log").open("wb") as log:
             self._popen = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, "-smp", str(cpus), "-m", f"{memory_mb}M",
                  "-kernel", str(kernel.image), "-initrd", str(initramfs),
                  "-append", "console=ttyAMA0 quiet panic=-1", *self._wiring(),
-                 *(("-incoming", f"exec:cat '{snapshot}'") if snapshot else ())],
+                 *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             stream = self.connect("qmp", timeout_s=20.0).makefile("rwb")
@@ -95,6 +107,18 @@ class Qemu:
         panic = [line for line in said if "Kernel panic" in line]
         return FastenoughError(f"{what}; it said last: {' | '.join(panic[-1:] or said[-_TAIL_LINES:]) or 'nothing'}")
 
+    def last_words(self) -> list[str]:
+        """How QEMU ended, if it has, and what the guest's kernel said last: from its first word of trouble on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_END_S)
+        said = _said_lines(self._console_log)
+        trouble = next((number for number, line in enumerate(said) if _TROUBLE.search(line)), None)
+        words = [] if self.is_running else [f"QEMU {_how_ended(self._popen.returncode)}"]
+        if said and (words or trouble is not None):
+            lines = said[-_LAST_LINES:] if trouble is None else said[trouble:trouble + _LAST_LINES]
+            words.append(f"the kernel said last: {' | '.join(lines)}")
+        return words
+
     def monitor(self, command: str, **arguments: Any) -> Any:
         """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
         try:
@@ -109,20 +133,43 @@ class Qemu:
                 return f"/machine/unattached/{entry['name']}"
         raise FastenoughError(f"this QEMU's machine has no {kind}")
 
-    def save(self, snapshot: Path) -> None:
-        """Write the guest's whole state into a file and let it run on."""
-        partial = snapshot.with_suffix(".partial")
-        self.monitor("stop")
-        self.monitor("migrate", uri=f"exec:cat > '{partial}'")
-        while (status := self.monitor("query-migrate")["status"]) not in {"completed", "failed"}:
-            time.sleep(_POLL_S)
-        if status == "failed":
-            raise FastenoughError(f"the guest's state could not be written to {snapshot}: is the disk full?")
-        partial.rename(snapshot)
-        self.monitor("cont")
+    def save(self, stream: BinaryIO) -> str:
+        """Write the guest's whole state into a stream and let it run on; returns its hash (SHA-256).
 
-    def wait_until_restored(self, timeout_s: float) -> None:
+        Raises OSError where the stream takes no more, FastenoughError when QEMU fails.
+        """
+        self._state_socket.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(self._state_socket))
+            server.listen(1)
+            server.settimeout(_STATE_TIMEOUT_S)
+            self.monitor("stop")
+            try:
+                self.monitor("migrate", uri=f"unix:{self._state_socket}")
+                digest = _received(server, stream)
+                if self._migrated() != "completed":
+                    raise FastenoughError("the guest's state could not be saved; look at what QEMU says")
+            finally:
+                self._migrated()
+                self.monitor("cont")
+                self._state_socket.unlink()
+        return digest
+
+    def _migrated(self) -> str:
+        """How the saving of the state has ended, once it has."""
+        while (status := self.monitor("query-migrate").get("status", "failed")) not in {"completed", "failed"}:
+            time.sleep(_POLL_S)
+        return str(status)
+
+    def restore(self, snapshot: Path, timeout_s: float) -> None:
+        """Give QEMU the state it waits for and let the guest run; raises FastenoughError with QEMU's own words."""
         deadline = time.monotonic() + timeout_s
+        try:
+            with self.connect("state", timeout_s) as connection, snapshot.open("rb") as stream:
+                connection.settimeout(timeout_s)
+                connection.sendfile(stream)
+        except OSError as error:
+            raise self.not_up("the snapshot could not be restored") from error
         while self.monitor("query-status")["status"] == "inmigrate":
             if time.monotonic() > deadline:
                 raise self.not_up("the snapshot could not be restored")
@@ -135,8 +182,28 @@ class Qemu:
         self._popen.wait()
 
 
+def _received(server: socket.socket, stream: BinaryIO) -> str:
+    """All that one connection sends, into a stream; its hash."""
+    digest = hashlib.sha256()
+    connection, _ = server.accept()
+    with connection:
+        connection.settimeout(_STATE_TIMEOUT_S)
+        while part := connection.recv(_CHUNK):
+            stream.write(part)
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _how_ended(status: int) -> str:
+    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
 def _said_lines(log: Path) -> list[str]:
+    """The last lines of a log, of bounded length and without control characters; whoever wrote them is not trusted."""
     if not log.is_file():
         return []
-    lines = log.read_text(errors="replace").replace("\r", "\n").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+        text = _ESCAPES.sub("", stream.read(_LOG_TAIL_BYTES).decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:_LINE_CHARS] for line in lines if line]

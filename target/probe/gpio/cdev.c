@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpio.h"
@@ -57,10 +58,24 @@ static bool present(void)
 	bool found = false;
 	glob_t devices;
 
-	if (glob(DEVICES, 0, NULL, &devices) == 0)
-		found = is_version_2(devices.gl_pathv[0]);
+	glob(DEVICES, 0, NULL, &devices);
+	for (size_t i = 0; i < devices.gl_pathc && !found; i++)
+		found = is_version_2(devices.gl_pathv[i]);
 	globfree(&devices);
 	return found;
+}
+
+/* Some systems give a chip a second name, by a link or a node: it is the same chip, whichever name it is reached by. */
+static bool has_earlier_name(const glob_t *devices, size_t which)
+{
+	struct stat this, other;
+
+	if (stat(devices->gl_pathv[which], &this))
+		return false;
+	for (size_t i = 0; i < which; i++)
+		if (stat(devices->gl_pathv[i], &other) == 0 && other.st_rdev == this.st_rdev)
+			return true;
+	return false;
 }
 
 static bool is_called(const struct gpiochip_info *info, const char *path, const char *name)
@@ -83,15 +98,17 @@ static void find(const char *name, struct gpio_chip *chip)
 
 	glob(DEVICES, 0, NULL, &devices);
 	for (size_t i = 0; i < devices.gl_pathc; i++) {
-		int fd = open_chip(devices.gl_pathv[i], &info);
+		const char *path = devices.gl_pathv[i];
+		int fd = open_chip(path, &info);
 
+		if (fd < 0 && errno == ENOENT)
+			continue; /* a link to nothing */
 		if (fd < 0)
-			bad_input("%s: %s; run as root or as a member of the device's group", devices.gl_pathv[i],
-				  strerror(errno));
+			bad_input("%s: %s; run as root or as a member of the device's group", path, strerror(errno));
 		close(fd);
-		if (!is_called(&info, devices.gl_pathv[i], name))
+		if (!is_called(&info, path, name) || (has_earlier_name(&devices, i) && (!name || strcmp(name, path))))
 			continue;
-		take_chip(chip, devices.gl_pathv[i], &info);
+		take_chip(chip, path, &info);
 		found++;
 	}
 	globfree(&devices);

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What meson builds of this checkout for the bench: kept in the cache by a hash of its sources.
+
+So several checkouts may share a cache, and none gets what was built of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fastenough.link.virtual.module import CHECKOUT
+from fastenough.link.virtual.packages import cache_lock
+from fastenough.model import FastenoughError, NotApplicable
+
+_SOURCES = ("meson.build", "meson_options.txt", "format", "gauge", "target")
+
+
+def tools_path() -> str:
+    """Where building tools are looked for: in the environment this program runs in, then in the machine's PATH."""
+    return f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+
+
+def require_tool(name: str, package: str) -> str:
+    """Where a building tool lies; raises NotApplicable with the mend."""
+    found = shutil.which(name, path=tools_path())
+    if found is None:
+        raise NotApplicable(f"{name} is missing; mend: apt-get install {package}")
+    return found
+
+
+def _files() -> Iterator[Path]:
+    for name in _SOURCES:
+        place = CHECKOUT / name
+        yield from sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+
+
+def _key(arguments: Sequence[str]) -> str:
+    digest = hashlib.sha256("\0".join(arguments).encode())
+    for path in _files():
+        content = path.read_bytes()
+        digest.update(f"\0{path.relative_to(CHECKOUT)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={**os.environ, "PATH": tools_path()})
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        raise FastenoughError(next((line for line in lines if "error" in line.lower()),
+                                   lines[-1] if lines else "no word why"))
+
+
+def build(name: str, arguments: Sequence[str], targets: Sequence[str]) -> list[Path]:
+    """Those targets of this checkout, built with those arguments of ``meson setup``; from the cache where they are.
+
+    Raises NotApplicable without tools or without a checkout, FastenoughError with the first complaint.
+    """
+    meson, ninja = require_tool("meson", "meson"), require_tool("ninja", "ninja-build")
+    if not (CHECKOUT / "meson.build").is_file():
+        raise NotApplicable("what the bench runs is built from a checkout of fastenough, not from the installed wheel")
+    with cache_lock() as cache:
+        kept = cache / "built" / f"{name}-{_key(arguments)}"
+        if not kept.is_dir():
+            work = cache / "building"
+            shutil.rmtree(work, ignore_errors=True)
+            _run([meson, "setup", str(work / "build"), str(CHECKOUT), "-Dpython_package=false", *arguments])
+            _run([ninja, "-C", str(work / "build"), *targets])
+            (work / "kept").mkdir()
+            for target in targets:
+                shutil.copy2(work / "build" / target, work / "kept")
+            kept.parent.mkdir(exist_ok=True)
+            (work / "kept").rename(kept)
+            shutil.rmtree(work)
+        return [kept / Path(target).name for target in targets]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lock on a file, and the process that holds it: named by the kernel, never by what a file says.
+
+The locks are the process's own (fcntl): the kernel gives the holder's id to whoever asks, and lets go of the lock when
+the holder ends.  A process must not ask for the holder of a lock that it holds itself: closing the file frees it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+_FLOCK = struct.Struct("@hhqqi4x")
+"""``struct flock`` as the kernel has it: type, whence, start, length, process."""
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock; raises BlockingIOError while another process does, OSError for a link."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(file)
+
+
+def holder(path: Path) -> int | None:
+    """The process that holds the lock, None when none does (or none that can be seen from here)."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        answer = fcntl.fcntl(file, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    finally:
+        os.close(file)
+    kind, _, _, _, pid = _FLOCK.unpack(answer)
+    return pid if kind != fcntl.F_UNLCK and pid > 1 else None
+
+
+def end_holder(path: Path, number: signal.Signals, timeout_s: float) -> bool:
+    """Signal the holder, if there is one, and wait until it has ended; whether the lock is free now.
+
+    The handle is taken first and the holder asked for again: so it is the holder's, not that of a process which got the
+    same id later.
+    """
+    pid = holder(path)
+    if pid is None:
+        return True
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            if holder(path) == pid:
+                signal.pidfd_send_signal(handle, number)
+                select.select([handle], [], [], timeout_s)
+        finally:
+            os.close(handle)
+    return holder(path) is None

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Saved states of booted guests: each in a file of the cache, its hash in another; what does not match is discarded."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from fastenough.files import replace_whole, replacing
+from fastenough.link.virtual.packages import Kernel, cache_lock, file_hash
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of one kernel with one initramfs and so many CPUs; there or not."""
+
+    path: Path
+    release: str
+
+    @property
+    def _hash_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.sha256")
+
+    def intact(self) -> bool:
+        """Whether it is there and what was saved; what is not whole is discarded."""
+        with cache_lock():
+            try:
+                whole = file_hash(self.path) == self._hash_path.read_text(errors="replace")
+            except OSError:
+                whole = False
+            if not whole:
+                self.discard()
+            return whole
+
+    def discard(self) -> None:
+        """Remove it, and whatever was saved or half saved of this kernel before: its guests boot anew."""
+        for pattern in (f"{self.release}-*", f".{self.release}-*.new", "*.partial"):
+            for outdated in self.path.parent.glob(pattern):
+                outdated.unlink(missing_ok=True)
+
+    def keep(self, save: Callable[[BinaryIO], str]) -> None:
+        """Let a state be written, in place of those that are outdated; raises OSError where it cannot be kept."""
+        with cache_lock():
+            self.discard()
+            with replacing(self.path) as stream:
+                digest = save(stream)
+            try:
+                replace_whole(self._hash_path, digest.encode())
+            except OSError:
+                self.discard()
+                raise
+
+
+def snapshot_of(kernel: Kernel, initramfs: bytes, cpus: int) -> Snapshot:
+    """Where the state of such a guest is kept."""
+    key = hashlib.sha256(b"%d" % cpus + kernel.release.encode() + initramfs).hexdigest()[:16]
+    with cache_lock() as cache:
+        folder = cache / "snapshots"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+        return Snapshot(folder / f"{kernel.release}-{key}", kernel.release)

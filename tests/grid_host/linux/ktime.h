@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <linux/types.h>
+
+#ifndef KTIME_H
+#define KTIME_H
+
+typedef s64 ktime_t;
+
+ktime_t ktime_get(void);
+#define ktime_add_ns(time, ns) ((time) + (ns))
+#define ktime_sub(later, earlier) ((later) - (earlier))
+#define ktime_to_ns(time) (time)
+
+#endif

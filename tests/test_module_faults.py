@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""fastenough.ko where the machine is awkward: outputs that cannot be read back, memory that cannot be had."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from virtual_boards import DEVICE, booted, counted, parsed
+
+from fastenough.link.virtual.board import VirtualBoard
+from fastenough.link.virtual.module import SOURCES, build_module
+from fastenough.model import FastenoughError, Outcome
+
+HERE = Path(__file__).parent
+BLIND = {"task": "response", "chip": "blind", "in_line": 0, "out_line": 1}
+INPUT_LEVEL = "/sys/module/blind_chip/parameters/input"
+OUTPUT_LEVEL = "/sys/module/blind_chip/parameters/output"
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[VirtualBoard]:
+    yield from booted("stock")
+
+
+@pytest.mark.parametrize("idle", [0, 1])
+def test_the_first_edge_counts_where_outputs_cannot_be_read_back(board: VirtualBoard, idle: int) -> None:
+    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"input": idle})
+    try:
+        board.load_module(BLIND)
+        for turn in range(1, 4):
+            board.link.write(INPUT_LEVEL, str((idle + turn) % 2).encode())
+        assert int(board.link.read(OUTPUT_LEVEL)) == (idle + 3) % 2
+        counters = counted(board.unload_module())
+    finally:
+        board.unload_module("blind_chip")
+    assert counters == {"seen": 3, "answered": 3, "unchanged": 0}
+
+
+def test_an_input_that_cannot_be_read_is_refused(board: VirtualBoard) -> None:
+    """Its errors would be taken for a level."""
+    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"input": -5})
+    try:
+        with pytest.raises(FastenoughError, match=r"in: line 0 of 'blind' cannot be had: error -5"):
+            board.load_module(BLIND)
+    finally:
+        board.unload_module("blind_chip")
+
+
+@pytest.fixture(scope="module")
+def scarce(board: VirtualBoard, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The module, on a machine whose memory runs out as soon as a recording has begun."""
+    folder = tmp_path_factory.mktemp("scarce") / "module"
+    shutil.copytree(SOURCES, folder, ignore=shutil.ignore_patterns("inject"))
+    shutil.copy(HERE / "scarce_memory.h", folder)
+    with (folder / "Kbuild").open("a") as kbuild:
+        kbuild.write("CFLAGS_recording.o := -include $(src)/scarce_memory.h\n")
+    return build_module(board.kernel, folder)
+
+
+def test_no_interval_is_lost_when_memory_runs_out(board: VirtualBoard, scarce: Path, tmp_path: Path) -> None:
+    board.insert(scarce, {"task": "timer-handler", "period_ns": 1_000_000, "interval_ms": 50, "duration_ms": 300})
+    reading = board.link.start(["cat", DEVICE])
+    lines = list(reading.lines(20.0))
+    assert (reading.wait(5.0), reading.stderr()) == (0, b"")
+    recording = parsed(lines, tmp_path)
+    assert recording.outcome is Outcome.COMPLETED
+    assert len(recording.intervals) >= 5
+    assert b"Cannot allocate" in board.link.run(["cat", DEVICE]).stderr
+    board.unload_module()
