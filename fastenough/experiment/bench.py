@@ -40,6 +40,8 @@ class Bench:
     instrument: str
     cpu: int
     marks: tuple[str, ...] = ()
+    simulated: SimulatedGauge | None = None
+    """The simulation behind the gauge, where it is one."""
 
 
 @contextmanager
@@ -63,7 +65,7 @@ def _virtual(kernel: str) -> Iterator[Bench]:
         gauge = stack.enter_context(Gauge(simulated.terminal))
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
         yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
-                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,))
+                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,), simulated)
 
 
 @contextmanager
