@@ -30,7 +30,7 @@ _EXCHANGE_S = 10.0
 """A whole reply takes less, however much there is to say."""
 _QUIET_S = 0.1
 _HUSH_S = 2.0
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 
 Parsed = TypeVar("Parsed")
 
@@ -150,9 +150,13 @@ class Line:
         for attempt in range(_ATTEMPTS):
             try:
                 return parse(self.exchange(command))
-            except (Refused, Damaged) as error:
-                if attempt == _ATTEMPTS - 1 or (isinstance(error, Refused) and "damaged" not in str(error)):
+            except Refused as error:
+                if attempt == _ATTEMPTS - 1 or "damaged" not in str(error):
                     raise
+            except Damaged as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise Damaged(f"{self.port}: {_ATTEMPTS} replies in a row came damaged, look at the cable; {error}"
+                                  ) from error
             self.asked_again += 1
             self.hush()
             if mend is not None:
