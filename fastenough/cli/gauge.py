@@ -16,10 +16,11 @@ from serial.tools import list_ports
 
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.link.gauge import Gauge, GaugeLost, Refused, read_self_test
+from fastenough.link.gauge import Gauge, read_self_test
 from fastenough.link.gauge_flash import BOARDS, find_firmware, flash
+from fastenough.link.gauge_protocol import Refused
 from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
-from fastenough.model import BadInput, ExitStatus, Outcome
+from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, read_recording
 
 IMPLEMENTATIONS = ["linux-user", "linux-kernel", "xenomai-user", "xenomai-kernel", "evl-user", "evl-kernel"]
@@ -64,7 +65,20 @@ def identify(port: str | None, as_json: bool) -> None:
         print_json({"port": gauge.port} | identity)
     else:
         print(f"gauge on {gauge.port}: {identity['mcu']}, firmware {identity['firmware']}, "
-              f"resolution {identity['tick_ps'] / 1000:g} ns")
+              f"resolution {identity['tick_ps'] / 1000:g} ns{', simulated' if identity['simulated'] else ''}")
+
+
+@command.command("stop")
+@port_argument
+@json_option
+def stop(port: str | None, as_json: bool) -> None:
+    """End what a program that was killed has left the gauge at PORT measuring."""
+    with _gauge(port) as gauge:
+        stopped = gauge.was_measuring
+    if as_json:
+        print_json({"port": gauge.port, "stopped": stopped})
+    else:
+        print(f"gauge on {gauge.port}: {'it was measuring, and is stopped' if stopped else 'it was at rest'}")
 
 
 @command.command("flash")
@@ -119,7 +133,7 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
             run.poll()
     except KeyboardInterrupt:
         return run.end(Outcome.ABORTED, ["interrupted by the user"])
-    except GaugeLost as error:
+    except FastenoughError as error:
         return run.end(Outcome.FAILED, [str(error)])
     return run.end()
 
@@ -166,7 +180,7 @@ def _print_summary(rows: list[dict[str, Any]], record: Path) -> None:
               help="What runs on the board.")
 @click.option("--self-test", "self_test_path", type=click.Path(path_type=Path, dir_okay=False),
               help="What 'gauge selftest --json' said of this instrument, for the recording's head.")
-@click.option("--emulated", is_flag=True, help="Board or gauge are simulated: no verdict may be given.")
+@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict may be given.")
 @json_option
 def run_command(probe: str, port: str | None, *, record: Path, duration_ns: int, interval_ns: int,
                 min_ns: int | None, max_ns: int | None, timeout_ns: int | None, period_ns: int | None,

@@ -12,6 +12,7 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.gauge import Calibration, Gauge
 from fastenough.link.virtual.board import MARK, VirtualBoard
+from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.probe import install
 from fastenough.model import NotApplicable
@@ -39,6 +40,8 @@ class Bench:
     marks: tuple[str, ...] = ()
     last_words: Callable[[], list[str]] = list
     """What is known of why the board is gone."""
+    simulated: SimulatedGauge | None = None
+    """The simulation behind the gauge, where it is one."""
 
 
 @contextmanager
@@ -60,7 +63,7 @@ def _virtual(kernel: str) -> Iterator[Bench]:
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
         yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
                     install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,),
-                    board.qemu.last_words)
+                    board.qemu.last_words, board.gauge)
 
 
 @contextmanager

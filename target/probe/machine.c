@@ -24,7 +24,6 @@
 /* Readings of two clocks lie this close together, or they are read again. */
 #define CLOCK_PAIR_NS 5000
 #define CLOCK_STEP_NS 100000
-#define USAGE_TRIES 100
 /* From this share on of what real-time tasks are granted, it counts as used up. */
 #define NEARLY 0.98
 
@@ -163,29 +162,26 @@ static void read_clock_steps(struct run *run, struct counters *counters)
  * What befell the measuring threads --------------------------------------------------------------
  */
 
-static bool same_usage(const struct rusage *a, const struct rusage *b)
+/* The reporter may be switched between the two readings, which then say too little of the others: never less than
+ * before, and right again with the next reading. */
+static void count_others(struct machine *machine, struct counters *counters, enum counter counter, int64_t others)
 {
-	return a->ru_majflt == b->ru_majflt && a->ru_minflt == b->ru_minflt && a->ru_nvcsw == b->ru_nvcsw &&
-	       a->ru_nivcsw == b->ru_nivcsw;
+	int64_t *seen = &machine->usage[counter];
+
+	*seen = others > *seen ? others : *seen;
+	counter_set(counters, counter, *seen);
 }
 
-/* All threads but the reporter, which asks: what befell it between the two questions must not count. */
-static void read_usage(struct counters *counters)
+static void read_usage(struct machine *machine, struct counters *counters)
 {
-	struct rusage all, before, reporter;
+	struct rusage all, reporter;
 
-	for (int tries = 0; tries < USAGE_TRIES; tries++) {
-		getrusage(RUSAGE_THREAD, &before);
-		getrusage(RUSAGE_SELF, &all);
-		getrusage(RUSAGE_THREAD, &reporter);
-		if (!same_usage(&before, &reporter))
-			continue;
-		counter_set(counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
-		counter_set(counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
-		counter_set(counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
-		counter_set(counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
-		return;
-	}
+	getrusage(RUSAGE_SELF, &all);
+	getrusage(RUSAGE_THREAD, &reporter);
+	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
+	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
+	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
 }
 
 static int open_sched(const struct worker *worker)
@@ -336,7 +332,7 @@ void machine_read(struct run *run, struct counters *counters)
 	read_steal(&run->machine, counters);
 	read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
-	read_usage(counters);
+	read_usage(&run->machine, counters);
 	read_migrations(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);

@@ -26,6 +26,7 @@ struct machine {
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
 	int64_t rt_since_ns;		     /* when the CPU time was last compared with what is granted */
 	int64_t throttled;
+	int64_t usage[COUNTERS]; /* of the measuring threads; the greatest reading so far */
 	struct counters_seen seen;
 };
 

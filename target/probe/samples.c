@@ -29,22 +29,16 @@ struct block {
 
 static void write_whole(struct run *run, const void *memory, size_t size)
 {
-	const char *from = memory;
+	int error = 0;
 
-	while (size && run->samples_fd >= 0) {
-		ssize_t written = write(run->samples_fd, from, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0) {
-			run_fail(run, "the samples cannot be kept: %s; what was written before stays readable", strerror(errno));
-			close(run->samples_fd);
-			run->samples_fd = -1;
-			return;
-		}
-		from += written;
-		size -= (size_t)written;
-	}
+	if (run->samples_fd < 0)
+		return;
+	output_write(run->samples_fd, memory, size, &error);
+	if (!error)
+		return;
+	run_unwritten(run, "the file of samples", error);
+	close(run->samples_fd);
+	run->samples_fd = -1;
 }
 
 void samples_open(struct run *run, const char *path)
