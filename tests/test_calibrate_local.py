@@ -84,11 +84,11 @@ def test_the_hog_says_what_is_wrong(probe_binary: str, words: tuple[str, ...], s
 
 
 def test_counting_takes_each_value_for_one_size_only() -> None:
-    injected = [Injection(size, size + 10, 0) for size in (1000, 2000, 4000) for _ in range(3)]
-    values = [(50, 1000), (1100, 3), (2050, 2), (4200, 5)]
-    rows = found_by_count(injected, {1000: 0, 2000: 1, 4000: 0}, values)
+    injected = [Injection(size, size + 10, 0) for size in (1_000_000, 2_000_000, 4_000_000) for _ in range(3)]
+    values = [(50_000, 1000), (1_100_000, 3), (2_050_000, 2), (4_200_000, 5)]
+    rows = found_by_count(injected, {1_000_000: 0, 2_000_000: 1, 4_000_000: 0}, values)
     assert [(row.asked_ns, row.injected, row.found, row.too_late) for row in rows] == [
-        (1000, 3, 3, 0), (2000, 3, 2, 1), (4000, 3, 3, 0)]
+        (1_000_000, 3, 3, 0), (2_000_000, 3, 2, 1), (4_000_000, 3, 3, 0)]
     assert [row.complete for row in rows] == [True, False, True]
 
 

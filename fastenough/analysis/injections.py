@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,6 +31,7 @@ class Found:
     """What one witness found of the injections of one size; ``excess_ns`` is found minus injected.
 
     ``too_late`` of the intended injections did not take place: the injector itself came after the due time.
+    ``reasons`` say of each injection that was not found why the witness cannot have it.
     """
 
     asked_ns: int
@@ -39,6 +41,7 @@ class Found:
     injected_median_ns: int | None
     found_median_ns: int | None
     excess_median_ns: int | None
+    reasons: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -60,55 +63,116 @@ def too_late(recording: Recording) -> dict[int, int]:
             for series in recording.named("injected")}
 
 
+Value = int | str
+"""What a witness has for one injection: nanoseconds, or why it has nothing."""
+
+
 def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[int, int]:
-    """Latency by due time (as a count of periods since the recording began), of every value that has an event."""
+    """Latency by due time (as a count of periods since the recording began), of every value that has an event.
+
+    Due times that passed while an act was late have no act of their own: the late act served them too, and each is
+    given the delay from its own due time.
+    """
     wanted = {series.id for series in recording.named(series_name)}
     begin_mono_ns = recording.head["begin"]["mono_ns"]
-    return {round((event["at"]["mono_ns"] - event["value"] - begin_mono_ns) / period_ns): event["value"]
-            for event in recording.events if event["kind"] in ("max", "threshold") and event.get("series") in wanted}
+    at: dict[int, int] = {}
+    for event in recording.events:
+        if event["kind"] in ("max", "threshold") and event.get("series") in wanted:
+            first = round((event["at"]["mono_ns"] - event["value"] - begin_mono_ns) / period_ns)
+            for served in range(max(0, event["value"]) // period_ns + 1):
+                at[first + served] = event["value"] - served * period_ns
+    return at
 
 
 def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str,
                  period_ns: int) -> list[Found]:
-    """Match each injection with the latency of the very act it delayed."""
+    """Match each injection with the latency of the very act that served the due time it delayed."""
     at = latency_at(recording, series_name, period_ns)
     begin_mono_ns = recording.head["begin"]["mono_ns"]
+    dropped = (recording.end or {}).get("events_dropped", 0)
 
-    def value(injection: Injection) -> int | None:
+    def value(injection: Injection) -> Value:
         seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
-        least_ns = injection.injected_ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
-        return seen if seen is not None and seen >= least_ns else None
+        if seen is None:
+            return (f"{dropped} events of the witness were dropped, this one may be among them" if dropped
+                    else "the witness has no late act for its due time")
+        return seen if seen >= _least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
 
-    return [_row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
-            for asked_ns in sorted({each.asked_ns for each in injected} | set(late))]
+    return _rows(injected, late, value)
 
 
-def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], int | None]) -> Found:
-    pairs = [(injection.injected_ns, seen) for injection in group if (seen := value(injection)) is not None]
-    return Found(
-        asked_ns, len(group), late, len(pairs), _median(injection.injected_ns for injection in group),
-        _median(seen for _, seen in pairs), _median(seen - injected_ns for injected_ns, seen in pairs))
+def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recording: Recording,
+                      series_id: int) -> list[Found]:
+    """Match each injection with the longest value of the interval in which the act it delayed took place.
+
+    For witnesses without a time stamp of each value.  The act comes right after the injection's end, so its value
+    lies in the interval that holds that moment, or, where that was about to end, in the next one.
+    """
+
+    def value(injection: Injection) -> Value:
+        end_mono_ns = injection.due_mono_ns + injection.injected_ns
+        near = [interval.histograms[series_id].maximum for interval in recording.intervals
+                if interval.end_mono_ns >= end_mono_ns and series_id in interval.histograms][:2]
+        longest = max((seen for seen in near if seen is not None), default=None)
+        if longest is None:
+            return "the witness recorded nothing when it ended"
+        if longest < _least_ns(injection.injected_ns):
+            return f"the longest value of the witness when it ended is {longest} ns, which is shorter"
+        return longest
+
+    return _rows(injected, late, value)
 
 
 def found_by_count(injected: Sequence[Injection], late: dict[int, int],
                    values: Sequence[tuple[int, int]]) -> list[Found]:
-    """Count a witness's values, (ns, how many), by the injected size they are nearest to, from the greatest down.
+    """Count a witness's values, (ns, how many), by size.
 
-    For witnesses that keep no time stamp of each value.  A value counts for a size from half-way to the next smaller
-    one (for the smallest: from its half); of the values there, as many as were injected are taken, the greatest first.
+    For witnesses that keep no time at all.  A value counts for the greatest size that it is not shorter than, and an
+    injection, by its true length, likewise; no value stands for two injections.
     """
     sizes = sorted({each.asked_ns for each in injected} | set(late))
-    rows = []
-    for position, asked_ns in enumerate(sizes):
-        floor_ns = (asked_ns + (sizes[position - 1] if position else 0)) / 2
-        ceiling_ns = (asked_ns + sizes[position + 1]) / 2 if position + 1 < len(sizes) else float("inf")
-        group = [each.injected_ns for each in injected if each.asked_ns == asked_ns]
-        near = [ns for ns, count in sorted(values, reverse=True) for _ in range(count) if floor_ns < ns <= ceiling_ns]
-        taken = near[:len(group)]
-        middle, seen = _median(group), _median(taken)
-        rows.append(Found(asked_ns, len(group), late.get(asked_ns, 0), len(taken), middle, seen,
-                          None if middle is None or seen is None else seen - middle))
-    return rows
+    pools: dict[int, list[int]] = {size: [] for size in sizes}
+    for ns, count in sorted(values):
+        for size in _greatest(sizes, ns):
+            pools[size] += [ns] * count
+    own = {injection: size for injection in injected
+           for size in _greatest(sizes, max(injection.asked_ns, injection.injected_ns))}
+    needed = Counter(own[injection] for injection in injected)
+    spare = [size for size in sizes if len(pools[size]) > needed[size]]
+
+    def value(injection: Injection) -> Value:
+        size = own[injection]
+        if pools[size]:
+            return pools[size].pop()
+        return "the witness has no value of that size left" + (
+            "; it has longer ones that nothing injected explains, so a delay of the board's own may have come on top"
+            if any(longer > size for longer in spare) else "")
+
+    return _rows(injected, late, value)
+
+
+def _greatest(sizes: Sequence[int], ns: int) -> list[int]:
+    """The greatest size that so long a value is not shorter than; empty where it is shorter than all."""
+    return [size for size in sizes if _least_ns(size) <= ns][-1:]
+
+
+def _least_ns(ns: int) -> float:
+    return ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
+
+
+def _rows(injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]) -> list[Found]:
+    return [_row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
+            for asked_ns in sorted({each.asked_ns for each in injected} | set(late))]
+
+
+def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> Found:
+    answers = [(injection, value(injection)) for injection in group]
+    pairs = [(injection.injected_ns, seen) for injection, seen in answers if isinstance(seen, int)]
+    reasons = tuple(f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {why}"
+                    for injection, why in answers if isinstance(why, str))
+    return Found(
+        asked_ns, len(group), late, len(pairs), _median(injection.injected_ns for injection in group),
+        _median(seen for _, seen in pairs), _median(seen - injected_ns for injected_ns, seen in pairs), reasons)
 
 
 def in_order(rows: Sequence[Found]) -> bool:

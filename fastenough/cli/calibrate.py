@@ -42,6 +42,9 @@ def _show(calibration: Calibration) -> None:
         return
     print_table(title, ("asked [µs]", "injected", "came too late", "found", "injected, median [µs]",
                         "found, median [µs]", "found − injected [µs]"), map(_row, calibration.rows), texts=0)
+    for row in calibration.rows:
+        for reason in row.reasons:
+            click.echo(f"not found: {reason}")
     click.echo("all found, in order\n" if calibration.passed else "MISSED: see the counts\n")
 
 

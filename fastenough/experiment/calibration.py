@@ -17,6 +17,7 @@ from fastenough.analysis.injections import (
     Injection,
     found_by_count,
     found_by_due,
+    found_by_interval,
     in_order,
     injections,
     too_late,
@@ -173,14 +174,12 @@ def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calib
 def handler_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
     """Does a timer handler in the kernel find them?"""
     with kernel_task(board, {"task": "timer-handler", "cpu": plan.cpu, "period_ns": plan.period_ns,
-                             "interval_ms": 100}) as handler:
+                             "interval_ms": max(10, min(100, plan.interval_ns // 4_000_000))}) as handler:
         injected, late = injector.inject(_a_due_time(handler))
         board.link.write("/dev/fastenough", b"stop\n")
         handler.wait(_MARGIN_S)
-    histogram = handler.recording().totals[0]
-    values = list(zip(histogram.highest().tolist(), histogram.count.tolist(), strict=True))
     return Calibration(injector.name, "timer handler in the kernel, self-measured",
-                       tuple(found_by_count(injected, late, values)))
+                       tuple(found_by_interval(injected, late, handler.recording(), 0)))
 
 
 def gauge_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
