@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis.injections import Injection, found_by_count, found_by_due, found_by_interval
+from fastenough.analysis.injections import Injection, found_by_due, found_by_edges, found_by_interval
+from fastenough.experiment.calibration import falling_edges
+from fastenough.link.gauge import Frame
 from fastenough.model import Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.reader import Interval
@@ -77,23 +79,56 @@ def test_an_act_recorded_just_after_the_interval_s_end_counts() -> None:
     assert row.found == 1
 
 
-def test_counting_takes_a_delay_of_the_board_s_own_on_top() -> None:
-    """31 ms is nearer to 40 than to 20; it can be the injection of 20 and cannot be one of 40."""
-    rows = found_by_count([injection(20, 1), injection(40, 2)], {}, [(31 * MS, 1), (51 * MS, 1)])
-    assert [row.found for row in rows] == [1, 1]
+GAUGE_OFFSET_NS = -123_456_789
+LEAD_NS = 5 * MS
 
 
-def test_counting_goes_by_the_true_length_of_an_injection() -> None:
-    rows = found_by_count([injection(20, 1, over_ns=21 * MS), injection(40, 2)], {}, [(41 * MS, 2)])
-    assert [row.found for row in rows] == [1, 1]
+def toggles(injected: list[Injection], own_delay_ns: dict[int, int], periods: int = 200) -> list[int]:
+    """When the falling edges of a pin toggled each period come, on the gauge's clock; interrupts are off in injections.
+
+    ``own_delay_ns``: how late the board is by itself, by due period.
+    """
+    edges, period = [], 1
+    falling = True
+    while period < periods:
+        due_ns = BEGIN_NS + period * PERIOD_NS
+        at_ns = due_ns + 100_000 + own_delay_ns.get(period, 0)
+        for each in injected:
+            if each.due_mono_ns - LEAD_NS <= at_ns < each.due_mono_ns + each.injected_ns:
+                at_ns = each.due_mono_ns + each.injected_ns + 100_000
+        if falling:
+            edges.append(at_ns + GAUGE_OFFSET_NS)
+        falling = not falling
+        period += (at_ns - due_ns) // PERIOD_NS + 1
+    return edges
 
 
-def test_counting_takes_nothing_shorter_than_what_was_injected() -> None:
-    (row,) = found_by_count([injection(20, 1)], {}, [(19 * MS, 5)])
-    assert (row.found, len(row.reasons)) == (0, 1)
+INJECTED = [injection(20, 20), injection(40, 54), injection(80, 88), injection(20, 123), injection(80, 155)]
 
 
-def test_counting_says_where_a_value_may_hide() -> None:
-    rows = found_by_count([injection(20, 1), injection(40, 2)], {}, [(41 * MS, 2)])
-    assert [row.found for row in rows] == [0, 1]
-    assert "longer ones that nothing injected explains" in rows[0].reasons[0]
+def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
+    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
+    assert [(row.injected, row.found) for row in rows] == [(2, 2), (1, 1), (2, 2)]
+    assert all(0 <= row.excess_median_ns <= PERIOD_NS + MS for row in rows if row.excess_median_ns is not None)
+
+
+def test_a_late_edge_before_the_injection_does_not_hide_it() -> None:
+    """The period that holds the injection is shorter than it then: the edge that begins it was late itself."""
+    delays = dict.fromkeys(range(86, 88), 4 * MS) | {53: 12 * MS, 122: 7 * MS}
+    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS)
+    assert [row.reasons for row in rows] == [(), (), ()]
+
+
+def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
+    for missing in INJECTED:
+        rows = found_by_edges(INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS)
+        (reason,) = [reason for row in rows for reason in row.reasons]
+        assert f"injected at {missing.due_mono_ns} ns" in reason
+
+
+def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
+    frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
+    assert falling_edges(frames, 1_000_000, 62_500) == [0, 1_000_000, 2_001_000, 3_001_000]
+    (row,) = found_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
+    assert row.found == 0
+    assert row.reasons

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -123,37 +123,49 @@ def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recor
     return _rows(injected, late, value)
 
 
-def found_by_count(injected: Sequence[Injection], late: dict[int, int],
-                   values: Sequence[tuple[int, int]]) -> list[Found]:
-    """Count a witness's values, (ns, how many), by size.
+def found_by_edges(injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int],
+                   lead_ns: int) -> list[Found]:
+    """Match each injection with the first edge after it; no edge may lie within it.
 
-    For witnesses that keep no time at all.  A value counts for the greatest size that it is not shorter than, and an
-    injection, by its true length, likewise; no value stands for two injections.
+    ``edges_ns`` ascend on the witness's own clock.  Its offset against the injections' clock is the one at which most
+    injections are without an edge, and of these the one that brings the next edges nearest.  Nothing is toggled from
+    ``lead_ns`` before the due time on; a fifth of that is left for the edge before, which tells an injection of two
+    periods from two ordinary ones.
     """
-    sizes = sorted({each.asked_ns for each in injected} | set(late))
-    pools: dict[int, list[int]] = {size: [] for size in sizes}
-    for ns, count in sorted(values):
-        for size in _greatest(sizes, ns):
-            pools[size] += [ns] * count
-    own = {injection: size for injection in injected
-           for size in _greatest(sizes, max(injection.asked_ns, injection.injected_ns))}
-    needed = Counter(own[injection] for injection in injected)
-    spare = [size for size in sizes if len(pools[size]) > needed[size]]
+    edges = sorted(edges_ns)
+    quiet_ns = lead_ns // 5
+    offset_ns = _offset_ns(injected, edges, quiet_ns)
 
     def value(injection: Injection) -> Value:
-        size = own[injection]
-        if pools[size]:
-            return pools[size].pop()
-        return "the witness has no value of that size left" + (
-            "; it has longer ones that nothing injected explains, so a delay of the board's own may have come on top"
-            if any(longer > size for longer in spare) else "")
+        due_ns = injection.due_mono_ns + offset_ns
+        position = bisect_right(edges, due_ns - quiet_ns)
+        if position in (0, len(edges)):
+            return "the witness's edges do not reach from before it to after it"
+        seen = edges[position] - due_ns
+        return seen if seen >= _least_ns(injection.injected_ns) else (
+            f"the witness saw an edge {seen} ns after its due time")
 
     return _rows(injected, late, value)
 
 
-def _greatest(sizes: Sequence[int], ns: int) -> list[int]:
-    """The greatest size that so long a value is not shorter than; empty where it is shorter than all."""
-    return [size for size in sizes if _least_ns(size) <= ns][-1:]
+def _offset_ns(injected: Sequence[Injection], edges: Sequence[int], quiet_ns: int) -> int:
+    """What must be added to the injections' clock; 0 where there is nothing to go by."""
+
+    def rating(offset_ns: int) -> tuple[int, int]:
+        """How many injections are free of edges, and how much later (negative) the next edges come."""
+        free, excess_ns = 0, 0
+        for injection in injected:
+            end_ns = injection.due_mono_ns + injection.injected_ns + offset_ns
+            position = bisect_right(edges, injection.due_mono_ns + offset_ns - quiet_ns)
+            if 0 < position < len(edges) and edges[position] >= end_ns:
+                free += 1
+                excess_ns += edges[position] - end_ns
+        return free, -excess_ns
+
+    shortest_ns = min((injection.injected_ns for injection in injected), default=0)
+    candidates = {later - injection.due_mono_ns - injection.injected_ns for injection in injected
+                  for earlier, later in pairwise(edges) if later - earlier > shortest_ns + quiet_ns}
+    return max(candidates, key=rating, default=0)
 
 
 def _least_ns(ns: int) -> float:
