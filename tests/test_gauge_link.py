@@ -20,11 +20,11 @@ from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, paced
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.link.gauge import (
+from fastenough.link.gauge import Gauge
+from fastenough.link.gauge_protocol import (
     Counters,
     Damaged,
     Frame,
-    Gauge,
     Refused,
     Splitter,
     checked_text,

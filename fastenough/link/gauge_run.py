@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from fastenough import __version__
-from fastenough.link.gauge import Calibration, Counters, Damaged, Gauge, GaugeLost, SelfTest, describe
+from fastenough.link.gauge import Calibration, Gauge, GaugeLost, SelfTest, describe
+from fastenough.link.gauge_protocol import Counters, Damaged
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series
