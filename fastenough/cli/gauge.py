@@ -16,7 +16,8 @@ from serial.tools import list_ports
 
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.link.gauge import Gauge, GaugeLost, read_self_test
+from fastenough.link.gauge import Gauge, GaugeLost
+from fastenough.link.gauge_calibration import read_self_test
 from fastenough.link.gauge_flash import BOARDS, find_firmware, flash
 from fastenough.link.gauge_protocol import Refused
 from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead

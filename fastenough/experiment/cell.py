@@ -210,7 +210,8 @@ class CellRun:
         times = self._times
         request = (Response(times["min"], times["max"], times["timeout"]) if self.cell.probe == "response"
                    else Periodic(times["period"], times["timeout"]))
-        head = RunHead("", self.cell.implementation, calibration=self.bench.calibration)
+        head = RunHead("", self.cell.implementation, calibration=self.bench.calibration,
+                       self_test=self.bench.self_test)
         return GaugeRun(self.bench.gauge, request, head, cast(IO[bytes], lines), INTERVAL_NS)
 
     def _poll(self, run: GaugeRun, task: Probing, tick: Callable[[], None]) -> tuple[Outcome, list[str]]:

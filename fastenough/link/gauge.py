@@ -4,16 +4,25 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import serial
 
+from fastenough.link.gauge_calibration import (
+    Calibration,
+    HostClock,
+    Reading,
+    SelfTest,
+    fit,
+    host_ppm,
+    parse_self_test,
+)
+from fastenough.link.gauge_calibration import described as known
 from fastenough.link.gauge_protocol import (
     PROTOCOL,
     Counters,
@@ -38,45 +47,12 @@ _BOOT_S = 4.0
 """Opening the port resets most boards, whose boot loader then waits for a while."""
 _REPLY_S = 5.0
 _ATTEMPTS = 3
+_READINGS = 400
+"""Of the clock, in one calibration; round trips vary, and the quickest tell most."""
 
 
 class GaugeLost(FastenoughError):
     """The instrument has gone or fallen silent in the middle of things."""
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The instrument's clock against this host's (CLOCK_MONOTONIC): measured length of a tick.
-
-    The uncertainty is that of when the two readings were taken: half their round trips, over the time between.
-    """
-
-    tick_ps: float
-    uncertainty_ppm: float
-    seconds: float
-
-    def off_ppm(self, nominal_ps: int) -> float:
-        return (self.tick_ps / nominal_ps - 1) * 1e6
-
-
-@dataclass(frozen=True)
-class SelfTest:
-    """What the instrument measures of itself with a wire from output to input, in ticks by series."""
-
-    passed: bool
-    minimum: dict[int, int]
-    maximum: dict[int, int]
-
-
-def read_self_test(path: Path) -> SelfTest:
-    """A self-test kept as JSON (``fastenough gauge selftest --json``); raises BadInput."""
-    try:
-        kept = json.loads(path.read_text())
-        by_series = [{int(series): int(ticks) for series, ticks in kept[name].items()}
-                     for name in ("minimum", "maximum")]
-        return SelfTest(bool(kept["passed"]), *by_series)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
 
 
 def _open(port: str) -> serial.Serial:
@@ -226,31 +202,25 @@ class Gauge:
             while self._splitter.frames:
                 yield self._splitter.frames.pop(0)
 
-    def _ticks(self) -> tuple[int, int, int]:
-        """Ticks, and the host's clock before and after."""
+    def read_clock(self) -> Reading:
+        """Its ticks, and the host's clock before and after."""
         before_ns = time.monotonic_ns()
         ticks = numbers(self.ask("time")[0])["ticks"]
-        return ticks, before_ns, time.monotonic_ns()
-
-    def _quickest_ticks(self) -> tuple[int, int, int]:
-        return min((self._ticks() for _ in range(5)), key=lambda reading: reading[2] - reading[1])
+        return Reading(ticks, before_ns, time.monotonic_ns())
 
     def calibrate(self, seconds: float) -> Calibration:
         """Compares the clocks over so many seconds; nothing else is asked meanwhile."""
-        first, first_before, first_after = self._quickest_ticks()
-        time.sleep(seconds)
-        last, last_before, last_after = self._quickest_ticks()
-        elapsed_ns = (last_before + last_after - first_before - first_after) / 2
-        doubt_ns = (last_after - last_before + first_after - first_before) / 2
-        return Calibration(elapsed_ns * 1000 / (last - first), doubt_ns / elapsed_ns * 1e6, elapsed_ns / 1e9)
+        host_at_begin = HostClock.now()
+        readings = [self.read_clock()]
+        end_ns = readings[0].before_ns + round(seconds * 1e9)
+        while (left_ns := end_ns - time.monotonic_ns()) > 0:
+            time.sleep(min(left_ns / 1e9, seconds / _READINGS))
+            readings.append(self.read_clock())
+        return fit(readings, host_ppm(host_at_begin, HostClock.now()))
 
     def self_test(self) -> SelfTest:
         """Needs a wire from output to input, and no board."""
-        lines = self.ask("selftest")
-        exact = [numbers(line) for line in lines if line.startswith("series=")]
-        return SelfTest(any(line.startswith("selftest=pass") for line in lines),
-                        {found["series"]: found["min"] for found in exact if found["count"]},
-                        {found["series"]: found["max"] for found in exact if found["count"]})
+        return parse_self_test(self.ask("selftest"))
 
 
 def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, Any]:
@@ -258,6 +228,4 @@ def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest 
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    described["calibration"] = asdict(calibration) if calibration else None
-    described["self_test"] = asdict(self_test) if self_test else None
-    return described
+    return described | {"calibration": known(calibration), "self_test": known(self_test)}

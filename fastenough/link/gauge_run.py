@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from fastenough import __version__
-from fastenough.link.gauge import Calibration, Gauge, GaugeLost, SelfTest, describe
+from fastenough.link.gauge import Gauge, GaugeLost, describe
+from fastenough.link.gauge_calibration import Calibration, SelfTest
 from fastenough.link.gauge_protocol import Counters, Damaged
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram, RecordingWriter
@@ -92,7 +93,7 @@ def _instant() -> dict[str, int]:
 def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> int:
     """The measured length of a tick, where it was measured well enough to tell it from the nominal one."""
     nominal = gauge.identity.tick_ps
-    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.uncertainty_ppm:
+    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.total_ppm:
         return nominal
     return round(calibration.tick_ps)
 

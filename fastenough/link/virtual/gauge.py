@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from fastenough.link.gauge_calibration import SelfTest, parse_self_test
 from fastenough.link.virtual.module import CHECKOUT
 from fastenough.link.virtual.packages import cache_lock
 from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
@@ -23,6 +24,7 @@ from fastenough.model import FastenoughError, NotApplicable
 
 MICROCONTROLLER = "atmega328p"
 _SIMULATOR = "gauge/sim/gauge-paced"
+_EXACT = "gauge/sim/gauge-exact"
 _FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
 _TOOLS = {"avr-gcc": "gcc-avr avr-libc", "meson": "meson", "ninja": "ninja-build"}
 
@@ -43,7 +45,7 @@ def build_gauge() -> tuple[Path, Path]:
         if not (build / "build.ninja").is_file():
             shutil.rmtree(build, ignore_errors=True)
             _make(["meson", "setup", str(build), str(CHECKOUT), "-Dpython_package=false"])
-        _make(["ninja", "-C", str(build), _SIMULATOR, _FIRMWARE])
+        _make(["ninja", "-C", str(build), _SIMULATOR, _EXACT, _FIRMWARE])
         return build / _SIMULATOR, build / _FIRMWARE
 
 
@@ -53,6 +55,18 @@ def _make(command: list[str]) -> None:
         lines = (done.stdout + done.stderr).splitlines()
         why = next((line for line in lines if "error" in line.lower()), "no word why")
         raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev")
+
+
+def simulated_self_test() -> SelfTest:
+    """What this firmware measures of itself with a wire from output to input, in exactly simulated time."""
+    simulator, firmware = build_gauge()
+    script = "run 2000000\nfollow 0 0\nsay selftest\n"
+    done = subprocess.run([str(simulator.with_name(Path(_EXACT).name)), MICROCONTROLLER, str(firmware)], input=script,
+                          capture_output=True, text=True, check=False)
+    test = parse_self_test(done.stdout.splitlines())
+    if done.returncode or not test.passed:
+        raise FastenoughError("the simulated gauge fails its self-test; mend its firmware: ninja -C build, meson test")
+    return test
 
 
 class SimulatedGauge:
