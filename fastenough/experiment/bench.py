@@ -14,6 +14,7 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.gauge import Gauge
 from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.link.gauge_ports import find_port, serial_of
 from fastenough.link.virtual.board import MARK, VirtualBoard
 from fastenough.link.virtual.gauge import SimulatedGauge, simulated_self_test
 from fastenough.link.virtual.module import build_module
@@ -72,9 +73,10 @@ def _virtual(kernel: str) -> Iterator[Bench]:
 @contextmanager
 def _real(plan: Experiment, configuration: str) -> Iterator[Bench]:
     link = open_link(plan.board)
-    self_test = read_self_test(Path(plan.self_test))
-    kept = read_calibration(Path(plan.calibration)) if plan.calibration else None
-    with Gauge(plan.instrument) as gauge:
+    port = find_port(plan.instrument)
+    self_test = read_self_test(Path(plan.self_test), serial_of(port))
+    kept = read_calibration(Path(plan.calibration), serial_of(port)) if plan.calibration else None
+    with Gauge(port) as gauge:
         release = link.read("/proc/sys/kernel/osrelease").decode().strip()
         clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
         yield Bench(link, gauge, clock, self_test, f"{configuration} {release}", find_probe(link),

@@ -19,10 +19,12 @@ from fastenough.link.gauge_calibration import (
     Reading,
     SelfTest,
     fit,
+    from_pps,
     host_ppm,
     parse_self_test,
 )
 from fastenough.link.gauge_calibration import described as known
+from fastenough.link.gauge_ports import serial_of
 from fastenough.link.gauge_protocol import (
     PROTOCOL,
     Counters,
@@ -218,6 +220,14 @@ class Gauge:
             readings.append(self.read_clock())
         return fit(readings, host_ppm(host_at_begin, HostClock.now()))
 
+    def calibrate_by_pps(self, seconds: float) -> Calibration:
+        """Compares the clock with pulses on the input, one a second, over so many seconds."""
+        second = round(1e12 / self.identity.tick_ps)
+        self.start_periodic(second, self.identity.longest_ticks)
+        time.sleep(seconds)
+        self.stop()
+        return from_pps(self.take()[0], second)
+
     def self_test(self) -> SelfTest:
         """Needs a wire from output to input, and no board."""
         return parse_self_test(self.ask("selftest"))
@@ -228,4 +238,5 @@ def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest 
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    return described | {"calibration": known(calibration), "self_test": known(self_test)}
+    return described | {"serial": serial_of(gauge.port), "calibration": known(calibration),
+                        "self_test": known(self_test)}
