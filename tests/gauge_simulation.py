@@ -105,6 +105,18 @@ def rows(reply: list[str]) -> dict[tuple[int, int, str], int]:
     return found
 
 
+def grown(takes: Sequence[list[str]]) -> list[dict[tuple[int, int, str], int]]:
+    """What each take has beyond the one before: its counts run on, modulo 2^16."""
+    before: dict[tuple[int, int, str], int] = {}
+    found = []
+    for take in takes:
+        now = rows(take)
+        found.append({place: count - before.get(place, 0) for place, count in now.items()
+                      if count != before.get(place, 0)})
+        before = {place: count % 2**16 for place, count in now.items()}
+    return found
+
+
 def statistics(reply: list[str]) -> dict[int, dict[str, str]]:
     """The exact statistics by series; series that are empty are left out."""
     found = {}

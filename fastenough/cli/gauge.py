@@ -50,7 +50,20 @@ def identify(port: str | None, as_json: bool) -> None:
         print_json({"port": gauge.port} | identity)
     else:
         print(f"gauge on {gauge.port}: {identity['mcu']}, firmware {identity['firmware']}, "
-              f"resolution {identity['tick_ps'] / 1000:g} ns")
+              f"resolution {identity['tick_ps'] / 1000:g} ns{', simulated' if identity['simulated'] else ''}")
+
+
+@command.command("stop")
+@port_argument
+@json_option
+def stop(port: str | None, as_json: bool) -> None:
+    """End what a program that was killed has left the gauge at PORT measuring."""
+    with opened(port) as gauge:
+        stopped = gauge.was_measuring
+    if as_json:
+        print_json({"port": gauge.port, "stopped": stopped})
+    else:
+        print(f"gauge on {gauge.port}: {'it was measuring, and is stopped' if stopped else 'it was at rest'}")
 
 
 @command.command("flash")

@@ -174,7 +174,7 @@ class _Stored:
               help="What 'gauge selftest --json' said of this instrument, for the recording's head.")
 @click.option("--calibration", "calibration_path", type=click.Path(path_type=Path, dir_okay=False),
               help="What 'gauge calibrate --json' said of this instrument; else its clock is compared for 2 s.")
-@click.option("--emulated", is_flag=True, help="Board or gauge are simulated: no verdict may be given.")
+@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict may be given.")
 @json_option
 def run_command(probe: str, port: str | None, *, record: Path | None, store_path: Path, duration_ns: int,
                 interval_ns: int, min_ns: int | None, max_ns: int | None, timeout_ns: int | None,

@@ -27,7 +27,7 @@ from fastenough.analysis.injections import (
 from fastenough.experiment.probing import Probing
 from fastenough.link import Link, find_probe
 from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_protocol import Frame, deviations
+from fastenough.link.gauge_stream import Frame, deviations
 from fastenough.link.virtual.board import VirtualBoard
 from fastenough.link.virtual.gauge import SimulatedGauge
 from fastenough.link.virtual.module import CHECKOUT, build_module

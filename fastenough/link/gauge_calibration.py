@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastenough.link.gauge_protocol import numbers
+from fastenough.link.gauge_protocol import Damaged, numbers
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
@@ -160,8 +160,10 @@ class SelfTest:
 
 
 def parse_self_test(lines: Sequence[str]) -> SelfTest:
-    """From the reply to ``selftest``."""
+    """From the reply to ``selftest``; raises Damaged."""
     exact = [numbers(line) for line in lines if line.startswith("series=")]
+    if any(not {"count", "min", "max"} <= found.keys() for found in exact):
+        raise Damaged(f"{lines[:1]!r} is no self-test")
     return SelfTest(any(line.startswith("selftest=pass") for line in lines),
                     {found["series"]: found["min"] for found in exact if found["count"]},
                     {found["series"]: found["max"] for found in exact if found["count"]})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the gauge's lines and frames mean; no port here.  The protocol is in docs/gauge.md.
+"""What the gauge's lines mean; no port here.  The protocol is in docs/gauge.md.
 
 Times are integers in ticks of the instrument; ``Identity.tick_ps`` says how long a tick nominally is.
 """
@@ -7,17 +7,24 @@ Times are integers in ticks of the instrument; ``Identity.tick_ps`` says how lon
 from __future__ import annotations
 
 import binascii
-import struct
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fastenough.model import FastenoughError
 from fastenough.recording import Histogram
+from fastenough.recording.histogram import bucket_index
 
-PROTOCOL = 1
-_LONGEST_FRAME = 24
-_FRAME_HEAD = struct.Struct("<cH")
+PROTOCOL = 2
+LONGEST_LINE = 256
+MOST_LINES = 4096
+"""Longer than any line of a gauge, and more than any of its replies has: both buckets of a Mega 2560 are 2,688 rows."""
+_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_WORD = re.compile(r"[\w.+-]{1,40}", re.ASCII)
+_BUCKET_BITS = 16
+_COUNTER_BITS = {"bytes_dropped": 16}
 
 
 class Damaged(FastenoughError):
@@ -26,6 +33,10 @@ class Damaged(FastenoughError):
 
 class Refused(FastenoughError):
     """The instrument understood and declined; the message is its own."""
+
+
+class Restarted(FastenoughError):
+    """The instrument lost its memory in the middle of a measurement: its reset button, or its supply."""
 
 
 def crc16(data: bytes) -> int:
@@ -41,9 +52,10 @@ def with_crc(line: str) -> bytes:
 def checked_text(line: bytes) -> str:
     """The text of a line that must carry its CRC; raises Damaged."""
     body, mark, said = line.rpartition(b" *")
-    if not mark or len(said) != 4 or said != b"%04X" % crc16(body):
+    text = body.decode("ascii", errors="replace")
+    if not mark or len(said) != 4 or said != b"%04X" % crc16(body) or not text.isprintable():
         raise Damaged(f"the line {line[:60]!r} did not come whole")
-    return body.decode("ascii", errors="replace")
+    return text
 
 
 def pairs(line: str) -> dict[str, str]:
@@ -51,12 +63,16 @@ def pairs(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
+def number(text: str) -> int:
+    """An integer of at most 64 bits; raises Damaged."""
+    if _NUMBER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    raise Damaged(f"{text[:40]!r} stands where a number of 64 bits belongs")
+
+
 def numbers(line: str) -> dict[str, int]:
-    """Those of them that are integers; raises Damaged for one that ought to be."""
-    try:
-        return {key: int(value) for key, value in pairs(line).items()}
-    except ValueError as error:
-        raise Damaged(f"the line {line[:60]!r} has something else where a number belongs") from error
+    """The ``key=value`` words of a line, all of them integers; raises Damaged."""
+    return {key: number(value) for key, value in pairs(line).items()}
 
 
 def parse_reply(lines: list[str]) -> list[str]:
@@ -73,7 +89,7 @@ def parse_reply(lines: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Identity:
-    """Who answers: firmware version, microcontroller, tick and resolution of its histograms."""
+    """Who answers: firmware version, microcontroller, tick and resolution of its histograms; a simulation says so."""
 
     firmware: str
     mcu: str
@@ -81,6 +97,7 @@ class Identity:
     tick_ps: int
     k: int
     bits: int
+    simulated: bool
 
     @property
     def longest_ticks(self) -> int:
@@ -91,59 +108,112 @@ class Identity:
 def parse_identity(lines: list[str]) -> Identity:
     """From the reply to ``id``; raises Damaged when it is not one."""
     found = pairs(lines[0]) if lines else {}
+    if found.get("gauge", "fastenough") != "fastenough":
+        raise Damaged(f"this is another instrument: {lines[0][:60]!r}")
     try:
-        if found["gauge"] != "fastenough":
-            raise Damaged(f"this is another instrument: {lines[0]!r}")
-        return Identity(found["firmware"], found["mcu"], int(found["protocol"]), int(found["tick_ps"]),
-                        int(found["k"]), int(found["bits"]))
-    except (KeyError, ValueError) as error:
-        raise Damaged(f"the identity {lines[:1]!r} cannot be understood") from error
+        identity = Identity(found["firmware"], found["mcu"], number(found["protocol"]), number(found["tick_ps"]),
+                            number(found["k"]), number(found["bits"]), found.get("simulated") == "1")
+    except KeyError as error:
+        raise Damaged(f"the identity {lines[:1]!r} lacks {error}") from error
+    if not (_WORD.fullmatch(identity.firmware) and _WORD.fullmatch(identity.mcu) and 0 < identity.tick_ps < 10**9
+            and 0 < identity.k < identity.bits <= 32):
+        raise Damaged(f"the identity {lines[:1]!r} cannot be understood")
+    return identity
 
 
-def _bucket(line: str) -> tuple[int, int, int]:
+def parse_ticks(lines: list[str]) -> int:
+    """From the reply to ``time``."""
+    if not lines or "ticks" not in pairs(lines[0]):
+        raise Damaged(f"{lines[:1]!r} is no time")
+    return number(pairs(lines[0])["ticks"])
+
+
+@dataclass(frozen=True)
+class Take:
+    """A reading of the histogram: its number, a running count for each bucket, exact statistics of what is new."""
+
+    number: int
+    rows: Mapping[tuple[int, int], int]
+    exact: Mapping[int, Mapping[str, int]]
+
+
+def _row(line: str, identity: Identity) -> tuple[tuple[int, int], int]:
     words = line.split()
     if len(words) != 4 or words[0] != "b":
         raise Damaged(f"{line[:60]!r} is no row of a histogram")
-    try:
-        return int(words[1]), int(words[2]), int(words[3])
-    except ValueError as error:
-        raise Damaged(f"{line[:60]!r} is no row of a histogram") from error
+    series, bucket, count = map(number, words[1:])
+    if series not in (0, 1) or abs(bucket) >= (identity.bits - identity.k + 1) << identity.k or not 0 < count < 2**32:
+        raise Damaged(f"{line[:60]!r} is no row of this gauge's histogram")
+    return (series, bucket), count
 
 
-def _histogram(k: int, buckets: list[tuple[int, int]], exact: dict[str, int]) -> Histogram:
-    buckets = sorted(buckets)
-    index = np.array([bucket for bucket, _ in buckets], dtype=np.int64)
-    count = np.array([number for _, number in buckets], dtype=np.int64)
-    if int(count.sum()) != exact["count"]:
-        raise Damaged(f"the rows of series {exact['series']} add up to {int(count.sum())}, it says {exact['count']}")
-    if exact["count"] == 0:
+def parse_take(lines: list[str], identity: Identity) -> Take:
+    """From the reply to ``take`` or ``hist``; raises Damaged."""
+    if not lines or "take" not in pairs(lines[0]):
+        raise Damaged(f"{lines[:1]!r} is no histogram")
+    rows: dict[tuple[int, int], int] = {}
+    exact: dict[int, dict[str, int]] = {}
+    for line in lines[1:]:
+        if line.startswith("series="):
+            found = numbers(line)
+            if not {"count", "min", "max", "sum", "sum_sq"} <= found.keys() or found["series"] in exact:
+                raise Damaged(f"{line[:60]!r} lacks a statistic, or comes twice")
+            exact[found.pop("series")] = found
+        else:
+            place, count = _row(line, identity)
+            if place in rows:
+                raise Damaged(f"the row {line[:60]!r} comes twice")
+            rows[place] = count
+    return Take(number(pairs(lines[0])["take"]), rows, exact)
+
+
+def _histogram(k: int, rows: list[tuple[int, int]], exact: Mapping[str, int]) -> Histogram:
+    rows = sorted(row for row in rows if row[1])
+    total = sum(count for _, count in rows)
+    if total != exact["count"]:
+        raise Damaged(f"the rows of a series add up to {total}, it says {exact['count']}")
+    if total == 0:
         return Histogram(k)
-    return Histogram(k, index, count, exact["min"], exact["max"], exact["sum"], exact["sum_sq"])
+    least, most = exact["min"], exact["max"]
+    if not (-(2**32) < least <= most < 2**32 and total * least <= exact["sum"] <= total * most
+            and bucket_index([least, most], k).tolist() == [rows[0][0], rows[-1][0]]):
+        raise Damaged(f"the statistics of a series contradict its rows: {dict(exact)}")
+    index, count = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return Histogram(k, index, count, least, most, exact["sum"], exact["sum_sq"])
 
 
-def parse_histograms(lines: list[str], k: int) -> dict[int, Histogram]:
-    """Histogram by series, from the reply to ``take`` or ``hist``; raises Damaged where it contradicts itself."""
-    buckets: dict[int, list[tuple[int, int]]] = {}
-    found: dict[int, Histogram] = {}
-    for line in lines:
-        if line.startswith("b "):
-            series, bucket, count = _bucket(line)
-            buckets.setdefault(series, []).append((bucket, count))
-        elif line.startswith("series="):
-            exact = numbers(line)
-            if not {"count", "min", "max", "sum", "sum_sq"} <= exact.keys():
-                raise Damaged(f"{line[:60]!r} lacks a statistic")
-            found[exact["series"]] = _histogram(k, buckets.pop(exact["series"], []), exact)
-    if buckets:
-        raise Damaged(f"series {sorted(buckets)} have rows but no statistics")
-    return found
+@dataclass
+class Running:
+    """Makes what is new of the running counts that the gauge shows.
+
+    It clears nothing, so that a reading that was damaged on its way can be had again.  Its counts are modulo 2^16,
+    with the wraps since the last reading that arrived on top.
+    """
+
+    k: int
+    known: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def since(self, take: Take) -> dict[int, Histogram]:
+        """Histogram by series of what came since the reading before; raises Damaged where it contradicts itself."""
+        grown = {place: count - self.known.get(place, 0) for place, count in take.rows.items()}
+        if min(grown.values(), default=0) < 0 or any(count for place, count in self.known.items()
+                                                     if place not in take.rows):
+            raise Damaged("a bucket of the histogram has shrunk")
+        if any(series not in take.exact for series, _ in grown):
+            raise Damaged("a series has rows but no statistics")
+        found = {series: _histogram(self.k, [(bucket, count) for (of, bucket), count in grown.items() if of == series],
+                                    exact) for series, exact in take.exact.items()}
+        self.known = {place: count % (1 << _BUCKET_BITS) for place, count in take.rows.items()}
+        return found
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What the instrument has counted since the start, for all and by series."""
+    """What the instrument has counted since the start, for all and by series; ``ticks`` since power-up."""
 
     idle: bool
+    mode: str
+    ticks: int
     common: dict[str, int]
     by_series: dict[int, dict[str, int]]
 
@@ -156,93 +226,41 @@ class Counters:
     def stored(self, series: int) -> int:
         return self.by_series.get(series, {}).get("stored", 0)
 
+    def after(self, before: Counters) -> Counters:
+        """The same with counters that have wrapped carried on; raises Restarted where time or a counter went back."""
+        if self.mode != before.mode:
+            raise Restarted(f"the gauge started anew in the middle: it measured {before.mode}, and now {self.mode}")
+        if self.ticks < before.ticks:
+            raise Restarted("the gauge started anew in the middle: its time went back")
+        by_series = {series: _carried(counted, before.by_series.get(series, {}))
+                     for series, counted in self.by_series.items()}
+        return replace(self, common=_carried(self.common, before.common), by_series=by_series)
+
+
+def _carried(now: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    carried = {}
+    for name, value in now.items():
+        span = 1 << _COUNTER_BITS.get(name, 32)
+        grown = (value - before.get(name, 0)) % span
+        if grown >= span // 2:
+            raise Restarted(f"the gauge started anew in the middle: its counter {name} went back")
+        carried[name] = before.get(name, 0) + grown
+    return carried
+
 
 def parse_counters(lines: list[str]) -> Counters:
     """From the reply to ``stats``."""
-    if not lines or "state" not in pairs(lines[0]):
+    first = pairs(lines[0]) if lines else {}
+    if not {"state", "mode", "ticks"} <= first.keys():
         raise Damaged(f"{lines[:1]!r} are no counters")
     common: dict[str, int] = {}
     by_series: dict[int, dict[str, int]] = {}
     for line in lines:
         counted = numbers(" ".join(word for word in line.split() if not word.startswith(("state=", "mode="))))
+        if min(counted.values(), default=0) < 0:
+            raise Damaged(f"{line[:60]!r} counts below zero")
         if "of_series" in counted:
             by_series[counted.pop("of_series")] = counted
         else:
             common |= counted
-    return Counters(pairs(lines[0])["state"] == "idle", common, by_series)
-
-
-def _unstuffed(block: bytes) -> bytes | None:
-    """The payload of a COBS block, None where it is none."""
-    payload = bytearray()
-    at = 0
-    while at < len(block):
-        code = block[at]
-        if code == 0 or at + code > len(block):
-            return None
-        payload += block[at + 1:at + code]
-        at += code
-        if at < len(block):
-            payload.append(0)
-    return bytes(payload)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Raw samples: the number of the first one (16 bits, wraps), then 32-bit values as they came."""
-
-    sequence: int
-    samples: tuple[int, ...]
-
-
-def parse_frame(block: bytes) -> Frame | None:
-    """A binary frame without its delimiters, None where the bytes are no whole frame."""
-    payload = _unstuffed(block)
-    if payload is None or len(payload) < 9 or (len(payload) - 5) % 4 or payload[:1] != b"S":
-        return None
-    if crc16(payload[:-2]) != int.from_bytes(payload[-2:], "little"):
-        return None
-    _, sequence = _FRAME_HEAD.unpack(payload[:3])
-    return Frame(sequence, struct.unpack(f"<{(len(payload) - 5) // 4}I", payload[3:-2]))
-
-
-@dataclass
-class Splitter:
-    """Tells text from binary frames in what comes over the line; falls into step again by itself."""
-
-    frames: list[Frame] = field(default_factory=list)
-    _held: bytearray | None = None
-
-    def text(self, data: bytes) -> bytes:
-        """The text among the bytes; frames are appended to ``frames``."""
-        text = bytearray()
-        for byte in data:
-            if self._held is None:
-                if byte:
-                    text.append(byte)
-                else:
-                    self._held = bytearray()
-            elif byte:
-                self._held.append(byte)
-                if len(self._held) > _LONGEST_FRAME:
-                    text += self._held
-                    self._held = None
-            else:
-                frame = parse_frame(bytes(self._held))
-                if frame:
-                    self.frames.append(frame)
-                    self._held = None
-                else:
-                    text += self._held
-                    self._held = bytearray()
-        return bytes(text)
-
-
-def latencies(frame: Frame) -> list[tuple[int, int]]:
-    """Samples of RESPONSE as (series, ticks)."""
-    return [(sample >> 31, sample & 0x7FFFFFFF) for sample in frame.samples]
-
-
-def deviations(frame: Frame) -> list[int]:
-    """Samples of PERIODIC as ticks off the period."""
-    return [sample - (1 << 32) if sample >> 31 else sample for sample in frame.samples]
+    return Counters(first["state"] == "idle", first["mode"], common.pop("ticks"), common, by_series)

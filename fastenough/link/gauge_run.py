@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from fastenough import __version__
-from fastenough.link.gauge import Gauge, GaugeLost, describe
+from fastenough.link.gauge import Gauge, describe
 from fastenough.link.gauge_calibration import Calibration, SelfTest
-from fastenough.link.gauge_protocol import Counters, Damaged
-from fastenough.model import BadInput, Outcome
+from fastenough.link.gauge_protocol import Counters, Damaged, Refused, Restarted
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series
 
-_DRAIN_S = 20.0
-"""Longer than any time-out: within it a stopped instrument has completed its cycle."""
+EMULATED = "emulated"
+"""The mark of a recording of which no verdict may be given."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class GaugeRun:
     """One run of the instrument.  ``begin()``, then ``poll()`` about once an interval, then ``end()``.
 
     What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
-    When the instrument is lost, ``poll()`` raises GaugeLost; ``end()`` then writes an end that says so.
+    When the instrument is lost, starts anew or does not come through, ``poll()`` raises a FastenoughError, with nothing
+    written; ``end()`` then writes an end that says so.
     """
 
     def __init__(self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes],
@@ -116,7 +117,7 @@ class GaugeRun:
         self._seq = 0
         self._taken: dict[int, list[Histogram]] = {entry["id"]: [] for entry in self._series}
         self._lost = dict.fromkeys(self._taken, 0)
-        self._common: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
         self._since = _instant()
         self.counters: Counters | None = None
         """What the instrument said last."""
@@ -124,6 +125,7 @@ class GaugeRun:
     def begin(self) -> None:
         """Starts the instrument and writes the head; raises BadInput or Refused, with nothing written."""
         self._request.start(self._gauge)
+        self._look()
         self._since = _instant()
         offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
         cost = {} if offset_ticks is None else {"gauge_offset_ns": offset_ticks * self._gauge.identity.tick_ps / 1000}
@@ -132,69 +134,68 @@ class GaugeRun:
             "tool": {"name": "fastenough-gauge", "version": __version__}, "run_id": self._head.run_id,
             "probe": self._request.probe, "implementation": self._head.implementation,
             "parameters": asdict(self._request), "series": self._series, "settings": [], "cost": cost,
-            "interval_ns": self._interval_ns, "begin": self._since, "marks": list(self._head.marks),
+            "interval_ns": self._interval_ns, "begin": self._since, "marks": self._marks(),
             "instrument": describe(self._gauge, self._head.calibration, self._head.self_test),
         } | self._head.more)
 
+    def _marks(self) -> list[str]:
+        simulated = [EMULATED] if self._gauge.identity.simulated else []
+        return list(dict.fromkeys([*self._head.marks, *simulated]))
+
+    def _look(self) -> Counters:
+        """What the instrument has counted; raises Restarted when it has forgotten what it counted before."""
+        now = self._gauge.counters()
+        if now.mode != self._request.probe:
+            raise Restarted(f"the gauge started anew in the middle: it no longer measures {self._request.probe}; "
+                            "look at its supply and its reset button")
+        self.counters = now if self.counters is None else now.after(self.counters)
+        return self.counters
+
     def poll(self) -> None:
         """Reads what has come since the last poll and writes it as one interval."""
-        damaged = False
         try:
             histograms = self._gauge.take()
-        except Damaged:
-            histograms, damaged = {}, True
-        self.counters = self._gauge.counters()
-        self._interval(histograms, {series: self.counters.lost(series) - self._lost[series] for series in self._lost})
-        if damaged:
-            self._writer.line({"type": "event", "kind": "note", "at": self._since,
-                               "text": "a histogram was damaged on its way; its samples are counted as lost"})
-
-    def _interval(self, histograms: dict[int, Histogram], lost: dict[int, int]) -> None:
+        except Refused:
+            self._look()
+            raise
+        counters = self._look()
+        common = counters.common | {"replies_damaged": self._gauge.asked_again}
+        counted = {name: value - self._counted.get(name, 0) for name, value in common.items()}
+        self._counted = common
         end = _instant()
         entries = []
         for series in self._taken:
             part = histograms.get(series, Histogram(self._gauge.identity.k))
+            lost = counters.lost(series) - self._lost[series]
             self._taken[series].append(part)
-            self._lost[series] += lost[series]
-            entries.append(interval_series(series, part, lost[series]))
+            self._lost[series] += lost
+            entries.append(interval_series(series, part, lost))
         self._writer.line({"type": "interval", "seq": self._seq, "begin": self._since, "end": end, "series": entries,
-                           "counters": self._counted()})
+                           "counters": counted})
         self._seq += 1
         self._since = end
 
-    def _counted(self) -> dict[str, int]:
-        """What the instrument has counted in this interval."""
-        common = self.counters.common if self.counters else {}
-        now = {name: value - self._common.get(name, 0) for name, value in common.items()}
-        self._common = dict(common)
-        return now
-
     def _drain(self) -> None:
-        self._gauge.stop()
-        limit = time.monotonic() + _DRAIN_S
-        while not self._gauge.counters().idle:
-            if time.monotonic() > limit:
-                raise GaugeLost("the gauge does not come to rest; unplug it and plug it in again")
-            time.sleep(0.02)
+        """Reads the rest, once nothing is in flight; all that the instrument has stored must have come."""
+        self._gauge.rest()
         self.poll()
-        self._account()
-
-    def _account(self) -> None:
-        """What the instrument stored and we never received (a damaged take) is lost too, and counted."""
         assert self.counters is not None
-        missing = {series: self.counters.stored(series) - sum(part.total for part in parts)
-                   for series, parts in self._taken.items()}
-        if any(missing.values()):
-            self._interval({}, missing)
+        for series, parts in self._taken.items():
+            stored, came = self.counters.stored(series), sum(part.total for part in parts)
+            if stored != came:
+                raise Damaged(f"the gauge has stored {stored} samples of series {series}, and {came} came in")
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
         """Stops the instrument, reads the rest, writes the end; the outcome as written."""
         said = list(reasons)
         try:
             self._drain()
-        except (GaugeLost, Damaged) as error:
+        except FastenoughError as error:
             said = said or [str(error)]
             outcome = Outcome.ABORTED if outcome is Outcome.ABORTED else Outcome.FAILED
+        except KeyboardInterrupt:
+            said = said or ["interrupted while the rest was read"]
+            outcome = Outcome.FAILED if outcome is Outcome.FAILED else Outcome.ABORTED
         k = self._gauge.identity.k
         totals = {series: Histogram.merged(parts, k) for series, parts in self._taken.items()}
         if outcome is Outcome.COMPLETED and not any(total.total for total in totals.values()):
@@ -203,6 +204,6 @@ class GaugeRun:
         self._writer.line({
             "type": "end", "outcome": outcome.value, "reasons": said, "at": _instant(),
             "series": [end_series(series, total, self._lost[series]) for series, total in totals.items()],
-            "counters": self.counters.common if self.counters else {}, "events_dropped": 0,
+            "counters": self._counted, "events_dropped": 0,
         })
         return outcome

@@ -26,6 +26,12 @@ uint16_t machine_stack_free(void)
 	return (uint16_t)(byte - &_end);
 }
 
+/* No program writes these registers, and a chip's reset clears them: only the simulator sets them. */
+bool machine_is_simulated(void)
+{
+	return GPIOR1 == 'S' && GPIOR2 == 'I';
+}
+
 /* Wakes at each received byte and at each timer wrap. */
 static void rest(void)
 {

@@ -72,6 +72,7 @@ static void identify(struct reply *reply, const char *text)
 	reply_key(reply, TEXT("k"), GAUGE_K);
 	reply_key(reply, TEXT("bits"), GAUGE_BITS);
 	reply_key(reply, TEXT("stack_free"), machine_stack_free());
+	reply_key(reply, TEXT("simulated"), machine_is_simulated());
 	reply_line_end(reply);
 	reply_ok(reply);
 }
@@ -163,6 +164,7 @@ static void tell_periodic(struct reply *reply)
 {
 	reply_key(reply, TEXT("edges"), gauge.periodic.edges);
 	reply_key(reply, TEXT("gaps"), gauge.periodic.gaps);
+	reply_key(reply, TEXT("shed"), gauge.periodic.shed);
 	reply_line_end(reply);
 	reply_key(reply, TEXT("of_series"), 0);
 	reply_key(reply, TEXT("stored"), gauge.stored[0]);
@@ -179,6 +181,7 @@ static void tell_counters(struct reply *reply, const char *text)
 		reply_text(reply, TEXT("none"));
 	else
 		reply_text(reply, gauge.mode == GAUGE_RESPONSE ? TEXT("response") : TEXT("periodic"));
+	reply_key(reply, TEXT("ticks"), machine_ticks());
 	reply_key(reply, TEXT("stream_dropped"), gauge.stream.dropped);
 	reply_key(reply, TEXT("bytes_dropped"), machine_bytes_dropped());
 	reply_line_end(reply);
@@ -220,11 +223,13 @@ static void tell_series(struct reply *reply, uint8_t series)
 	reply_line_end(reply);
 }
 
-static void tell_histogram(struct reply *reply, bool take)
+static void tell_histogram(struct reply *reply, bool again)
 {
+	histogram_show_begin(&gauge.histogram, again);
+	reply_key(reply, TEXT("take"), gauge.histogram.takes);
+	reply_line_end(reply);
 	for (uint16_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-		uint32_t count = take ? histogram_take(&gauge.histogram, bucket)
-				      : histogram_count(&gauge.histogram, bucket);
+		uint32_t count = histogram_show(&gauge.histogram, bucket);
 
 		if (count)
 			tell_bucket(reply, bucket, count);
@@ -234,21 +239,31 @@ static void tell_histogram(struct reply *reply, bool take)
 	tell_series(reply, 0);
 	if (gauge.mode != GAUGE_PERIODIC)
 		tell_series(reply, 1);
-	if (take)
-		histogram_take_end(&gauge.histogram);
 	reply_ok(reply);
 }
 
 static void show_histogram(struct reply *reply, const char *text)
 {
 	(void)text;
-	tell_histogram(reply, false);
+	tell_histogram(reply, true);
 }
 
+static const struct parameter TAKE_TABLE[] TEXT_CONST = { { "n", 0, UINT8_MAX } };
+
+/* The next number says that the take before has arrived; the same number once more, that it has not. */
 static void take_histogram(struct reply *reply, const char *text)
 {
-	(void)text;
-	tell_histogram(reply, true);
+	uint8_t last = gauge.histogram.takes, next = last + 1;
+	uint32_t number = next;
+
+	if (!parameters(reply, text, TAKE_TABLE, 1, 0, &number))
+		return;
+	if (number != last && number != next) {
+		fail(reply, TEXT("n is neither that of the last take nor the next"));
+		return;
+	}
+	gauge.histogram.takes = (uint8_t)number;
+	tell_histogram(reply, number == last);
 }
 
 static void stream_on(struct reply *reply, const char *text)
@@ -305,8 +320,8 @@ static const struct command COMMANDS[] TEXT_CONST = {
 	{ "periodic", "period= [timeout=]: deviations from the period of falling edges", watch_period },
 	{ "stop", "end the measurement, completing the cycle begun", stop },
 	{ "stats", "what was counted", tell_counters },
-	{ "hist", "rows 'b series bucket count', then the exact statistics", show_histogram },
-	{ "take", "the same, and begin a new histogram without losing a sample", take_histogram },
+	{ "hist", "rows 'b series bucket count', then exact statistics since the last take", show_histogram },
+	{ "take", "[n=]: the same, and statistics begin anew once the next n is asked for", take_histogram },
 	{ "stream on", "send each sample in binary frames too", stream_on },
 	{ "stream off", "", stream_off },
 	{ "selftest", "the instrument's own latency; wire output to input", test_self },

@@ -10,7 +10,7 @@
 #include "response.h"
 #include "stream.h"
 
-#define GAUGE_PROTOCOL 1
+#define GAUGE_PROTOCOL 2
 
 enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
 

@@ -27,9 +27,10 @@ static bool carry(struct histogram *histogram, uint16_t bucket)
 		if (histogram->carries == HISTOGRAM_CARRIES)
 			return false;
 		entry = &histogram->carry[histogram->carries++];
-		entry->bucket = bucket;
-		entry->times = 0;
+		*entry = (struct histogram_carry){ .bucket = bucket };
 	}
+	if (entry->times == UINT8_MAX)
+		return false;
 	entry->times++;
 	return true;
 }
@@ -63,37 +64,63 @@ bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, ui
 	if (*bucket == UINT16_MAX && !carry(histogram, index))
 		return false;
 	++*bucket;
-	stats_add(index < histogram->taken ? &histogram->next[series] : &histogram->current[series],
+	stats_add(index < histogram->shown ? &histogram->next[series] : &histogram->current[series],
 		  magnitude, negative);
 	return true;
 }
 
-uint32_t histogram_count(const struct histogram *histogram, uint16_t bucket)
+static void stats_merge(struct histogram_stats *into, const struct histogram_stats *from)
 {
-	uint32_t count = histogram->bucket[bucket];
+	if (from->count == 0)
+		return;
+	if (into->count == 0 || from->min < into->min)
+		into->min = from->min;
+	if (into->count == 0 || from->max > into->max)
+		into->max = from->max;
+	into->count += from->count;
+	into->sum_low += from->sum_low;
+	into->sum_high += from->sum_high + (into->sum_low < from->sum_low);
+	into->sum_sq_low += from->sum_sq_low;
+	into->sum_sq_high += from->sum_sq_high + (into->sum_sq_low < from->sum_sq_low);
+}
+
+/* What was shown has arrived: its wraps are known there. */
+static void forget_carries(struct histogram *histogram)
+{
+	uint8_t kept = 0;
 
 	for (uint8_t i = 0; i < histogram->carries; i++) {
-		if (histogram->carry[i].bucket == bucket)
-			count += (uint32_t)histogram->carry[i].times << 16;
+		struct histogram_carry *entry = &histogram->carry[i];
+
+		entry->times -= entry->shown;
+		entry->shown = 0;
+		if (entry->times)
+			histogram->carry[kept++] = *entry;
 	}
-	return count;
+	histogram->carries = kept;
 }
 
-uint32_t histogram_take(struct histogram *histogram, uint16_t bucket)
+void histogram_show_begin(struct histogram *histogram, bool again)
 {
-	uint32_t count = histogram_count(histogram, bucket);
+	if (!again && histogram->shown) {
+		forget_carries(histogram);
+		memset(histogram->current, 0, sizeof(histogram->current));
+	}
+	for (uint8_t series = 0; series < 2; series++)
+		stats_merge(&histogram->current[series], &histogram->next[series]);
+	memset(histogram->next, 0, sizeof(histogram->next));
+	histogram->shown = 0;
+}
+
+uint32_t histogram_show(struct histogram *histogram, uint16_t bucket)
+{
+	uint32_t count = histogram->bucket[bucket];
 	struct histogram_carry *entry = find_carry(histogram, bucket);
 
-	if (entry)
-		*entry = histogram->carry[--histogram->carries];
-	histogram->bucket[bucket] = 0;
-	histogram->taken = bucket + 1;
+	if (entry) {
+		entry->shown = entry->times;
+		count += (uint32_t)entry->times << 16;
+	}
+	histogram->shown = bucket + 1;
 	return count;
-}
-
-void histogram_take_end(struct histogram *histogram)
-{
-	memcpy(histogram->current, histogram->next, sizeof(histogram->next));
-	memset(histogram->next, 0, sizeof(histogram->next));
-	histogram->taken = 0;
 }

@@ -6,9 +6,10 @@
  * There are two halves.  RESPONSE keeps one series in each (falling, rising); PERIODIC keeps one
  * signed series, the values below zero in the second half.
  *
- * The buckets can be taken (read and cleared) while samples come in: what falls into a bucket
- * already handed out belongs to the next take, with statistics of its own, so that each take is
- * whole and consistent in itself.
+ * The buckets can be shown while samples come in: what falls into a bucket already shown belongs to
+ * the next time, with statistics of its own, so that what is shown is whole and consistent in itself.
+ * No bucket is ever cleared by that: there is no memory to keep what was shown until it is known to
+ * have arrived.  So whoever reads subtracts what he read before, and may read again as often as he must.
  */
 #ifndef GAUGE_HISTOGRAM_H
 #define GAUGE_HISTOGRAM_H
@@ -32,15 +33,18 @@ struct histogram_stats {
 	uint32_t sum_sq_low, sum_sq_high;
 };
 
+/* How often a bucket has wrapped since a reading of it has arrived, and how often of that it was shown. */
 struct histogram_carry {
-	uint16_t bucket, times;
+	uint16_t bucket;
+	uint8_t times, shown;
 };
 
 struct histogram {
-	uint16_t taken; /* buckets below this one have been handed out in the take going on */
+	uint16_t shown; /* buckets below this one have been shown this time; all of them, between two times */
+	uint8_t takes;  /* number of the last take */
 	uint8_t carries;
 	struct histogram_carry carry[HISTOGRAM_CARRIES];
-	struct histogram_stats current[2], next[2]; /* per series */
+	struct histogram_stats current[2], next[2]; /* per series: of what is being shown, and of what came since */
 	uint16_t bucket[HISTOGRAM_BUCKETS];
 };
 
@@ -60,12 +64,12 @@ void histogram_clear(struct histogram *histogram);
  * False when the value could not be kept: more buckets have wrapped than can be noted. */
 bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, uint32_t magnitude, bool negative);
 
-uint32_t histogram_count(const struct histogram *histogram, uint16_t bucket);
+/* Before the buckets are shown: the statistics become those of all since the last time, or with `again` of what was
+ * shown then, too, because that has not arrived. */
+void histogram_show_begin(struct histogram *histogram, bool again);
 
-/* The count of a bucket, which is cleared; buckets must be taken in ascending order. */
-uint32_t histogram_take(struct histogram *histogram, uint16_t bucket);
-
-/* Ends a take: what came in during it becomes current. */
-void histogram_take_end(struct histogram *histogram);
+/* The count of a bucket: modulo 2^16, and the wraps since a reading has arrived.  Buckets must be shown in
+ * ascending order, all of them. */
+uint32_t histogram_show(struct histogram *histogram, uint16_t bucket);
 
 #endif

@@ -5,7 +5,7 @@ void periodic_begin(struct periodic *periodic)
 {
 	periodic->running = true;
 	periodic->have_last = periodic->gap = false;
-	periodic->edges = periodic->gaps = periodic->lost = periodic->timeouts = 0;
+	periodic->edges = periodic->gaps = periodic->shed = periodic->lost = periodic->timeouts = 0;
 }
 
 static uint32_t __attribute__((noinline)) periods_in(const struct periodic *periodic, uint32_t ticks)
@@ -22,6 +22,13 @@ static void give_up(struct periodic *periodic)
 	periodic->have_last = periodic->gap = false;
 }
 
+/* Of the edges that end so many periods, the last one was seen. */
+static void skip(struct periodic *periodic, uint32_t periods)
+{
+	periodic->lost += periods;
+	periodic->shed += periods - 1;
+}
+
 bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation)
 {
 	uint32_t ticks = when - periodic->last;
@@ -32,7 +39,7 @@ bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation)
 		give_up(periodic);
 	sample = periodic->have_last && !periodic->gap;
 	if (periodic->gap && periodic->have_last)
-		periodic->lost += periods_in(periodic, ticks);
+		skip(periodic, periods_in(periodic, ticks));
 	*deviation = (int32_t)(ticks - periodic->period);
 	periodic->last = when;
 	periodic->have_last = true;

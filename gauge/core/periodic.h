@@ -3,7 +3,8 @@
  * PERIODIC: the time between successive falling edges of the board, less the expected period.
  *
  * Where edges went by unseen (they came faster than they can be taken in), the periods between the
- * last edge before and the first after are counted as lost: how many were due is known.
+ * last edge before and the first after are counted as lost: how many were due is known, and so how many edges
+ * were shed.
  */
 #ifndef GAUGE_PERIODIC_H
 #define GAUGE_PERIODIC_H
@@ -17,7 +18,7 @@ struct periodic {
 	bool gap;
 	uint32_t last;
 	uint32_t period, timeout;
-	uint32_t edges, gaps, lost, timeouts;
+	uint32_t edges, gaps, shed, lost, timeouts;
 };
 
 void periodic_begin(struct periodic *periodic);

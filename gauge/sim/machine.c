@@ -7,6 +7,10 @@
 #include <avr_uart.h>
 #include <sim_elf.h>
 
+/* The general purpose registers, alike in the whole family, by which the firmware knows a simulation. */
+#define GPIOR1 0x4a
+#define GPIOR2 0x4b
+
 /* Long stretches between events make it quick; simavr's own sleep would wait in real time. */
 #define STEP_CYCLES 1000
 
@@ -65,6 +69,12 @@ static void attach_uart(struct machine *machine, char name)
 				machine);
 }
 
+static void mark_simulated(avr_t *avr)
+{
+	avr->data[GPIOR1] = 'S';
+	avr->data[GPIOR2] = 'I';
+}
+
 int machine_load(struct machine *machine, const char *mcu, const char *image, timer16_output output,
 		 machine_byte said, void *context)
 {
@@ -89,6 +99,7 @@ int machine_load(struct machine *machine, const char *mcu, const char *image, ti
 	machine->avr->run_cycle_limit = STEP_CYCLES;
 	attach_uart(machine, map->uart);
 	timer16_attach(&machine->timer, machine->avr, map, output, context);
+	mark_simulated(machine->avr);
 	return 0;
 }
 

@@ -72,8 +72,9 @@ static uint32_t sum_of(struct histogram *histogram)
 {
 	uint32_t sum = 0;
 
+	histogram_show_begin(histogram, true);
 	for (uint16_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum += histogram_count(histogram, i);
+		sum += histogram_show(histogram, i);
 	return sum;
 }
 
@@ -102,39 +103,81 @@ static void check_carries(void)
 	histogram_clear(&histogram);
 	for (uint32_t i = 0; i < 200000; i++)
 		CHECK(histogram_add(&histogram, 0, 0, 3, false));
-	CHECK(histogram_count(&histogram, 3) == 200000);
+	histogram_show_begin(&histogram, true);
+	CHECK(histogram_show(&histogram, 3) == 200000);
 	for (uint32_t value = 4; value < 4 + HISTOGRAM_CARRIES; value++) {
 		for (uint32_t i = 0; i < 65536; i++)
 			refused += !histogram_add(&histogram, 0, 0, value, false);
 	}
 	CHECK(refused == 1);
 	CHECK(sum_of(&histogram) == histogram.current[0].count);
-	CHECK(histogram_take(&histogram, 3) == 200000);
-	CHECK(histogram.carries == HISTOGRAM_CARRIES - 1);
+	CHECK(histogram.carries == HISTOGRAM_CARRIES);
+	histogram_show_begin(&histogram, false);
+	CHECK(histogram.carries == 0 && histogram_show(&histogram, 3) == 200000 % 65536);
 }
 
-/* Samples that come during a take: each is in exactly one take, and each take's statistics fit its buckets. */
+/* What a reader does who keeps what he read: the growth of each bucket, and whether the statistics are of just that. */
+static bool grew(struct histogram *histogram, uint16_t *known, uint32_t *state, uint32_t *added)
+{
+	uint16_t read[HISTOGRAM_BUCKETS];
+	uint32_t sum = 0;
+
+	for (uint16_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		uint32_t count = histogram_show(histogram, bucket);
+
+		sum += count - known[bucket];
+		read[bucket] = (uint16_t)count;
+		for (int i = 0; i < 3; i++) {
+			*state = random_next(*state);
+			histogram_add(histogram, 0, 0, random_within(*state, 5) ? 8 : random_within(*state, 1000), false);
+			++*added;
+		}
+	}
+	memcpy(known, read, sizeof(read));
+	return sum == histogram->current[0].count;
+}
+
+/* Samples that come while buckets are shown: each is in exactly one reading that arrives, whose statistics fit; it does
+ * not matter how often a reading is damaged on its way and asked for again. */
 static void check_take(void)
 {
 	static struct histogram histogram;
+	static uint16_t known[HISTOGRAM_BUCKETS], damaged[HISTOGRAM_BUCKETS];
 	uint32_t state = 5, added = 0, taken = 0;
 
 	histogram_clear(&histogram);
-	for (int take = 0; take < 50; take++) {
-		uint32_t sum = 0;
-
-		for (uint16_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-			sum += histogram_take(&histogram, bucket);
-			state = random_next(state);
-			histogram_add(&histogram, 0, 0, random_within(state, HISTOGRAM_MAX), false);
-			added++;
+	memset(known, 0, sizeof(known));
+	for (int take = 0; take < 300; take++) {
+		histogram_show_begin(&histogram, false);
+		for (int again = take % 4; again; again--) {
+			memcpy(damaged, known, sizeof(known));
+			CHECK(grew(&histogram, damaged, &state, &added));
+			histogram_show_begin(&histogram, true);
 		}
-		CHECK(sum == histogram.current[0].count);
-		taken += sum;
-		histogram_take_end(&histogram);
+		CHECK(grew(&histogram, known, &state, &added));
+		taken += histogram.current[0].count;
 	}
-	CHECK(added == taken + histogram.current[0].count);
-	CHECK(sum_of(&histogram) == histogram.current[0].count);
+	CHECK(added == taken + histogram.next[0].count);
+	CHECK(added > 3 * 65536 && histogram.carries <= 1);
+}
+
+static void check_takes_by_number(void)
+{
+	host_begin();
+	host.answers = true;
+	host.delay = 1234;
+	host_ask("response min=10 max=20 timeout=9000 count=100 seed=3");
+	for (int i = 0; i < 1000; i++)
+		gauge_serve();
+	CHECK(strstr(host_ask("take n=2"), "error n is neither"));
+	CHECK(strstr(host_ask("take n=1"), "take=1") && strstr(host.said, "series=0 count=100 min=1234"));
+	CHECK(strstr(host_ask("take n=1"), "take=1") && strstr(host.said, "series=0 count=100 min=1234"));
+	CHECK(strstr(host_ask("hist"), "take=1") && strstr(host.said, "series=1 count=100 min=1234"));
+	CHECK(strstr(host_ask("take n=2"), "take=2") && strstr(host.said, "series=0 count=0"));
+	CHECK(strstr(host_ask("take"), "take=3"));
+	CHECK(strstr(host_ask("take n=256"), "error n must be a number from 0 to 255"));
+	CHECK(strstr(host_ask("response count=1"), "ok lines=0"));
+	CHECK(strstr(host_ask("take n=3"), "error n is neither"));
 }
 
 static void check_response(void)
@@ -199,7 +242,7 @@ static void check_periodic(void)
 	}
 	periodic_shed(&periodic);
 	CHECK(!periodic_edge(&periodic, 8010 + UINT32_MAX - 1500, &deviation));
-	CHECK(periodic.lost == 4 && periodic.gaps == 1);
+	CHECK(periodic.lost == 4 && periodic.gaps == 1 && periodic.shed == 3);
 	periodic_poll(&periodic, 14000 + UINT32_MAX - 1500);
 	CHECK(periodic.timeouts == 1 && periodic.lost == 5);
 	CHECK(!periodic_edge(&periodic, 15000 + UINT32_MAX - 1500, &deviation));
@@ -249,7 +292,7 @@ static void check_stream(void)
 static void check_words(void)
 {
 	host_begin();
-	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=host protocol=1 tick_ps=62500"));
+	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=host protocol=2 tick_ps=62500"));
 	CHECK(strstr(host_ask("  "), "error unknown command"));
 	CHECK(strstr(host_ask("idx"), "error unknown command"));
 	CHECK(strstr(host_ask("periodic"), "error period is missing"));
@@ -290,6 +333,7 @@ int main(void)
 	check_histogram();
 	check_carries();
 	check_take();
+	check_takes_by_number();
 	check_response();
 	for (int edge = 1; edge <= 6; edge++)
 		check_resync(edge);

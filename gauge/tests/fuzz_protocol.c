@@ -14,7 +14,7 @@
 
 static const char *const PIECES[] = {
 	"help", "id", "time", "response", "periodic", "stop", "stats", "hist", "take", "stream on", "stream off",
-	" min=", " max=", " timeout=", " count=", " seed=", " period=", "0", "1", "400", "16777215", "16777216",
+	" min=", " max=", " timeout=", " count=", " seed=", " period=", " n=", "0", "1", "400", "16777215", "16777216",
 	"4294967295", "4294967296", "99999999999999999999", "-1", " ", "=", "*", " *0000", " *FFFF", "\b", "x",
 	" min=10 max=20 timeout=1000 count=2", " period=1000 timeout=5000", "\xff", "\x01",
 };

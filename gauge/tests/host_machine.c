@@ -127,6 +127,11 @@ void machine_forget_capture(void)
 {
 }
 
+bool machine_is_simulated(void)
+{
+	return true;
+}
+
 uint16_t machine_stack_free(void)
 {
 	return 0;

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The gauge's serial line: a command, and its whole reply within bounds of time and length."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import serial
+
+from fastenough.link.gauge_protocol import (
+    LONGEST_LINE,
+    MOST_LINES,
+    Damaged,
+    Refused,
+    checked_text,
+    parse_reply,
+    with_crc,
+)
+from fastenough.link.gauge_stream import Frame, Splitter
+from fastenough.model import BadInput, FastenoughError
+
+BAUD = 500_000
+_SILENCE_S = 5.0
+"""A gauge that says nothing for so long has gone."""
+_EXCHANGE_S = 10.0
+"""A whole reply takes less, however much there is to say."""
+_QUIET_S = 0.1
+_HUSH_S = 2.0
+_ATTEMPTS = 3
+
+Parsed = TypeVar("Parsed")
+
+
+class GaugeLost(FastenoughError):
+    """The instrument has gone or fallen silent in the middle of things."""
+
+
+def _open(port: str) -> serial.Serial:
+    try:
+        return serial.Serial(port, BAUD, timeout=0.02, write_timeout=_SILENCE_S, exclusive=True)
+    except serial.SerialException as error:
+        text = str(error)
+        if not Path(port).exists():
+            raise BadInput(f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)"
+                           ) from error
+        if "ermission" in text:
+            raise BadInput(f"{port}: no permission; join the group that owns it: sudo adduser $USER dialout") from error
+        if "exclusively lock" in text:
+            raise BadInput(f"{port}: another program is using it; end that first") from error
+        raise BadInput(f"{port}: cannot be opened as a serial port: {text}") from error
+    except (ValueError, OSError) as error:
+        raise BadInput(f"{port}: cannot be opened as a serial port: {error}") from error
+
+
+class Line:
+    """A serial port (or pseudo-terminal), ours alone.  ``asked_again``: how often a reply was damaged on its way."""
+
+    def __init__(self, port: str) -> None:
+        self.port = port
+        self.asked_again = 0
+        self._splitter = Splitter()
+        self._serial = _open(port)
+        self._text = bytearray()
+
+    def close(self) -> None:
+        with contextlib.suppress(serial.SerialException, OSError):
+            self._serial.close()
+
+    @property
+    def spoken(self) -> bool:
+        """Whether anything has come that is no whole line yet."""
+        return bool(self._text)
+
+    def frames(self) -> list[Frame]:
+        """Raw samples as they come; text that comes now is an answer to nothing."""
+        self._read_more()
+        self._text.clear()
+        found, self._splitter.frames = self._splitter.frames, []
+        return found
+
+    def _read_more(self) -> bool:
+        """Whether anything came."""
+        try:
+            data = self._serial.read(max(1, self._serial.in_waiting))
+        except (serial.SerialException, OSError, TypeError) as error:
+            raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
+        self._text += self._splitter.text(data)
+        return bool(data)
+
+    def _next_line(self, silence_s: float) -> bytes:
+        """Looks at what has come before it looks at the clock: this program may have been stopped meanwhile."""
+        heard = time.monotonic()
+        while b"\n" not in self._text:
+            if len(self._text) > LONGEST_LINE:
+                break
+            if self._read_more():
+                heard = time.monotonic()
+            elif time.monotonic() > heard + silence_s:
+                raise GaugeLost(f"{self.port}: the gauge has fallen silent; unplug it and plug it in again")
+        line, _, rest = bytes(self._text).partition(b"\n")
+        self._text = bytearray(rest)
+        if len(line) > LONGEST_LINE:
+            raise Damaged(f"{self.port}: a line that begins with {line[:20]!r} does not end")
+        return line.rstrip(b"\r")
+
+    def hush(self, limit_s: float = _HUSH_S) -> None:
+        """What is still on its way is passed over, until nothing comes any more."""
+        heard = begun = time.monotonic()
+        while time.monotonic() < min(heard + _QUIET_S, begun + limit_s):
+            if self._read_more():
+                heard = time.monotonic()
+            self._text.clear()
+
+    def _send(self, command: str) -> None:
+        self._text.clear()
+        try:
+            self._serial.write(with_crc(command) + b"\n")
+        except (serial.SerialException, OSError) as error:
+            raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
+
+    def exchange(self, command: str, silence_s: float = _SILENCE_S, whole_s: float = _EXCHANGE_S) -> list[str]:
+        """One command and its whole reply; raises Refused, Damaged or GaugeLost."""
+        self._send(command)
+        limit = time.monotonic() + whole_s
+        lines: list[str] = []
+        damage: Damaged | None = None
+        while not lines or not lines[-1].startswith(("ok ", "error ")):
+            if len(lines) > MOST_LINES or time.monotonic() > limit:
+                raise Damaged(f"{self.port}: the reply to '{command}' does not come to an end")
+            try:
+                lines.append(checked_text(self._next_line(silence_s)))
+            except Damaged as error:
+                damage = error
+                lines.append("")
+            except GaugeLost:
+                if damage is None:
+                    raise
+                break
+        if damage:
+            raise damage
+        return parse_reply(lines)
+
+    def ask(self, command: str, parse: Callable[[list[str]], Parsed], mend: Callable[[], None] | None = None) -> Parsed:
+        """What ``parse`` makes of the reply; asked again, after ``mend``, when it was damaged on its way."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return parse(self.exchange(command))
+            except (Refused, Damaged) as error:
+                if attempt == _ATTEMPTS - 1 or (isinstance(error, Refused) and "damaged" not in str(error)):
+                    raise
+            self.asked_again += 1
+            self.hush()
+            if mend is not None:
+                mend()
+        raise AssertionError("unreachable")
