@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gauge_simulation import ROOT, Build, Follower, Paced, paced
 
 from fastenough.experiment.plan import read_experiment
 from fastenough.link.gauge_calibration import (
@@ -24,7 +30,7 @@ from fastenough.link.gauge_calibration import (
     read_self_test,
 )
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Histogram
+from fastenough.recording import Histogram, read_recording
 
 HERTZ = 16_000_000
 PASSED = {"passed": True, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}
@@ -99,6 +105,68 @@ def test_a_pulse_per_second_gives_the_tick() -> None:
 def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
     with pytest.raises(FastenoughError, match=said):
         from_pps(Histogram.from_values(deviations, 4), HERTZ)
+
+
+@pytest.fixture
+def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
+    with paced(gauge_build, tmp_path) as running:
+        yield running
+
+
+def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "fastenough", "gauge", *words], cwd=ROOT, capture_output=True,
+                          text=True, timeout=120, check=False)
+
+
+def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tmp_path: Path) -> None:
+    done = fastenough("calibrate", instrument.port, "-D", "3s", "--json")
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    assert abs(measured["tick_ps"] / 62_500 - 1) * 1e6 <= measured["uncertainty_ppm"] + measured["reference_ppm"]
+    assert measured["readings"] > 50
+    clock = kept(tmp_path, measured)
+    Follower(instrument.pins)
+    record = tmp_path / "run.jsonl"
+    ran = fastenough("run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration",
+                     str(clock))
+    assert ran.returncode == 0, ran.stderr
+    head = read_recording(record).head["instrument"]["calibration"]
+    assert head == {name: value for name, value in measured.items() if name != "serial"}
+    wrong = fastenough("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
+                       str(kept(tmp_path, measured | {"tick_ps": 60_000, "uncertainty_ppm": 1.0})))
+    assert wrong.returncode == 2
+    assert "calibrate it again" in wrong.stderr
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
+    """A pulse per 1.001 of the simulation's seconds: the gauge seems to be 1000 ppm too quick."""
+    board = Follower(instrument.pins)
+    ending = threading.Event()
+
+    def pulses() -> None:
+        due_ns = time.monotonic_ns()
+        while not ending.wait(max(0.0, (due_ns - time.monotonic_ns()) / 1e9)):
+            board.say(f"in 0 {due_ns}\nin 1 {due_ns + 10_000_000}\n")
+            due_ns += 1_001_000_000
+
+    thread = threading.Thread(target=pulses)
+    thread.start()
+    try:
+        done = fastenough("calibrate", instrument.port, "--pps", "-D", "5s", "--json")
+    finally:
+        ending.set()
+        thread.join()
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    assert measured["reference"].startswith("pulse per second")
+    assert abs((measured["tick_ps"] / 62_500 - 1) * 1e6 + 1000) <= measured["uncertainty_ppm"] + 1
+
+
+def test_without_pulses_there_is_no_calibration(instrument: Paced) -> None:
+    done = fastenough("calibrate", instrument.port, "--pps", "-D", "100ms")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "wire the pulse per second" in done.stderr
 
 
 def kept(folder: Path, content: object) -> Path:
