@@ -44,7 +44,7 @@ def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
     end_ns = time.monotonic_ns() + duration_ns
     try:
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
-            time.sleep(min(left_ns, interval_ns) / 1e9)
+            run.wait(min(left_ns, interval_ns) / 1e9)
             run.poll()
     except KeyboardInterrupt:
         return run.end(Outcome.ABORTED, ["interrupted by the user"])

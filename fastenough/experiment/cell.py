@@ -218,7 +218,7 @@ class CellRun:
         """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
         end_s = time.monotonic() + self.plan.duration_ns / 1e9
         while (left_s := end_s - time.monotonic()) > 0 and not self.stopping.asked:
-            self.stopping.sleep(min(left_s, INTERVAL_NS / 1e9))
+            run.wait(min(left_s, INTERVAL_NS / 1e9), lambda: self.stopping.asked)
             run.poll()
             tick()
             if not task.running:
