@@ -15,7 +15,8 @@ class Agreement:
 
     ``sent`` by the instrument, ``seen`` and ``answered`` by the board, ``returned`` as the instrument saw it; an answer
     that came too late for the instrument is a ``timeout``, an edge that another overtook is ``overtaken``.  In a
-    periodic task the board sends of its own accord: ``answered`` are the edges it made.
+    periodic task the board sends of its own accord: ``answered`` are the edges it made, and ``shed`` those that came
+    faster than the instrument takes them in; a time-out there is a pause of the board and costs no edge.
     """
 
     sent: int | None
@@ -24,6 +25,7 @@ class Agreement:
     returned: int | None
     timeouts: int
     overtaken: int
+    shed: int = 0
 
     @property
     def complete(self) -> bool:
@@ -36,8 +38,9 @@ class Agreement:
         """Edges that nobody accounts for: 0 unless something is wrong with the measuring itself."""
         if self.answered is None or self.returned is None:
             return None
-        first = self.answered if self.sent is None else self.sent
-        return max(0, first - self.returned - self.timeouts)
+        if self.sent is None:
+            return max(0, self.answered - self.returned - self.shed)
+        return max(0, self.sent - self.returned - self.timeouts)
 
     @property
     def text(self) -> str:
@@ -47,8 +50,8 @@ class Agreement:
         if self.complete:
             return "agree"
         return (f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
-                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.lost_uncounted} lost "
-                "without being counted")
+                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.shed} shed, "
+                f"{self.lost_uncounted} lost without being counted")
 
 
 def _shown(count: int | None) -> str:
@@ -61,4 +64,5 @@ def agreement(recording: Recording) -> Agreement | None:
     if "edges_returned" not in counters:
         return None
     return Agreement(counters.get("edges_sent"), counters.get("edges_seen"), counters.get("edges_answered"),
-                     counters["edges_returned"], counters.get("edges_timed_out", 0), counters.get("edges_overtaken", 0))
+                     counters["edges_returned"], counters.get("edges_timed_out", 0), counters.get("edges_overtaken", 0),
+                     counters.get("edges_shed", 0))

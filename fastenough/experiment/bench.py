@@ -43,6 +43,8 @@ class Bench:
     instrument: str
     cpu: int
     marks: tuple[str, ...] = ()
+    simulated: SimulatedGauge | None = None
+    """The simulation behind the gauge, where it is one."""
 
 
 @contextmanager
@@ -67,7 +69,7 @@ def _virtual(kernel: str) -> Iterator[Bench]:
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
         yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), simulated_self_test(),
                     f"{kernel} {board.kernel.release}", install(board.link), _MODULE_IN_GUEST, "simulated",
-                    _last_cpu(board.link), (MARK,))
+                    _last_cpu(board.link), (MARK,), simulated)
 
 
 @contextmanager

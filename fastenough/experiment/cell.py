@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from fastenough.campaign.stopping import Stopping
@@ -28,6 +28,7 @@ _CONSUMER = "fasten"
 """How the line's interrupt thread is called: the kernel cuts names."""
 _PRIORITY = 98
 _GRACE_S = 20.0
+_SIMULATOR_COUNTS = ("edges_out", "edges_in", "put_back", "put_off", "bytes_dropped")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def instrument_counters(gauge: Mapping[str, int], by_series: Mapping[int, Mappin
     timeouts = sum(counted.get("timeouts", 0) for counted in by_series.values())
     common = {"edges_answered": answered, "edges_timed_out": timeouts, "edges_overtaken": overtaken}
     if probe == "periodic":
-        return common | {"edges_returned": gauge.get("edges")}
+        return common | {"edges_returned": gauge.get("edges"), "edges_shed": gauge.get("shed", 0)}
     resynced = gauge.get("resync_edges", 0)
     sent = None if "sent" not in gauge else gauge["sent"] + resynced
     returned = sum(counted.get("stored", 0) for counted in by_series.values())
@@ -155,6 +156,7 @@ class CellRun:
     settings: Settings
     stopping: Stopping
     own: Probing | None = None
+    simulated_before: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def _times(self) -> Mapping[str, int]:
@@ -167,18 +169,29 @@ class CellRun:
         instrument are lost.
         """
         lines = Lines(transcript, self.bench.instrument)
+        self.simulated_before = self._simulated()
         run = self._gauge_run(lines)
         fault: FastenoughError | None = None
         try:
             self._measured(run, tick)
         except FastenoughError as error:
-            fault = error
+            fault = self._explained(error)
             if transcript.writer is not None and lines.end is None:
-                run.end(Outcome.FAILED, [str(error)])
+                run.end(Outcome.FAILED, [str(fault)])
         if lines.end is not None:
             transcript.take(_raw(lines.end | {"counters": lines.end["counters"] | self._counts(run)}))
         if fault is not None:
             raise fault
+
+    def _simulated(self) -> Mapping[str, int]:
+        """What the simulation behind the gauge has counted up to now; empty where it is no simulation."""
+        counted = self.bench.simulated.counters() if self.bench.simulated else {}
+        return {name: count for name, count in counted.items() if name in _SIMULATOR_COUNTS}
+
+    def _explained(self, error: FastenoughError) -> FastenoughError:
+        """With the last words of a simulated gauge that has ended."""
+        said = self.bench.simulated.fault() if self.bench.simulated else ""
+        return type(error)(f"{error}; {said}") if said else error
 
     def _measured(self, run: GaugeRun, tick: Callable[[], None]) -> None:
         """A response is awaited before the first stimulus; of a period the instrument must not miss the first edge."""
@@ -187,6 +200,8 @@ class CellRun:
             with self._task() as task:
                 ended = self._poll(run, task, tick)
                 end_task(self.bench, self.cell, task)
+            if self.bench.simulated:
+                self.bench.simulated.settle()
             run.end(*ended)
             return
         with self._task() as task:
@@ -234,7 +249,9 @@ class CellRun:
             board = probe_counted(self.own.recording())
         elif self.own is not None:
             board = module_counted(self.bench.link.run(["dmesg"]).text)
-        return instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
+        simulated = {f"simulator_{name}": count - self.simulated_before.get(name, 0)
+                     for name, count in self._simulated().items()}
+        return simulated | instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
 
 
 def _raw(line: Mapping[str, Any]) -> bytes:

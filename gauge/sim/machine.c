@@ -117,3 +117,11 @@ int machine_give(struct machine *machine, uint8_t byte)
 	avr_raise_irq(machine->uart_input, byte);
 	return 1;
 }
+
+void machine_reset(struct machine *machine)
+{
+	avr_reset(machine->avr);
+	machine->timer.running = 0;
+	machine->uart_ready = 1;
+	mark_simulated(machine->avr);
+}

@@ -30,4 +30,7 @@ int machine_step(struct machine *machine);
 /* Gives a byte to the serial line; 0 when it is busy and the byte must be given later. */
 int machine_give(struct machine *machine, uint8_t byte);
 
+/* As the reset button does: the program begins anew, and its clock with it. */
+void machine_reset(struct machine *machine);
+
 #endif

@@ -12,6 +12,11 @@
  * An edge that comes too late for that is put back in time, but never across a wrap of the timer,
  * where the firmware could not tell any more which wrap it belongs to.  When several come so late at
  * once (this machine was busy), they are dealt out: the firmware must get to see each of them.
+ *
+ * When this program was stopped for a while, it makes up for the time; the edges that came meanwhile wait
+ * in their order for their cycles (edges.c).  What it cannot do rightly ends it, with a word why.
+ *
+ * SIGUSR1 is the reset button.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,6 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "edges.h"
 #include "machine.h"
 #include "pins.h"
 
@@ -37,14 +43,9 @@
 #define SLICE_NS 20000
 #define SLICE_CYCLES 160
 #define CYCLES_PER_US (MACHINE_HZ / 1000000)
-#define PENDING 64
-#define SERVICE_CYCLES 400 /* two edges of one direction are thus twice as far apart as the interrupt takes */
 #define UNSENT 65536
-
-struct pending_edge {
-	struct bench *bench;
-	int level, used;
-};
+#define WORDS 4096 /* read at once */
+#define BROKEN 4   /* exit status */
 
 struct bench {
 	struct machine machine;
@@ -52,24 +53,26 @@ struct bench {
 	const char *socket_path, *link_path;
 	int64_t start_ns;
 	int awaiting; /* the output has changed, the input has not yet followed */
-	avr_cycle_count_t out_cycle, last_in;
-	avr_cycle_count_t free_at; /* when the firmware will have taken in what came too late */
+	int broken;   /* it has been said why */
+	avr_cycle_count_t out_cycle;
 	int64_t out_ns;
-	struct pending_edge pending[PENDING];
-	char words[PINS_LINE];
+	struct edges edges;
+	char words[WORDS];
 	size_t words_length;
 	uint8_t unsent[UNSENT];
 	size_t unsent_length;
-	unsigned long out_edges, in_edges, put_back, put_off, bytes_dropped;
+	unsigned long out_edges, bytes_dropped;
 	int64_t most_behind_ns;
 };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, reset;
 
 static void on_signal(int number)
 {
-	(void)number;
-	ended = 1;
+	if (number == SIGUSR1)
+		reset = 1;
+	else
+		ended = 1;
 }
 
 static int64_t now_ns(void)
@@ -93,15 +96,47 @@ static void drop_client(struct bench *bench)
 	bench->awaiting = 0;
 }
 
+static void fail(struct bench *bench, const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	bench->broken = 1;
+}
+
+static void tell_board(struct bench *bench, const char *line, size_t length)
+{
+	ssize_t sent = bench->client < 0 ? 0 : send(bench->client, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (bench->client < 0 || sent == (ssize_t)length)
+		return;
+	if (sent >= 0 || errno == EAGAIN)
+		fail(bench, "the board does not read what its pins are told");
+	drop_client(bench);
+}
+
 static void tell_output(struct bench *bench, int level, avr_cycle_count_t when)
 {
 	char line[PINS_LINE];
-	int length;
 
 	bench->out_ns = now_ns();
-	length = snprintf(line, sizeof(line), "out %d %" PRIu64 " %" PRId64 "\n", level, (uint64_t)when, bench->out_ns);
-	if (bench->client >= 0 && send(bench->client, line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) != length)
-		drop_client(bench);
+	tell_board(bench, line, (size_t)snprintf(line, sizeof(line), "out %d %" PRIu64 " %" PRId64 "\n", level,
+						 (uint64_t)when, bench->out_ns));
+}
+
+static size_t counters(const struct bench *bench, char *line, size_t size)
+{
+	return (size_t)snprintf(line, size, "edges_out=%lu edges_in=%lu edges_waiting=%u put_back=%lu put_off=%lu "
+				"bytes_dropped=%lu most_behind_us=%" PRId64 "\n", bench->out_edges, bench->edges.in,
+				bench->edges.count, bench->edges.put_back, bench->edges.put_off, bench->bytes_dropped,
+				bench->most_behind_ns / 1000);
+}
+
+static void tell_counters(struct bench *bench)
+{
+	static const char WORD[] = "counted ";
+	char line[2 * PINS_LINE];
+
+	strcpy(line, WORD);
+	tell_board(bench, line, strlen(WORD) + counters(bench, line + strlen(WORD), sizeof(line) - strlen(WORD)));
 }
 
 static void on_output(void *context, int level, avr_cycle_count_t when)
@@ -124,65 +159,14 @@ static void on_byte(void *context, uint8_t byte)
 		bench->unsent[bench->unsent_length++] = byte;
 }
 
-static avr_cycle_count_t on_edge(avr_t *avr, avr_cycle_count_t when, void *context)
-{
-	struct pending_edge *edge = context;
-
-	(void)avr;
-	edge->used = 0;
-	timer16_input(&edge->bench->machine.timer, edge->level, when);
-	return 0;
-}
-
-static void edge_in_past(struct bench *bench, int level, avr_cycle_count_t at)
-{
-	avr_cycle_count_t now = bench->machine.avr->cycle, zero = bench->machine.timer.zero;
-
-	bench->put_back++;
-	bench->free_at = now + SERVICE_CYCLES;
-	if ((at - zero) >> 16 != (now - zero) >> 16) {
-		bench->put_off++;
-		at = now;
-	}
-	timer16_input(&bench->machine.timer, level, at);
-}
-
-static void edge_in_future(struct bench *bench, int level, avr_cycle_count_t at)
-{
-	avr_t *avr = bench->machine.avr;
-
-	for (int i = 0; i < PENDING; i++) {
-		struct pending_edge *edge = &bench->pending[i];
-
-		if (edge->used)
-			continue;
-		*edge = (struct pending_edge){ .bench = bench, .level = level, .used = 1 };
-		avr_cycle_timer_register(avr, at - avr->cycle, on_edge, edge);
-		return;
-	}
-	bench->put_off++;
-	timer16_input(&bench->machine.timer, level, avr->cycle);
-}
-
 static void edge(struct bench *bench, int level, int64_t at_ns)
 {
 	avr_cycle_count_t at = bench->awaiting ? bench->out_cycle + cycles_in(at_ns - bench->out_ns)
 					       : cycles_in(at_ns - bench->start_ns);
 
-	if (at <= bench->last_in)
-		at = bench->last_in + 1;
-	if (at < bench->free_at) {
-		bench->put_off++;
-		at = bench->free_at;
-		bench->free_at += SERVICE_CYCLES;
-	}
-	bench->last_in = at;
-	bench->in_edges++;
 	bench->awaiting = 0;
-	if (at > bench->machine.avr->cycle)
-		edge_in_future(bench, level, at);
-	else
-		edge_in_past(bench, level, at);
+	if (edges_put(&bench->edges, level, at))
+		fail(bench, "edges come faster than this machine can simulate the gauge: there is no room for more of them");
 }
 
 static void word(struct bench *bench, const char *line)
@@ -190,19 +174,21 @@ static void word(struct bench *bench, const char *line)
 	int level;
 	int64_t at_ns = 0;
 
-	if (sscanf(line, "in %d %" SCNd64, &level, &at_ns) < 1 || (level & ~1)) {
-		fprintf(stderr, "pins: '%s' is not 'in LEVEL [NS]'\n", line);
+	if (!strcmp(line, "count")) {
+		tell_counters(bench);
+	} else if (sscanf(line, "in %d %" SCNd64, &level, &at_ns) < 1 || (level & ~1)) {
+		fprintf(stderr, "pins: '%.40s' is not 'in LEVEL [NS]'\n", line);
 		drop_client(bench);
-		return;
+	} else {
+		edge(bench, level, at_ns ? at_ns : now_ns());
 	}
-	edge(bench, level, at_ns ? at_ns : now_ns());
 }
 
 static void hear_pins(struct bench *bench)
 {
 	ssize_t length = recv(bench->client, bench->words + bench->words_length,
 			      sizeof(bench->words) - 1 - bench->words_length, MSG_DONTWAIT);
-	char *end;
+	char *line = bench->words, *end;
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -212,13 +198,15 @@ static void hear_pins(struct bench *bench)
 	}
 	bench->words_length += (size_t)length;
 	bench->words[bench->words_length] = 0;
-	while (bench->client >= 0 && (end = strchr(bench->words, '\n'))) {
+	for (; bench->client >= 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = 0;
-		word(bench, bench->words);
-		bench->words_length = strlen(end + 1);
-		memmove(bench->words, end + 1, bench->words_length + 1);
+		word(bench, line);
 	}
-	if (bench->client >= 0 && bench->words_length == sizeof(bench->words) - 1)
+	if (bench->client < 0)
+		return;
+	bench->words_length = strlen(line);
+	memmove(bench->words, line, bench->words_length + 1);
+	if (bench->words_length >= PINS_LINE)
 		drop_client(bench);
 }
 
@@ -261,7 +249,7 @@ static avr_cycle_count_t goal(struct bench *bench, int64_t now)
 }
 
 /* Runs up to the goal, a slice at most; stops when the output changes, because that moves the goal. */
-static int run(struct bench *bench, avr_cycle_count_t end)
+static void run(struct bench *bench, avr_cycle_count_t end)
 {
 	unsigned long out_edges = bench->out_edges;
 	avr_t *avr = bench->machine.avr;
@@ -270,11 +258,19 @@ static int run(struct bench *bench, avr_cycle_count_t end)
 		end = avr->cycle + cycles_in(SLICE_NS);
 	while (avr->cycle < end && bench->out_edges == out_edges) {
 		if (machine_step(&bench->machine)) {
-			fprintf(stderr, "the firmware has crashed\n");
-			return -1;
+			fail(bench, "the firmware has crashed");
+			return;
 		}
 	}
-	return 0;
+}
+
+static void press_reset(struct bench *bench)
+{
+	reset = 0;
+	edges_clear(&bench->edges);
+	bench->awaiting = 0;
+	machine_reset(&bench->machine);
+	bench->start_ns = now_ns() - (int64_t)(bench->machine.avr->cycle * 1000 / CYCLES_PER_US);
 }
 
 static void look_around(struct bench *bench, int may_wait)
@@ -298,7 +294,7 @@ static void look_around(struct bench *bench, int may_wait)
 
 static int pace(struct bench *bench)
 {
-	while (!ended) {
+	while (!ended && !bench->broken) {
 		int64_t now = now_ns();
 		avr_cycle_count_t end = goal(bench, now);
 		int ahead = bench->machine.avr->cycle >= end;
@@ -307,12 +303,14 @@ static int pace(struct bench *bench)
 
 		if (behind_ns > bench->most_behind_ns)
 			bench->most_behind_ns = behind_ns;
-		if (!ahead && run(bench, end))
-			return 1;
+		if (!ahead)
+			run(bench, end);
 		look_around(bench, ahead);
 		tell_terminal(bench);
+		if (reset)
+			press_reset(bench);
 	}
-	return 0;
+	return bench->broken ? BROKEN : 0;
 }
 
 static int open_terminal(struct bench *bench)
@@ -384,6 +382,7 @@ int main(int argc, char **argv)
 {
 	static struct bench bench = { .client = -1 };
 	const struct sigaction end = { .sa_handler = on_signal };
+	char line[2 * PINS_LINE];
 	int status;
 
 	if (options(&bench, argc, argv))
@@ -391,9 +390,11 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &end, NULL);
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGHUP, &end, NULL);
+	sigaction(SIGUSR1, &end, NULL);
 	if (machine_load(&bench.machine, argv[optind], argv[optind + 1], on_output, on_byte, &bench))
 		return 2;
 	bench.machine.avr->run_cycle_limit = SLICE_CYCLES;
+	bench.edges.timer = &bench.machine.timer;
 	if (open_socket(&bench)) {
 		fprintf(stderr, "%s: %s\n", bench.socket_path, strerror(errno));
 		return 2;
@@ -409,8 +410,6 @@ int main(int argc, char **argv)
 	prctl(PR_SET_TIMERSLACK, 1000);
 	status = pace(&bench);
 	tidy(&bench);
-	printf("edges_out=%lu edges_in=%lu put_back=%lu put_off=%lu bytes_dropped=%lu most_behind_us=%" PRId64 "\n",
-	       bench.out_edges, bench.in_edges, bench.put_back, bench.put_off, bench.bytes_dropped,
-	       bench.most_behind_ns / 1000);
+	fwrite(line, counters(&bench, line, sizeof(line)), 1, stdout);
 	return status;
 }

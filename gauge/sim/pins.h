@@ -11,6 +11,8 @@
  *
  *     in LEVEL NS             level 0 or 1; when it happened, 0 or left out for "as you read this"
  *
+ *     count                   asks for what the simulator has counted: a line `counted NAME=NUMBER ...`
+ *
  * A board that sends anything else is disconnected.
  */
 #ifndef SIM_PINS_H

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -26,6 +29,8 @@ MICROCONTROLLER = "atmega328p"
 _SIMULATOR = "gauge/sim/gauge-paced"
 _EXACT = "gauge/sim/gauge-exact"
 _FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
+_COUNT_S = 20.0
+_SETTLE_S = 60.0
 _TOOLS = {"avr-gcc": "gcc-avr avr-libc", "meson": "meson", "ninja": "ninja-build"}
 
 
@@ -77,23 +82,29 @@ class SimulatedGauge:
 
     def __init__(self, directory: Path, pins: Pins) -> None:
         simulator, firmware = build_gauge()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (until close)
         self._popen = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", str(simulator), "--pins", str(directory / "gauge.sock"),
              MICROCONTROLLER, str(firmware)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            start_new_session=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, text=True, start_new_session=True)
         assert self._popen.stdout is not None
         words = self._popen.stdout.readline().split()
         self._pins = pins
         self._connection = socket.socket(socket.AF_UNIX)
+        self._unsent: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._counted: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+        self._unwired = ""
         if words[:1] != ["ready"]:
+            self._popen.wait()
+            fault = self.fault()
             self.close()
-            raise FastenoughError("the simulated gauge did not start")
+            raise FastenoughError(f"the simulated gauge did not start: {fault}")
         self.terminal = words[1].removeprefix("terminal=")
         self.edges: Counter[str] = Counter()
         self._connection.connect(str(directory / "gauge.sock"))
         pins.on_edge = self._answer
         threading.Thread(target=self._stimulate, name="gauge-pins", daemon=True).start()
+        threading.Thread(target=self._send, name="gauge-edges", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -101,22 +112,72 @@ class SimulatedGauge:
 
     def _stimulate(self) -> None:
         """What the gauge puts out is what the board takes in."""
-        with contextlib.suppress(OSError, ValueError, FastenoughError), self._connection.makefile("r") as words:
-            for line in words:
-                self._pins.drive(INPUT_LINE, int(line.split()[1]))
-                self.edges["sent"] += 1
+        try:
+            with self._connection.makefile("r") as lines:
+                for line in lines:
+                    self._hear(line.split())
+        except (OSError, ValueError, FastenoughError) as error:
+            self._unwired = f"the wire from the simulated gauge to the board is cut: {error}"
+
+    def _hear(self, words: list[str]) -> None:
+        if words[0] == "counted":
+            self._counted.put({name: int(count) for name, count in (word.split("=") for word in words[1:])})
+        else:
+            self._pins.drive(INPUT_LINE, int(words[1]))
+            self.edges["sent"] += 1
+
+    def _send(self) -> None:
+        """Many words at once: of single ones a socket holds only some hundred, and the board must never wait here."""
+        with contextlib.suppress(OSError):
+            while words := self._unsent.get():
+                while not self._unsent.empty():
+                    more = self._unsent.get()
+                    words += more
+                    if not more:
+                        return
+                self._connection.sendall(words.encode())
 
     def _answer(self, edge: Edge) -> None:
         """What the board puts out is what the gauge takes in, at the time at which it happened."""
-        if edge.line != OUTPUT_LINE:
-            return
-        with contextlib.suppress(OSError):
-            self._connection.sendall(f"in {edge.level} {edge.mono_ns}\n".encode())
+        if edge.line == OUTPUT_LINE:
+            self._unsent.put(f"in {edge.level} {edge.mono_ns}\n")
             self.edges["returned"] += 1
+
+    def fault(self) -> str:
+        """Why there is no simulation any more, in its own last words; empty while all is well."""
+        status = self._popen.poll()
+        if status is None:
+            return self._unwired
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").split("\n")
+        said = next((line for line in reversed(lines) if line.strip()), "it did not say why")
+        return f"the simulated gauge ended with status {status}: {said}"
+
+    def counters(self) -> dict[str, int]:
+        """What the simulator has counted since it began; empty when it is gone."""
+        if self._popen.poll() is not None:
+            return {}
+        while not self._counted.empty():
+            self._counted.get()
+        self._unsent.put("count\n")
+        try:
+            return self._counted.get(timeout=_COUNT_S)
+        except queue.Empty:
+            return {}
+
+    def settle(self) -> None:
+        """Until the gauge has seen every edge that the board has made; raises FastenoughError when it does not."""
+        limit = time.monotonic() + _SETTLE_S
+        while (counted := self.counters()).get("edges_waiting"):
+            if time.monotonic() > limit:
+                raise FastenoughError(f"the simulated gauge does not keep up: {counted['edges_waiting']} edges wait")
+            time.sleep(0.02)
 
     def close(self) -> None:
         """Unplug it."""
         self._pins.on_edge = None
         self._popen.kill()
         self._popen.wait()
+        self._unsent.put("")
         self._connection.close()
+        self._said.close()

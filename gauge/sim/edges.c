@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "edges.h"
+
+#include <sim_cycle_timers.h>
+
+#define SERVICE_CYCLES 400 /* two edges of one direction are thus twice as far apart as the interrupt takes */
+
+static avr_cycle_count_t give(avr_t *avr, avr_cycle_count_t when, void *context)
+{
+	struct edges *edges = context;
+
+	(void)avr;
+	timer16_input(edges->timer, edges->waiting[edges->first].level, when);
+	edges->first = (edges->first + 1) % EDGES_ROOM;
+	edges->count--;
+	return edges->count ? edges->waiting[edges->first].at : 0;
+}
+
+static int wait_for(struct edges *edges, int level, avr_cycle_count_t at)
+{
+	avr_t *avr = edges->timer->avr;
+	unsigned place = (edges->first + edges->count) % EDGES_ROOM;
+
+	if (edges->count == EDGES_ROOM)
+		return -1;
+	edges->waiting[place].at = at;
+	edges->waiting[place].level = level;
+	if (edges->count++ == 0)
+		avr_cycle_timer_register(avr, at - avr->cycle, give, edges);
+	return 0;
+}
+
+static void give_late(struct edges *edges, int level, avr_cycle_count_t at)
+{
+	avr_cycle_count_t now = edges->timer->avr->cycle, zero = edges->timer->zero;
+
+	edges->put_back++;
+	edges->free_at = now + SERVICE_CYCLES;
+	if ((at - zero) >> 16 != (now - zero) >> 16) {
+		edges->put_off++;
+		at = now;
+	}
+	timer16_input(edges->timer, level, at);
+}
+
+int edges_put(struct edges *edges, int level, avr_cycle_count_t at)
+{
+	if (at <= edges->last)
+		at = edges->last + 1;
+	if (at < edges->free_at) {
+		edges->put_off++;
+		at = edges->free_at;
+		edges->free_at += SERVICE_CYCLES;
+	}
+	edges->last = at;
+	edges->in++;
+	if (edges->count || at > edges->timer->avr->cycle)
+		return wait_for(edges, level, at);
+	give_late(edges, level, at);
+	return 0;
+}
+
+void edges_clear(struct edges *edges)
+{
+	avr_cycle_timer_cancel(edges->timer->avr, give, edges);
+	edges->count = 0;
+	edges->last = edges->free_at = 0;
+}
