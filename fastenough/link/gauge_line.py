@@ -83,13 +83,14 @@ class Line:
         return found
 
     def _read_more(self) -> bool:
-        """Whether anything came."""
+        """Whether any text came: raw samples among it are no sign that a reply goes on."""
         try:
             data = self._serial.read(max(1, self._serial.in_waiting))
         except (serial.SerialException, OSError, TypeError) as error:
             raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
-        self._text += self._splitter.text(data)
-        return bool(data)
+        text = self._splitter.text(data)
+        self._text += text
+        return bool(text)
 
     def _next_line(self, silence_s: float) -> bytes:
         """Looks at what has come before it looks at the clock: this program may have been stopped meanwhile."""
