@@ -18,6 +18,8 @@ from gauge_simulation import Build, Follower, Paced, paced
 from fastenough.analysis import judge
 from fastenough.analysis.pool import run_key
 from fastenough.experiment.outside import Outside, StoredRun
+from fastenough.link.gauge import Gauge, GaugeLost
+from fastenough.link.gauge_run import GaugeRun, Response, RunHead
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Histogram, Recording, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series
@@ -91,6 +93,27 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
         os.close(blocker)
     assert done.returncode == 0, done.stderr
     assert [run.outcome for run in Store(store.path).runs()] == ["failed", "completed"]
+
+
+def test_unplugged_while_idle_it_is_opened_anew_once_it_is_back(gauge_build: Build, tmp_path: Path) -> None:
+    link = tmp_path / "gauge"
+    with paced(gauge_build, tmp_path) as first:
+        gauge = Gauge(str(link))
+        gauge.ready()
+        first.process.kill()
+    with gauge:
+        with pytest.raises(GaugeLost, match="has not come back within 0"):
+            gauge.ready(0.0)
+        for leftover in (link, tmp_path / "pins"):
+            leftover.unlink(missing_ok=True)
+        with paced(gauge_build, tmp_path) as second:
+            Follower(second.pins)
+            gauge.ready()
+            with (tmp_path / "run").open("wb") as stream:
+                run = GaugeRun(gauge, Response(500_000, 1_000_000, 10**9), RunHead("run", "linux-user"), stream, 10**9)
+                run.begin()
+                run.wait(0.5)
+                assert run.end() is Outcome.COMPLETED
 
 
 def wait_for_intervals(store: Path, count: int) -> None:

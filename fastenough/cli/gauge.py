@@ -13,7 +13,7 @@ from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.link.gauge_calibration import Calibration
 from fastenough.link.gauge_flash import BOARDS, find_firmware, flash
-from fastenough.link.gauge_ports import find_port, ports, serial_of
+from fastenough.link.gauge_ports import find_port, ports
 from fastenough.model import ExitStatus
 
 
@@ -91,7 +91,7 @@ def self_test(port: str | None, as_json: bool) -> int:
         result = gauge.self_test()
         tick_ns = gauge.identity.tick_ps / 1000
     if as_json:
-        print_json({"serial": serial_of(gauge.port)} | asdict(result))
+        print_json({"serial": gauge.serial} | asdict(result))
     elif result.passed:
         print(f"the gauge's own offset is {max(result.maximum.values()) * tick_ns:g} ns, steady")
     else:
@@ -110,7 +110,7 @@ def calibrate(port: str | None, duration_ns: int, pps: bool, as_json: bool) -> N
         measured = gauge.calibrate_by_pps(duration_ns / 1e9) if pps else gauge.calibrate(duration_ns / 1e9)
         nominal_ps = gauge.identity.tick_ps
     if as_json:
-        print_json({"serial": serial_of(gauge.port)} | asdict(measured))
+        print_json({"serial": gauge.serial} | asdict(measured))
     else:
         print(_clock(measured, nominal_ps))
 

@@ -19,7 +19,6 @@ from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import store_option
 from fastenough.experiment.outside import Outside, StoredRun
 from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
-from fastenough.link.gauge_ports import serial_of
 from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
@@ -187,7 +186,7 @@ def run_command(probe: str, port: str | None, *, record: Path | None, store_path
     known.read(None)
     target = _File(record) if record else _Stored(store_path, probe, Outside(board, configuration, load))
     with opened(port) as gauge, target.stream() as stream:
-        self_test, kept = known.read(serial_of(gauge.port))
+        self_test, kept = known.read(gauge.serial)
         clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
         head = RunHead(uuid.uuid4().hex, implementation, ["emulated"] if emulated else [], clock, self_test)
         run = GaugeRun(gauge, request, head, stream, interval_ns)

@@ -168,6 +168,8 @@ class CellRun:
         Raises BadInput for what the board's task refuses, and FastenoughError, with the recording ended, when board or
         instrument are lost.
         """
+        if self.bench.simulated is None:
+            self.bench.gauge.ready()
         lines = Lines(transcript, self.bench.instrument)
         self.simulated_before = self._simulated()
         run = self._gauge_run(lines)

@@ -21,7 +21,7 @@ from fastenough.link.gauge_calibration import (
 )
 from fastenough.link.gauge_calibration import described as known
 from fastenough.link.gauge_line import BAUD, GaugeLost, Line
-from fastenough.link.gauge_ports import serial_of
+from fastenough.link.gauge_ports import find_port, serial_of
 from fastenough.link.gauge_protocol import (
     PROTOCOL,
     Counters,
@@ -44,6 +44,8 @@ _BOOT_S = 4.0
 """Opening the port resets most boards, whose boot loader then waits for a while."""
 _REST_S = 80.0
 """A gauge that is told to stop completes its cycle: the longest wait, and the longest time-out."""
+_PLUG_IN_S = 60.0
+_LOOK_S = 0.5
 _READINGS = 400
 """Of the clock, in one calibration; round trips vary, and the quickest tell most."""
 
@@ -51,10 +53,14 @@ _READINGS = 400
 class Gauge:
     """An instrument on a serial port (or pseudo-terminal), at rest; use it in a ``with`` statement.
 
-    ``was_measuring``: somebody had left it so, and it was stopped.
+    ``was_measuring``: somebody had left it so, and it was stopped.  ``serial``: the adapter's number, None without one.
     """
 
     def __init__(self, port: str) -> None:
+        self.serial = serial_of(port)
+        self._open(port)
+
+    def _open(self, port: str) -> None:
         self.port = port
         self._line = Line(port)
         self._takes = 0
@@ -77,6 +83,31 @@ class Gauge:
 
     def close(self) -> None:
         self._line.close()
+
+    def ready(self, patience_s: float = _PLUG_IN_S) -> None:
+        """Answers, or is opened anew once it has been plugged in again, whatever its port is called then.
+
+        Raises GaugeLost when it does not come back in time, or when another one does.
+        """
+        known = self.identity
+        try:
+            self._line.exchange("id")
+            return
+        except (GaugeLost, Damaged):
+            self.close()
+        limit = time.monotonic() + patience_s
+        while True:
+            try:
+                self._open(find_port(self.serial or self.port))
+                break
+            except (BadInput, GaugeLost, Damaged) as error:
+                if time.monotonic() > limit:
+                    raise GaugeLost(f"{self.port}: the gauge is gone and has not come back within {patience_s:g} s; "
+                                    f"plug it in again ({error})") from error
+                time.sleep(_LOOK_S)
+        if (self.identity, serial_of(self.port)) != (known, self.serial):
+            raise GaugeLost(f"{self.port}: another gauge has come in the place of the one that was unplugged; "
+                            "begin a new measurement with it")
 
     @property
     def asked_again(self) -> int:
@@ -198,5 +229,5 @@ def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest 
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    return described | {"serial": serial_of(gauge.port), "calibration": known(calibration),
+    return described | {"serial": gauge.serial, "calibration": known(calibration),
                         "self_test": known(self_test)}
