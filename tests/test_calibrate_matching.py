@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis.injections import Injection, found_by_due, found_by_edges, found_by_interval
-from fastenough.experiment.calibration import falling_edges
+from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
+from fastenough.experiment.calibration import Calibration, falling_edges
 from fastenough.link.gauge_stream import Frame
 from fastenough.model import Series
 from fastenough.recording import Histogram, Recording
@@ -132,3 +132,23 @@ def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     (row,) = found_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
     assert row.found == 0
     assert row.reasons
+
+
+def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> Found:
+    return Found(asked_ms * MS, injected, 3 - injected, found, asked_ms * MS, found_ms and found_ms * MS, 0)
+
+
+def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
+    """A busy host makes injectors late and acts later; that is no fault of the witness, and no proof of it either."""
+    whole = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 3, 3, 41)))
+    assert (whole.passed, whole.missed, whole.shortfall) == (True, False, None)
+    missed = Calibration("i", "w", (row(20, 3, 2, 21), row(40, 0, 0, None)))
+    assert (missed.passed, missed.missed, missed.shortfall) == (False, True, None)
+    late = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 0, 0, None)))
+    assert (late.passed, late.missed) == (False, False)
+    assert "nothing of 40 ms could be injected" in str(late.shortfall)
+    disturbed = Calibration("i", "w", (row(20, 3, 3, 99), row(40, 3, 3, 41)))
+    assert (disturbed.passed, disturbed.missed) == (False, False)
+    assert "longer ones were not found to be longer" in str(disturbed.shortfall)
+    impossible = Calibration("i", "w", reason="no module here")
+    assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)
