@@ -97,6 +97,10 @@ def test_sent_is_seen_is_answered_is_returned(experiment: tuple[Campaign, list[R
         assert counts.complete, (key(recording), counts.text)
         assert counts.lost_uncounted == 0
         assert (counts.sent is None) == (recording.head["probe"] == "periodic")
+        assert recording.end
+        simulator = recording.end["counters"]
+        assert simulator["simulator_edges_in"] >= simulator["edges_returned"]
+        assert simulator["simulator_bytes_dropped"] == 0
 
 
 def test_the_board_says_itself_beside_it(experiment: tuple[Campaign, list[Recording]]) -> None:

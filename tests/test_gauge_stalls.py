@@ -78,6 +78,19 @@ def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_
     assert -1 <= histogram.minimum <= histogram.maximum <= 1
 
 
+def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
+    """A busy bench reads them late, all at once: their times say that they came within a microsecond."""
+    wire = Wire(instrument.pins)
+    with Gauge(instrument.port) as gauge:
+        gauge.start_periodic(2 * 16_000, 10**7)
+        now_ns = time.monotonic_ns()
+        wire.say("".join(f"in {number % 2} {now_ns + number * 100}\n" for number in range(1, 201)))
+        assert wire.counters()["put_off"] > 100
+        time.sleep(0.5)
+        gauge.rest()
+        assert gauge.counters().common["edges"] == 100
+
+
 def test_answers_survive_stalls(instrument: Paced) -> None:
     board = Follower(instrument.pins)
     with Gauge(instrument.port) as gauge:

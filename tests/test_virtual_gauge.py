@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -56,3 +58,28 @@ def test_periodic_is_measured_from_outside(board: VirtualBoard) -> None:
     stored = sum(histogram.total for histogram in histograms.values())
     print(f"{board.kernel.release}: board {inside}, gauge stored {stored}")
     assert 100 < stored <= inside["toggled"] // 2
+
+
+def test_no_edge_is_lost_while_the_gauge_is_stopped(board: VirtualBoard) -> None:
+    """For two seconds in the middle; the board goes on, and each of its edges is counted."""
+    assert board.gauge is not None
+    with Gauge(board.gauge.terminal) as gauge:
+        gauge.start_periodic(10 * TICKS_PER_MS, 500 * TICKS_PER_MS)
+        returned = board.gauge.edges["returned"]
+        board.load_module({**PERIODIC, "period_ns": 5_000_000})
+        time.sleep(1.0)
+        os.kill(board.gauge.pid, signal.SIGSTOP)
+        time.sleep(2.0)
+        os.kill(board.gauge.pid, signal.SIGCONT)
+        time.sleep(1.0)
+        inside = counted(board.unload_module())
+        board.gauge.settle()
+        gauge.rest()
+        counters = gauge.counters()
+        stored = gauge.take()[0].total
+    print(f"{board.kernel.release}: board {inside}, gauge {counters}, simulator {board.gauge.counters()}")
+    returned = board.gauge.edges["returned"] - returned
+    assert returned - inside["toggled"] in (0, 1)  # one more where the module has made the pin low
+    assert counters.common["edges"] in (returned // 2, (returned + 1) // 2)
+    assert counters.common["edges"] == stored + counters.lost(0) + 1 > 300
+    assert not board.gauge.fault()

@@ -70,6 +70,7 @@ class Gauge:
             self.was_measuring = not self.counters().idle
             self.stream(False)
             self.rest()
+            self._line.frames()
         except BaseException:
             self._line.close()
             raise

@@ -30,7 +30,7 @@ _EXCHANGE_S = 10.0
 """A whole reply takes less, however much there is to say."""
 _QUIET_S = 0.1
 _HUSH_S = 2.0
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 
 Parsed = TypeVar("Parsed")
 
@@ -92,16 +92,17 @@ class Line:
         self._text += text
         return bool(text)
 
-    def _next_line(self, silence_s: float) -> bytes:
+    def _next_line(self, silence_s: float, limit: float) -> bytes:
         """Looks at what has come before it looks at the clock: this program may have been stopped meanwhile."""
         heard = time.monotonic()
-        while b"\n" not in self._text:
-            if len(self._text) > LONGEST_LINE:
-                break
-            if self._read_more():
-                heard = time.monotonic()
-            elif time.monotonic() > heard + silence_s:
+        while b"\n" not in self._text and len(self._text) <= LONGEST_LINE:
+            came = self._read_more()
+            now = time.monotonic()
+            if not came and now > heard + silence_s:
                 raise GaugeLost(f"{self.port}: the gauge has fallen silent; unplug it and plug it in again")
+            if came and now > limit and b"\n" not in self._text:
+                raise Damaged(f"{self.port}: what comes does not come to an end")
+            heard = now if came else heard
         line, _, rest = bytes(self._text).partition(b"\n")
         self._text = bytearray(rest)
         if len(line) > LONGEST_LINE:
@@ -133,7 +134,7 @@ class Line:
             if len(lines) > MOST_LINES or time.monotonic() > limit:
                 raise Damaged(f"{self.port}: the reply to '{command}' does not come to an end")
             try:
-                lines.append(checked_text(self._next_line(silence_s)))
+                lines.append(checked_text(self._next_line(silence_s, limit)))
             except Damaged as error:
                 damage = error
                 lines.append("")
@@ -150,9 +151,13 @@ class Line:
         for attempt in range(_ATTEMPTS):
             try:
                 return parse(self.exchange(command))
-            except (Refused, Damaged) as error:
-                if attempt == _ATTEMPTS - 1 or (isinstance(error, Refused) and "damaged" not in str(error)):
+            except Refused as error:
+                if attempt == _ATTEMPTS - 1 or "damaged" not in str(error):
                     raise
+            except Damaged as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise Damaged(f"{self.port}: {_ATTEMPTS} replies in a row came damaged, look at the cable; {error}"
+                                  ) from error
             self.asked_again += 1
             self.hush()
             if mend is not None:

@@ -3,6 +3,7 @@
 
 #include <sim_cycle_timers.h>
 
+#define APART_CYCLES 800   /* two edges of one direction, 10,000 times a second, are never shed */
 #define SERVICE_CYCLES 400 /* two edges of one direction are thus twice as far apart as the interrupt takes */
 
 static avr_cycle_count_t give(avr_t *avr, avr_cycle_count_t when, void *context)
@@ -41,6 +42,14 @@ static void give_late(struct edges *edges, int level, avr_cycle_count_t at)
 		at = now;
 	}
 	timer16_input(edges->timer, level, at);
+}
+
+avr_cycle_count_t edges_apart(struct edges *edges, avr_cycle_count_t at)
+{
+	if (at >= edges->last + APART_CYCLES)
+		return at;
+	edges->put_off++;
+	return edges->last + APART_CYCLES;
 }
 
 int edges_put(struct edges *edges, int level, avr_cycle_count_t at)

@@ -22,6 +22,10 @@ struct edges {
 	} waiting[EDGES_ROOM];
 };
 
+/* The cycle for an edge that answers nothing: its time was taken when it was read, perhaps late and together with others,
+ * which are dealt out so that the firmware gets to see each. */
+avr_cycle_count_t edges_apart(struct edges *edges, avr_cycle_count_t at);
+
 /* Puts an edge in for a cycle, or as near to it as can be when that has passed; -1 when there is no room. */
 int edges_put(struct edges *edges, int level, avr_cycle_count_t at);
 

@@ -162,7 +162,7 @@ static void on_byte(void *context, uint8_t byte)
 static void edge(struct bench *bench, int level, int64_t at_ns)
 {
 	avr_cycle_count_t at = bench->awaiting ? bench->out_cycle + cycles_in(at_ns - bench->out_ns)
-					       : cycles_in(at_ns - bench->start_ns);
+					       : edges_apart(&bench->edges, cycles_in(at_ns - bench->start_ns));
 
 	bench->awaiting = 0;
 	if (edges_put(&bench->edges, level, at))

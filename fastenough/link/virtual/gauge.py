@@ -167,6 +167,7 @@ class SimulatedGauge:
 
     def settle(self) -> None:
         """Until the gauge has seen every edge that the board has made; raises FastenoughError when it does not."""
+        self._pins.settle()
         limit = time.monotonic() + _SETTLE_S
         while (counted := self.counters()).get("edges_waiting"):
             if time.monotonic() > limit:

@@ -83,6 +83,10 @@ class Pins:
             self._edges.clear()
             return edges
 
+    def settle(self) -> None:
+        """Until every edge that the guest has made has been heard: the reply to a question comes behind them."""
+        self._ask("endianness")
+
     def close(self) -> None:
         """Let go of the pins; the thread ends."""
         with contextlib.suppress(OSError):
