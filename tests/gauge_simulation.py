@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import select
 import socket
 import subprocess
 import threading
@@ -213,3 +214,38 @@ class Impostor(threading.Thread):
     def unplug(self) -> None:
         os.close(self._theirs)
         os.close(self._ours)
+
+
+class Relay:
+    """A pseudo-terminal in front of a gauge's port: what passes, either way, is first what ``change`` makes of it.
+
+    ``change`` is given at least a whole short line at a time, and in one thread.
+    """
+
+    def __init__(self, port: str, change: Callable[[bytes], bytes]) -> None:
+        self._gauge = os.open(port, os.O_RDWR | os.O_NOCTTY)
+        self._ours, self._theirs = pty.openpty()
+        tty.setraw(self._theirs)
+        os.set_blocking(self._ours, False)
+        self._change = change
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._pass, daemon=True)
+
+    def _pass(self) -> None:
+        while not self._ended.is_set():
+            for source in select.select([self._gauge, self._ours], [], [], 0.1)[0]:
+                data = os.read(source, 4096)
+                while select.select([source], [], [], 0.005)[0] and len(data) < 4096:
+                    data += os.read(source, 4096)
+                with contextlib.suppress(BlockingIOError):  # nobody reads any more
+                    os.write(self._ours if source == self._gauge else self._gauge, self._change(data))
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return os.ttyname(self._theirs)
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        for end in (self._gauge, self._ours, self._theirs):
+            os.close(end)

@@ -15,7 +15,6 @@ import pytest
 from fastenough.analysis.injections import (
     Found,
     Injection,
-    found_by_count,
     found_by_due,
     in_order,
     injections,
@@ -81,15 +80,6 @@ def test_the_hog_says_what_is_wrong(probe_binary: str, words: tuple[str, ...], s
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_counting_takes_each_value_for_one_size_only() -> None:
-    injected = [Injection(size, size + 10, 0) for size in (1000, 2000, 4000) for _ in range(3)]
-    values = [(50, 1000), (1100, 3), (2050, 2), (4200, 5)]
-    rows = found_by_count(injected, {1000: 0, 2000: 1, 4000: 0}, values)
-    assert [(row.asked_ns, row.injected, row.found, row.too_late) for row in rows] == [
-        (1000, 3, 3, 0), (2000, 3, 2, 1), (4000, 3, 3, 0)]
-    assert [row.complete for row in rows] == [True, False, True]
 
 
 def test_order_needs_every_median() -> None:

@@ -31,16 +31,18 @@ def test_every_witness_finds_what_every_injector_injects() -> None:
     done = subprocess.run([sys.executable, "-m", "fastenough", "calibrate", "--board=virtual:rt", f"--each={EACH}",
                            f"--sizes={','.join(f'{size}ms' for size in SIZES_MS)}", "--json"],
                           cwd=ROOT, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
     calibrations = json.loads(done.stdout)["calibrations"]
     assert len(calibrations) == 4
     assert sum("gauge" in calibration["witness"] for calibration in calibrations) == 1
     for calibration in calibrations:
-        assert calibration["passed"], calibration
+        assert calibration["passed"] or calibration["shortfall"], calibration
+        assert sum(row["injected"] for row in calibration["rows"]) > 0
         assert [row["asked_ns"] for row in calibration["rows"]] == [size * 10**6 for size in SIZES_MS]
         for row in calibration["rows"]:
             assert row["injected"] + row["too_late"] == EACH
-            assert row["found"] == row["injected"] > 0
+            assert row["found"] == row["injected"], row["reasons"]
+    shown = all(calibration["passed"] for calibration in calibrations)
+    assert done.returncode == (0 if shown else 3), "on a busy machine not everything may be shown; nothing is missed"
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -85,6 +85,8 @@ def test_every_cell_is_measured_by_the_instrument(experiment: tuple[Campaign, li
         assert "emulated" in recording.head["marks"]
         assert recording.head["instrument"]["firmware"]
         assert recording.head["instrument"]["port"] == "simulated"
+        assert recording.head["instrument"]["self_test"]["passed"]
+        assert recording.head["cost"]["gauge_offset_ns"] == 0, "the simulated wire takes no time"
         assert all(recording.totals[series.id].total >= LEAST_EDGES for series in recording.series)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,6 +31,7 @@ class Found:
     """What one witness found of the injections of one size; ``excess_ns`` is found minus injected.
 
     ``too_late`` of the intended injections did not take place: the injector itself came after the due time.
+    ``reasons`` say of each injection that was not found why the witness cannot have it.
     """
 
     asked_ns: int
@@ -39,6 +41,7 @@ class Found:
     injected_median_ns: int | None
     found_median_ns: int | None
     excess_median_ns: int | None
+    reasons: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -60,55 +63,128 @@ def too_late(recording: Recording) -> dict[int, int]:
             for series in recording.named("injected")}
 
 
+Value = int | str
+"""What a witness has for one injection: nanoseconds, or why it has nothing."""
+
+
 def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[int, int]:
-    """Latency by due time (as a count of periods since the recording began), of every value that has an event."""
+    """Latency by due time (as a count of periods since the recording began), of every value that has an event.
+
+    Due times that passed while an act was late have no act of their own: the late act served them too, and each is
+    given the delay from its own due time.
+    """
     wanted = {series.id for series in recording.named(series_name)}
     begin_mono_ns = recording.head["begin"]["mono_ns"]
-    return {round((event["at"]["mono_ns"] - event["value"] - begin_mono_ns) / period_ns): event["value"]
-            for event in recording.events if event["kind"] in ("max", "threshold") and event.get("series") in wanted}
+    at: dict[int, int] = {}
+    for event in recording.events:
+        if event["kind"] in ("max", "threshold") and event.get("series") in wanted:
+            first = round((event["at"]["mono_ns"] - event["value"] - begin_mono_ns) / period_ns)
+            for served in range(max(0, event["value"]) // period_ns + 1):
+                at[first + served] = event["value"] - served * period_ns
+    return at
 
 
 def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording: Recording, series_name: str,
                  period_ns: int) -> list[Found]:
-    """Match each injection with the latency of the very act it delayed."""
+    """Match each injection with the latency of the very act that served the due time it delayed."""
     at = latency_at(recording, series_name, period_ns)
     begin_mono_ns = recording.head["begin"]["mono_ns"]
+    dropped = (recording.end or {}).get("events_dropped", 0)
 
-    def value(injection: Injection) -> int | None:
+    def value(injection: Injection) -> Value:
         seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))
-        least_ns = injection.injected_ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
-        return seen if seen is not None and seen >= least_ns else None
+        if seen is None:
+            return (f"{dropped} events of the witness were dropped, this one may be among them" if dropped
+                    else "the witness has no late act for its due time")
+        return seen if seen >= _least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
 
+    return _rows(injected, late, value)
+
+
+def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recording: Recording,
+                      series_id: int) -> list[Found]:
+    """Match each injection with the longest value of the interval in which the act it delayed took place.
+
+    For witnesses without a time stamp of each value.  The act comes right after the injection's end, so its value
+    lies in the interval that holds that moment, or, where that was about to end, in the next one.
+    """
+
+    def value(injection: Injection) -> Value:
+        end_mono_ns = injection.due_mono_ns + injection.injected_ns
+        near = [interval.histograms[series_id].maximum for interval in recording.intervals
+                if interval.end_mono_ns >= end_mono_ns and series_id in interval.histograms][:2]
+        longest = max((seen for seen in near if seen is not None), default=None)
+        if longest is None:
+            return "the witness recorded nothing when it ended"
+        if longest < _least_ns(injection.injected_ns):
+            return f"the longest value of the witness when it ended is {longest} ns, which is shorter"
+        return longest
+
+    return _rows(injected, late, value)
+
+
+def found_by_edges(injected: Sequence[Injection], late: dict[int, int], edges_ns: Sequence[int],
+                   lead_ns: int) -> list[Found]:
+    """Match each injection with the first edge after it; no edge may lie within it.
+
+    ``edges_ns`` ascend on the witness's own clock.  Its offset against the injections' clock is the one at which most
+    injections are without an edge, and of these the one that brings the next edges nearest.  Nothing is toggled from
+    ``lead_ns`` before the due time on; a fifth of that is left for the edge before, which tells an injection of two
+    periods from two ordinary ones.
+    """
+    edges = sorted(edges_ns)
+    quiet_ns = lead_ns // 5
+    offset_ns = _offset_ns(injected, edges, quiet_ns)
+
+    def value(injection: Injection) -> Value:
+        due_ns = injection.due_mono_ns + offset_ns
+        position = bisect_right(edges, due_ns - quiet_ns)
+        if position in (0, len(edges)):
+            return "the witness's edges do not reach from before it to after it"
+        seen = edges[position] - due_ns
+        return seen if seen >= _least_ns(injection.injected_ns) else (
+            f"the witness saw an edge {seen} ns after its due time")
+
+    return _rows(injected, late, value)
+
+
+def _offset_ns(injected: Sequence[Injection], edges: Sequence[int], quiet_ns: int) -> int:
+    """What must be added to the injections' clock; 0 where there is nothing to go by."""
+
+    def rating(offset_ns: int) -> tuple[int, int]:
+        """How many injections are free of edges, and how much later (negative) the next edges come."""
+        free, excess_ns = 0, 0
+        for injection in injected:
+            end_ns = injection.due_mono_ns + injection.injected_ns + offset_ns
+            position = bisect_right(edges, injection.due_mono_ns + offset_ns - quiet_ns)
+            if 0 < position < len(edges) and edges[position] >= end_ns:
+                free += 1
+                excess_ns += edges[position] - end_ns
+        return free, -excess_ns
+
+    shortest_ns = min((injection.injected_ns for injection in injected), default=0)
+    candidates = {later - injection.due_mono_ns - injection.injected_ns for injection in injected
+                  for earlier, later in pairwise(edges) if later - earlier > shortest_ns + quiet_ns}
+    return max(candidates, key=rating, default=0)
+
+
+def _least_ns(ns: int) -> float:
+    return ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
+
+
+def _rows(injected: Sequence[Injection], late: dict[int, int], value: Callable[[Injection], Value]) -> list[Found]:
     return [_row(asked_ns, [each for each in injected if each.asked_ns == asked_ns], late.get(asked_ns, 0), value)
             for asked_ns in sorted({each.asked_ns for each in injected} | set(late))]
 
 
-def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], int | None]) -> Found:
-    pairs = [(injection.injected_ns, seen) for injection in group if (seen := value(injection)) is not None]
+def _row(asked_ns: int, group: list[Injection], late: int, value: Callable[[Injection], Value]) -> Found:
+    answers = [(injection, value(injection)) for injection in group]
+    pairs = [(injection.injected_ns, seen) for injection, seen in answers if isinstance(seen, int)]
+    reasons = tuple(f"injected at {injection.due_mono_ns} ns for {injection.injected_ns} ns: {why}"
+                    for injection, why in answers if isinstance(why, str))
     return Found(
         asked_ns, len(group), late, len(pairs), _median(injection.injected_ns for injection in group),
-        _median(seen for _, seen in pairs), _median(seen - injected_ns for injected_ns, seen in pairs))
-
-
-def found_by_count(injected: Sequence[Injection], late: dict[int, int],
-                   values: Sequence[tuple[int, int]]) -> list[Found]:
-    """Count a witness's values, (ns, how many), by the injected size they are nearest to, from the greatest down.
-
-    For witnesses that keep no time stamp of each value.  A value counts for a size from half-way to the next smaller
-    one (for the smallest: from its half); of the values there, as many as were injected are taken, the greatest first.
-    """
-    sizes = sorted({each.asked_ns for each in injected} | set(late))
-    rows = []
-    for position, asked_ns in enumerate(sizes):
-        floor_ns = (asked_ns + (sizes[position - 1] if position else 0)) / 2
-        ceiling_ns = (asked_ns + sizes[position + 1]) / 2 if position + 1 < len(sizes) else float("inf")
-        group = [each.injected_ns for each in injected if each.asked_ns == asked_ns]
-        near = [ns for ns, count in sorted(values, reverse=True) for _ in range(count) if floor_ns < ns <= ceiling_ns]
-        taken = near[:len(group)]
-        middle, seen = _median(group), _median(taken)
-        rows.append(Found(asked_ns, len(group), late.get(asked_ns, 0), len(taken), middle, seen,
-                          None if middle is None or seen is None else seen - middle))
-    return rows
+        _median(seen for _, seen in pairs), _median(seen - injected_ns for injected_ns, seen in pairs), reasons)
 
 
 def in_order(rows: Sequence[Found]) -> bool:

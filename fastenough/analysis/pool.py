@@ -43,6 +43,14 @@ def load_commands(recording: Recording) -> list[list[str]]:
              if before != "--timeout"] for command in commands]
 
 
+def _instrument(head: dict[str, Any]) -> dict[str, Any] | None:
+    """The instrument, by its serial number where it has one: the port's name is another after each plugging in."""
+    known = head.get("instrument")
+    if not known or not known.get("serial"):
+        return known
+    return {name: value for name, value in known.items() if name != "port"}
+
+
 def run_key(recording: Recording) -> dict[str, Any]:
     """What two runs must share to be one evidence: names and plain values."""
     head = recording.head
@@ -59,7 +67,7 @@ def run_key(recording: Recording) -> dict[str, Any]:
         "settings": sorted((s["name"], s.get("cpu", -1), str(s["granted"])) for s in head["settings"]),
         "load": load_name(recording),
         "load's commands": load_commands(recording),
-        "instrument": head.get("instrument"),
+        "instrument": _instrument(head),
         "marks": sorted(head["marks"]),
     }
 

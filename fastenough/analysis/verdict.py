@@ -164,6 +164,9 @@ def _load_ran(recording: Recording) -> Iterator[Finding]:
     elif proof.get("ran") is not True:
         why = "; ".join(proof.get("reasons", ())) or "no reason is recorded"
         yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "mend that and run it again")
+    elif proof.get("stated"):
+        yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
+                      "measure with a plan (fastenough run --plan), which runs and proves the load")
 
 
 def _settings_as_asked(recording: Recording) -> Iterator[Finding]:

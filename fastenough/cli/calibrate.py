@@ -42,11 +42,16 @@ def _show(calibration: Calibration) -> None:
         return
     print_table(title, ("asked [µs]", "injected", "came too late", "found", "injected, median [µs]",
                         "found, median [µs]", "found − injected [µs]"), map(_row, calibration.rows), texts=0)
-    click.echo("all found, in order\n" if calibration.passed else "MISSED: see the counts\n")
+    for row in calibration.rows:
+        for reason in row.reasons:
+            click.echo(f"not found: {reason}")
+    click.echo("all found, in order\n" if calibration.passed else
+               f"not shown: {calibration.shortfall}\n" if calibration.shortfall else "MISSED: see the counts\n")
 
 
 def _plain(calibration: Calibration) -> dict[str, Any]:
-    return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None}
+    return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None,
+                                  "shortfall": calibration.shortfall}
 
 
 @click.command()
@@ -71,5 +76,6 @@ def command(board: str, sizes: str | None, each: int, cpu: int, as_json: bool) -
             _show(calibration)
     if as_json:
         print_json({"board": board, "calibrations": [_plain(calibration) for calibration in done]})
-    missed = any(calibration.applicable and not calibration.passed for calibration in done)
-    return ExitStatus.BROKEN if missed else ExitStatus.DONE
+    if any(calibration.missed for calibration in done):
+        return ExitStatus.BROKEN
+    return ExitStatus.INCONCLUSIVE if any(calibration.shortfall for calibration in done) else ExitStatus.DONE

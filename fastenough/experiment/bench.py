@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from fastenough.experiment.plan import VIRTUAL, Experiment
 from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link, find_probe, open_link
-from fastenough.link.gauge import Calibration, Gauge
+from fastenough.link.gauge import Gauge
+from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.link.gauge_ports import find_port, serial_of
 from fastenough.link.virtual.board import MARK, VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge
+from fastenough.link.virtual.gauge import SimulatedGauge, simulated_self_test
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.probe import install
 from fastenough.model import NotApplicable
@@ -32,6 +35,7 @@ class Bench:
     link: Link
     gauge: Gauge
     calibration: Calibration
+    self_test: SelfTest
     configuration: str
     probe: str
     module: str
@@ -61,17 +65,21 @@ def _virtual(kernel: str) -> Iterator[Bench]:
         board = stack.enter_context(VirtualBoard(kernel))
         gauge = stack.enter_context(Gauge(board.wire_gauge().terminal))
         board.link.write(_MODULE_IN_GUEST, build_module(board.kernel).read_bytes())
-        yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), f"{kernel} {board.kernel.release}",
-                    install(board.link), _MODULE_IN_GUEST, "simulated", _last_cpu(board.link), (MARK,),
-                    board.qemu.last_words, board.gauge)
+        yield Bench(board.link, gauge, gauge.calibrate(_CALIBRATION_S), simulated_self_test(),
+                    f"{kernel} {board.kernel.release}", install(board.link), _MODULE_IN_GUEST, "simulated",
+                    _last_cpu(board.link), (MARK,), board.qemu.last_words, board.gauge)
 
 
 @contextmanager
 def _real(plan: Experiment, configuration: str) -> Iterator[Bench]:
     link = open_link(plan.board)
-    with Gauge(plan.instrument) as gauge:
+    port = find_port(plan.instrument)
+    self_test = read_self_test(Path(plan.self_test), serial_of(port))
+    kept = read_calibration(Path(plan.calibration), serial_of(port)) if plan.calibration else None
+    with Gauge(port) as gauge:
         release = link.read("/proc/sys/kernel/osrelease").decode().strip()
-        yield Bench(link, gauge, gauge.calibrate(_CALIBRATION_S), f"{configuration} {release}", find_probe(link),
+        clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
+        yield Bench(link, gauge, clock, self_test, f"{configuration} {release}", find_probe(link),
                     _installed_module(link, plan), plan.instrument, _last_cpu(link))
 
 

@@ -186,6 +186,8 @@ class CellRun:
         Raises BadInput for what the board's task refuses, and FastenoughError, with the recording ended, when board or
         instrument are lost.
         """
+        if self.bench.simulated is None:
+            self.bench.gauge.ready()
         lines = Lines(transcript, self.bench.instrument)
         self.simulated_before = self._simulated()
         run = self._gauge_run(lines)
@@ -247,14 +249,15 @@ class CellRun:
         times = self._times
         request = (Response(times["min"], times["max"], times["timeout"]) if self.cell.probe == "response"
                    else Periodic(times["period"], times["timeout"]))
-        head = RunHead("", self.cell.implementation, calibration=self.bench.calibration)
+        head = RunHead("", self.cell.implementation, calibration=self.bench.calibration,
+                       self_test=self.bench.self_test)
         return GaugeRun(self.bench.gauge, request, head, cast(IO[bytes], lines), INTERVAL_NS)
 
     def _poll(self, run: GaugeRun, task: Probing, tick: Callable[[], None]) -> tuple[Outcome, list[str]]:
         """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
         end_s = time.monotonic() + self.plan.duration_ns / 1e9
         while (left_s := end_s - time.monotonic()) > 0 and not self.stopping.asked:
-            self.stopping.sleep(min(left_s, INTERVAL_NS / 1e9))
+            run.wait(min(left_s, INTERVAL_NS / 1e9), lambda: self.stopping.asked)
             run.poll()
             tick()
             if not task.running:

@@ -28,7 +28,7 @@ _TIMES: dict[str, dict[str, str]] = {
 }
 """The paper's, in full: a wait between 3 and 7071 µs, a period of 7071 µs."""
 _KEYS = ("name", "board", "instrument", "configurations", "implementations", "loads", "duration", "settings", "pins",
-         "response", "periodic")
+         "response", "periodic", "self-test", "calibration")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``times_ns`` by probe: ``min``, ``max`` and ``timeout`` of a response, ``period`` and ``timeout`` of a period."""
+    """``times_ns`` by probe: ``min``, ``max`` and ``timeout`` of a response, ``period`` and ``timeout`` of a period.
+
+    ``self_test`` and ``calibration``: files with what is known of a real gauge; empty where there is none.
+    """
 
     name: str
     board: str
@@ -64,6 +67,8 @@ class Experiment:
     times_ns: Mapping[str, Mapping[str, int]]
     settings: Mapping[str, str | int] = field(default_factory=dict)
     wires: Wires = field(default_factory=Wires)
+    self_test: str = ""
+    calibration: str = ""
 
     def cells(self) -> list[Cell]:
         """All of them, so that a board is booted once for each configuration."""
@@ -178,6 +183,26 @@ def _settings(where: str, content: dict[str, Any]) -> dict[str, str | int]:
     return content
 
 
+def _calibration(path: Path, content: Mapping[str, Any], board: str) -> str:
+    """Beside the plan, too; without one the clock is compared with the bench's before each configuration."""
+    name = content.get("calibration", "")
+    if not isinstance(name, str) or (name and board == VIRTUAL):
+        raise BadInput(f"{path}: calibration = {name!r} cannot be used; name the file that fastenough gauge calibrate "
+                       "--json made of a real gauge, or leave it out")
+    return str(path.parent / name) if name else ""
+
+
+def _self_test(path: Path, content: Mapping[str, Any], board: str) -> str:
+    """Beside the plan, where its name is relative; a gauge whose own offset is not known measures nothing."""
+    name = content.get("self-test")
+    if (name is None) != (board == VIRTUAL) or not isinstance(name, str | None) or name == "":
+        raise BadInput(f'{path}: self-test = {name!r} cannot be used; ' + (
+            "the simulated gauge makes its own: leave it out" if board == VIRTUAL else
+            "the gauge's own offset must be known: wire its output to its input, run fastenough gauge selftest --json "
+            '>gauge.json, and write self-test = "gauge.json"'))
+    return str(path.parent / name) if name else ""
+
+
 def read_experiment(path: Path) -> Experiment:
     """The experiment a TOML file describes; raises BadInput naming file, key and mend."""
     where, content = str(path), _content(path)
@@ -196,4 +221,5 @@ def read_experiment(path: Path) -> Experiment:
         reader.text("name"), board, instrument, configurations,
         reader.names("implementations", IMPLEMENTATIONS, IMPLEMENTATIONS), reader.names("loads", LOADS, ("none",)),
         reader.duration_ns("duration", "30s"), {probe: _times(where, probe, reader.table(probe)) for probe in probes},
-        _settings(where, reader.table("settings")), _wires(where, reader.table("pins"), board))
+        _settings(where, reader.table("settings")), _wires(where, reader.table("pins"), board),
+        _self_test(path, content, board), _calibration(path, content, board))

@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
+from fastenough.link.gauge_calibration import (
+    Calibration,
+    HostClock,
+    Reading,
+    SelfTest,
+    fit,
+    from_pps,
+    host_ppm,
+    parse_self_test,
+)
+from fastenough.link.gauge_calibration import described as known
 from fastenough.link.gauge_line import BAUD, GaugeLost, Line
+from fastenough.link.gauge_ports import find_port, serial_of
 from fastenough.link.gauge_protocol import (
     PROTOCOL,
     Counters,
@@ -19,7 +29,6 @@ from fastenough.link.gauge_protocol import (
     Identity,
     Refused,
     Running,
-    numbers,
     parse_counters,
     parse_identity,
     parse_take,
@@ -29,56 +38,29 @@ from fastenough.link.gauge_stream import Frame
 from fastenough.model import BadInput
 from fastenough.recording import Histogram
 
-__all__ = ["Calibration", "Gauge", "GaugeLost", "SelfTest", "describe", "read_self_test"]
+__all__ = ["Gauge", "GaugeLost", "describe"]
 
 _BOOT_S = 4.0
 """Opening the port resets most boards, whose boot loader then waits for a while."""
 _REST_S = 80.0
 """A gauge that is told to stop completes its cycle: the longest wait, and the longest time-out."""
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The instrument's clock against this host's (CLOCK_MONOTONIC): measured length of a tick.
-
-    The uncertainty is that of when the two readings were taken: half their round trips, over the time between.
-    """
-
-    tick_ps: float
-    uncertainty_ppm: float
-    seconds: float
-
-    def off_ppm(self, nominal_ps: int) -> float:
-        return (self.tick_ps / nominal_ps - 1) * 1e6
-
-
-@dataclass(frozen=True)
-class SelfTest:
-    """What the instrument measures of itself with a wire from output to input, in ticks by series."""
-
-    passed: bool
-    minimum: dict[int, int]
-    maximum: dict[int, int]
-
-
-def read_self_test(path: Path) -> SelfTest:
-    """A self-test kept as JSON (``fastenough gauge selftest --json``); raises BadInput."""
-    try:
-        kept = json.loads(path.read_text())
-        by_series = [{int(series): int(ticks) for series, ticks in kept[name].items()}
-                     for name in ("minimum", "maximum")]
-        return SelfTest(bool(kept["passed"]), *by_series)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
+_PLUG_IN_S = 60.0
+_LOOK_S = 0.5
+_READINGS = 400
+"""Of the clock, in one calibration; round trips vary, and the quickest tell most."""
 
 
 class Gauge:
     """An instrument on a serial port (or pseudo-terminal), at rest; use it in a ``with`` statement.
 
-    ``was_measuring``: somebody had left it so, and it was stopped.
+    ``was_measuring``: somebody had left it so, and it was stopped.  ``serial``: the adapter's number, None without one.
     """
 
     def __init__(self, port: str) -> None:
+        self.serial = serial_of(port)
+        self._open(port)
+
+    def _open(self, port: str) -> None:
         self.port = port
         self._line = Line(port)
         self._takes = 0
@@ -102,6 +84,31 @@ class Gauge:
 
     def close(self) -> None:
         self._line.close()
+
+    def ready(self, patience_s: float = _PLUG_IN_S) -> None:
+        """Answers, or is opened anew once it has been plugged in again, whatever its port is called then.
+
+        Raises GaugeLost when it does not come back in time, or when another one does.
+        """
+        known = self.identity
+        try:
+            self._line.exchange("id")
+            return
+        except (GaugeLost, Damaged):
+            self.close()
+        limit = time.monotonic() + patience_s
+        while True:
+            try:
+                self._open(find_port(self.serial or self.port))
+                break
+            except (BadInput, GaugeLost, Damaged) as error:
+                if time.monotonic() > limit:
+                    raise GaugeLost(f"{self.port}: the gauge is gone and has not come back within {patience_s:g} s; "
+                                    f"plug it in again ({error})") from error
+                time.sleep(_LOOK_S)
+        if (self.identity, serial_of(self.port)) != (known, self.serial):
+            raise GaugeLost(f"{self.port}: another gauge has come in the place of the one that was unplugged; "
+                            "begin a new measurement with it")
 
     @property
     def asked_again(self) -> int:
@@ -185,42 +192,37 @@ class Gauge:
         while time.monotonic() < limit:
             yield from self._line.frames()
 
-    def _ticks(self) -> tuple[int, int, int]:
-        """Ticks, and the host's clock before and after."""
+    def read_clock(self) -> Reading:
+        """Its ticks, and the host's clock before and after."""
         before_ns = time.monotonic_ns()
         ticks = self._line.ask("time", parse_ticks)
-        return ticks, before_ns, time.monotonic_ns()
-
-    def _quickest_ticks(self) -> tuple[int, int, int]:
-        return min((self._ticks() for _ in range(5)), key=lambda reading: reading[2] - reading[1])
+        return Reading(ticks, before_ns, time.monotonic_ns())
 
     def calibrate(self, seconds: float) -> Calibration:
         """Compares the clocks over so many seconds; nothing else is asked meanwhile."""
-        first, first_before, first_after = self._quickest_ticks()
+        host_at_begin = HostClock.now()
+        readings = [self.read_clock()]
+        end_ns = readings[0].before_ns + round(seconds * 1e9)
+        while (left_ns := end_ns - time.monotonic_ns()) > 0:
+            time.sleep(min(left_ns / 1e9, seconds / _READINGS))
+            readings.append(self.read_clock())
+        return fit(readings, host_ppm(host_at_begin, HostClock.now()))
+
+    def calibrate_by_pps(self, seconds: float) -> Calibration:
+        """Compares the clock with pulses on the input, one a second, over so many seconds."""
+        second = round(1e12 / self.identity.tick_ps)
+        self.start_periodic(second, self.identity.longest_ticks)
         time.sleep(seconds)
-        last, last_before, last_after = self._quickest_ticks()
-        elapsed_ns = (last_before + last_after - first_before - first_after) / 2
-        if last <= first:
-            raise GaugeLost(f"{self.port}: the gauge's clock does not run")
-        doubt_ns = (last_after - last_before + first_after - first_before) / 2
-        return Calibration(elapsed_ns * 1000 / (last - first), doubt_ns / elapsed_ns * 1e6, elapsed_ns / 1e9)
+        self.rest()
+        return from_pps(self.take()[0], second)
 
     def self_test(self) -> SelfTest:
         """Needs a wire from output to input, and no board."""
-        return self._line.ask("selftest", _self_test)
+        return self._line.ask("selftest", parse_self_test)
 
 
 def _nothing_more(lines: list[str]) -> None:
     """Of a reply that is its end mark."""
-
-
-def _self_test(lines: list[str]) -> SelfTest:
-    exact = [numbers(line) for line in lines if line.startswith("series=")]
-    if any(not {"count", "min", "max"} <= found.keys() for found in exact):
-        raise Damaged(f"{lines[:1]!r} is no self-test")
-    return SelfTest(any(line.startswith("selftest=pass") for line in lines),
-                    {found["series"]: found["min"] for found in exact if found["count"]},
-                    {found["series"]: found["max"] for found in exact if found["count"]})
 
 
 def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest | None) -> dict[str, Any]:
@@ -228,6 +230,5 @@ def describe(gauge: Gauge, calibration: Calibration | None, self_test: SelfTest 
     identity = gauge.identity
     described: dict[str, Any] = {"name": f"fastenough gauge {identity.firmware} on {identity.mcu}", "port": gauge.port}
     described |= asdict(identity)
-    described["calibration"] = asdict(calibration) if calibration else None
-    described["self_test"] = asdict(self_test) if self_test else None
-    return described
+    return described | {"serial": gauge.serial, "calibration": known(calibration),
+                        "self_test": known(self_test)}

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from fastenough import __version__
-from fastenough.link.gauge import Calibration, Gauge, SelfTest, describe
+from fastenough.link.gauge import Gauge, describe
+from fastenough.link.gauge_calibration import Calibration, SelfTest
+from fastenough.link.gauge_fine import FINE_K, Fine
 from fastenough.link.gauge_protocol import Counters, Damaged, Refused, Restarted
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, RecordingWriter
@@ -17,6 +19,12 @@ from fastenough.recording.writer import end_series, interval_series
 
 EMULATED = "emulated"
 """The mark of a recording of which no verdict may be given."""
+_STREAMED_PERIOD_NS = 200_000
+"""5 kHz: above 6 kHz an Uno that sends raw samples sheds edges which it would count without."""
+_LEFT_OVER_S = 0.02
+_LOOK_S = 0.1
+_QUIET_S = 0.05
+_CATCH_UP_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -32,14 +40,19 @@ class Response:
     def probe(self) -> str:
         return "response"
 
+    @property
+    def streams(self) -> bool:
+        """The gauge sends its next stimulus when it is ready: raw samples cost it no edge."""
+        return True
+
     def start(self, gauge: Gauge) -> None:
         gauge.start_response(_ticks(gauge, "min", self.min_ns), _ticks(gauge, "max", self.max_ns),
                              _ticks(gauge, "timeout", self.timeout_ns), self.seed)
 
-    def series(self, gauge: Gauge, tick_ps: int) -> list[dict[str, Any]]:
+    def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
         return [{"id": number, "name": f"latency-{edge}", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
                  "from": f"{edge} edge of the gauge's output", "to": f"{edge} edge of the board's output",
-                 "k": gauge.identity.k} for number, edge in enumerate(("falling", "rising"))]
+                 "k": k} for number, edge in enumerate(("falling", "rising"))]
 
 
 @dataclass(frozen=True)
@@ -53,13 +66,18 @@ class Periodic:
     def probe(self) -> str:
         return "periodic"
 
+    @property
+    def streams(self) -> bool:
+        """Edges that come quicker than raw samples can be sent would be shed for it."""
+        return self.period_ns >= _STREAMED_PERIOD_NS
+
     def start(self, gauge: Gauge) -> None:
         gauge.start_periodic(_ticks(gauge, "period", self.period_ns), _ticks(gauge, "timeout", self.timeout_ns))
 
-    def series(self, gauge: Gauge, tick_ps: int) -> list[dict[str, Any]]:
+    def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
         return [{"id": 0, "name": "period-jitter", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
                  "from": "falling edge of the board's output, and one period", "to": "its next falling edge",
-                 "k": gauge.identity.k, "period_ns": self.period_ns}]
+                 "k": k, "period_ns": self.period_ns}]
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int) -> int:
@@ -92,13 +110,17 @@ def _instant() -> dict[str, int]:
 def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> int:
     """The measured length of a tick, where it was measured well enough to tell it from the nominal one."""
     nominal = gauge.identity.tick_ps
-    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.uncertainty_ppm:
+    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.total_ppm:
         return nominal
     return round(calibration.tick_ps)
 
 
+def _never() -> bool:
+    return False
+
+
 class GaugeRun:
-    """One run of the instrument.  ``begin()``, then ``poll()`` about once an interval, then ``end()``.
+    """One run of the instrument.  ``begin()``, then ``wait()`` and ``poll()`` once an interval, then ``end()``.
 
     What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
     When the instrument is lost, starts anew or does not come through, ``poll()`` raises a FastenoughError, with nothing
@@ -112,7 +134,9 @@ class GaugeRun:
         self._head = head
         self._writer = RecordingWriter(stream)
         self._interval_ns = interval_ns
-        self._series = request.series(gauge, calibrated_tick_ps(gauge, head.calibration))
+        self._fine = Fine(request.probe, gauge.identity.k) if request.streams else None
+        self._k = FINE_K if self._fine else gauge.identity.k
+        self._series = request.series(self._k, calibrated_tick_ps(gauge, head.calibration))
         self._seq = 0
         self._taken: dict[int, list[Histogram]] = {entry["id"]: [] for entry in self._series}
         self._lost = dict.fromkeys(self._taken, 0)
@@ -123,6 +147,9 @@ class GaugeRun:
 
     def begin(self) -> None:
         """Starts the instrument and writes the head; raises BadInput or Refused, with nothing written."""
+        self._gauge.stream(self._fine is not None)
+        for _ in self._gauge.frames(_LEFT_OVER_S):
+            pass
         self._request.start(self._gauge)
         self._look()
         self._since = _instant()
@@ -150,6 +177,22 @@ class GaugeRun:
         self.counters = now if self.counters is None else now.after(self.counters)
         return self.counters
 
+    def wait(self, seconds: float, asked: Callable[[], bool] = _never) -> None:
+        """Lets time pass, until ``asked`` at the latest; raw samples that come meanwhile are taken in."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not asked():
+            if self._fine is None:
+                time.sleep(min(left, _LOOK_S))
+            else:
+                self._fine.add(self._gauge.frames(min(left, _LOOK_S)))
+
+    def _catch_up(self, fine: Fine, stored: int) -> None:
+        """Takes in raw samples until those have come that the histogram has counted, or nothing comes any more."""
+        limit = time.monotonic() + _CATCH_UP_S
+        while fine.seen < stored and time.monotonic() < limit:
+            if not fine.add(self._gauge.frames(_QUIET_S)):
+                return
+
     def poll(self) -> None:
         """Reads what has come since the last poll and writes it as one interval."""
         try:
@@ -159,12 +202,16 @@ class GaugeRun:
             raise
         counters = self._look()
         common = counters.common | {"replies_damaged": self._gauge.asked_again}
+        if self._fine is not None:
+            self._catch_up(self._fine, sum(counters.stored(series) for series in self._taken))
+            histograms = {series: self._fine.histogram(series, coarse) for series, coarse in histograms.items()}
+            common |= {"samples_coarse": self._fine.coarse}
         counted = {name: value - self._counted.get(name, 0) for name, value in common.items()}
         self._counted = common
         end = _instant()
         entries = []
         for series in self._taken:
-            part = histograms.get(series, Histogram(self._gauge.identity.k))
+            part = histograms.get(series, Histogram(self._k))
             lost = counters.lost(series) - self._lost[series]
             self._taken[series].append(part)
             self._lost[series] += lost
@@ -183,6 +230,9 @@ class GaugeRun:
             stored, came = self.counters.stored(series), sum(part.total for part in parts)
             if stored != came:
                 raise Damaged(f"the gauge has stored {stored} samples of series {series}, and {came} came in")
+        unkept = sum(counted.get("unkept", 0) for counted in self.counters.by_series.values())
+        if self._fine is not None and self._fine.left > self._fine.coarse + unkept:
+            raise Damaged(f"{self._fine.left} raw samples came that the gauge's own histogram does not have")
 
     def end(self, outcome: Outcome = Outcome.COMPLETED, reasons: Sequence[str] = ()) -> Outcome:
         """Stops the instrument, reads the rest, writes the end; the outcome as written."""
@@ -195,8 +245,7 @@ class GaugeRun:
         except KeyboardInterrupt:
             said = said or ["interrupted while the rest was read"]
             outcome = Outcome.FAILED if outcome is Outcome.FAILED else Outcome.ABORTED
-        k = self._gauge.identity.k
-        totals = {series: Histogram.merged(parts, k) for series, parts in self._taken.items()}
+        totals = {series: Histogram.merged(parts, self._k) for series, parts in self._taken.items()}
         if outcome is Outcome.COMPLETED and not any(total.total for total in totals.values()):
             outcome = Outcome.FAILED
             said.append("not one sample came in; look at the wiring and at the board's program")

@@ -16,12 +16,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from fastenough.link.gauge_calibration import SelfTest, parse_self_test
 from fastenough.link.virtual.built import build, require_tool
 from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 MICROCONTROLLER = "atmega328p"
 _SIMULATOR = "gauge/sim/gauge-paced"
+_EXACT = "gauge/sim/gauge-exact"
 _FIRMWARE = f"gauge/avr/gauge-{MICROCONTROLLER}.elf"
 _COUNT_S = 20.0
 _SETTLE_S = 60.0
@@ -31,7 +33,7 @@ def build_gauge() -> tuple[Path, Path]:
     """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
     try:
         require_tool("avr-gcc", "gcc-avr avr-libc")
-        simulator, firmware = build("gauge", (), (_SIMULATOR, _FIRMWARE))
+        simulator, firmware, _ = build("gauge", (), (_SIMULATOR, _FIRMWARE, _EXACT))
     except NotApplicable as reason:
         raise NotApplicable(f"the gauge is not simulated: {reason}") from reason
     except BadInput:
@@ -39,6 +41,18 @@ def build_gauge() -> tuple[Path, Path]:
     except FastenoughError as why:
         raise NotApplicable(f"the gauge is not simulated: {why}; it needs libsimavr-dev and libelf-dev") from why
     return simulator, firmware
+
+
+def simulated_self_test() -> SelfTest:
+    """What this firmware measures of itself with a wire from output to input, in exactly simulated time."""
+    simulator, firmware = build_gauge()
+    script = "run 2000000\nfollow 0 0\nsay selftest\n"
+    done = subprocess.run([str(simulator.with_name(Path(_EXACT).name)), MICROCONTROLLER, str(firmware)], input=script,
+                          capture_output=True, text=True, check=False)
+    test = parse_self_test(done.stdout.splitlines())
+    if done.returncode or not test.passed:
+        raise FastenoughError("the simulated gauge fails its self-test; mend its firmware: ninja -C build, meson test")
+    return test
 
 
 class SimulatedGauge:

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough gauge run``: a board measured from outside, into the store or into a file."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import click
+
+from fastenough.cli.gauge_opening import opened, port_argument
+from fastenough.cli.output import print_json
+from fastenough.cli.parameters import DURATION, json_option
+from fastenough.cli.stores import store_option
+from fastenough.experiment.outside import Outside, StoredRun
+from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
+from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome
+from fastenough.recording import Histogram, Recording, read_recording
+from fastenough.store import Store
+
+IMPLEMENTATIONS = ["linux-user", "linux-kernel", "xenomai-user", "xenomai-kernel", "evl-user", "evl-kernel"]
+_CALIBRATION_S = 2.0
+
+
+def _request(probe: str, times: dict[str, int | None]) -> Response | Periodic:
+    if probe == "response":
+        if times["period"] is not None:
+            raise BadInput("--period belongs to periodic; response takes --min, --max and --timeout")
+        return Response(times["min"] or 3_000, times["max"] or 7_071_000, times["timeout"] or 1_000_000_000)
+    if times["period"] is None:
+        raise BadInput("periodic wants --period, the period the board is expected to keep, as in --period 1ms")
+    return Periodic(times["period"], times["timeout"] or 1_000_000_000)
+
+
+def _measure(run: GaugeRun, duration_ns: int, interval_ns: int) -> Outcome:
+    """Polls once an interval until the time is over; interrupted, the recording still gets its end."""
+    end_ns = time.monotonic_ns() + duration_ns
+    try:
+        while (left_ns := end_ns - time.monotonic_ns()) > 0:
+            run.wait(min(left_ns, interval_ns) / 1e9)
+            run.poll()
+    except KeyboardInterrupt:
+        return run.end(Outcome.ABORTED, ["interrupted by the user"])
+    except FastenoughError as error:
+        return run.end(Outcome.FAILED, [str(error)])
+    return run.end()
+
+
+def _summary(recording: Recording) -> list[dict[str, Any]]:
+    return [{"series": series.name, "count": total.total, "lost": recording.lost(series.id),
+             "min_ns": _ns(total.minimum, series.unit_ns), "mean_ns": _ns(total.mean, series.unit_ns),
+             "p99_ns": _ns(_p99(total), series.unit_ns), "max_ns": _ns(total.maximum, series.unit_ns)}
+            for series in recording.series for total in [recording.totals[series.id]]]
+
+
+def _p99(histogram: Histogram) -> int | None:
+    return histogram.value_at_rank(-(-histogram.total * 99 // 100)) if histogram.total else None
+
+
+def _ns(ticks: float | None, tick_ns: float) -> float | None:
+    return None if ticks is None else ticks * tick_ns
+
+
+def _print_summary(rows: list[dict[str, Any]], reasons: list[str], where: str) -> None:
+    for row in rows:
+        if row["count"]:
+            figures = ", ".join(f"{name} {row[name + '_ns'] / 1000:.3f}" for name in ("min", "mean", "p99", "max"))
+            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures}")
+        else:
+            print(f"{row['series']}: no samples, {row['lost']} lost")
+    for reason in reasons:
+        print(f"not completed: {reason}")
+    print(where)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was found out about the instrument beforehand."""
+
+    self_test: Path | None
+    calibration: Path | None
+
+    def read(self, serial: str | None) -> tuple[SelfTest | None, Calibration | None]:
+        return (read_self_test(self.self_test, serial) if self.self_test else None,
+                read_calibration(self.calibration, serial) if self.calibration else None)
+
+
+class _File:
+    """A file of one's own for the recording, in the place of the store."""
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            raise BadInput(f"{path} exists; name another file")
+        if not path.parent.is_dir():
+            raise BadInput(f"{path.parent} is no directory; make it first")
+        self._path = path
+        self.where = f"recording: {path}"
+        self.found: dict[str, Any] = {"recording": str(path)}
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """Nothing is left where not even a head was written."""
+        with self._path.open("xb") as stream:
+            try:
+                yield stream
+            finally:
+                if stream.tell() == 0:
+                    self._path.unlink()
+
+    def recording(self) -> Recording:
+        return read_recording(self._path)
+
+
+class _Stored:
+    """A run in the store."""
+
+    def __init__(self, path: Path, probe: str, outside: Outside) -> None:
+        self._store = Store(path)
+        self._store.settle()
+        self._run = StoredRun(self._store, probe, outside)
+        self._path = path
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        try:
+            yield cast(IO[bytes], self._run)
+        finally:
+            self._run.seal()
+
+    @property
+    def _id(self) -> str:
+        assert self._run.writer is not None
+        return self._run.writer.id
+
+    @property
+    def where(self) -> str:
+        store = "" if self._path == Path("fastenough-data") else f" --store {self._path}"
+        return f"see: fastenough show {self._id}{store}"
+
+    @property
+    def found(self) -> dict[str, Any]:
+        return {"run": self._id, "store": str(self._path)}
+
+    def recording(self) -> Recording:
+        return self._store.load(self._id)
+
+
+@click.command("run")
+@click.argument("probe", type=click.Choice(["response", "periodic"]))
+@port_argument
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False),
+              help="A file for the recording, instead of the store; must not exist.")
+@store_option
+@click.option("-D", "--duration", "duration_ns", type=DURATION, default="10s", show_default=True)
+@click.option("--interval", "interval_ns", type=DURATION, default="1s", show_default=True,
+              help="How often the histogram is read.")
+@click.option("--min", "min_ns", type=DURATION, help="Shortest wait before a stimulus.  [default: 3us]")
+@click.option("--max", "max_ns", type=DURATION, help="Longest wait before a stimulus.  [default: 7071us]")
+@click.option("--timeout", "timeout_ns", type=DURATION, help="An answer later than this is lost.  [default: 1s]")
+@click.option("--period", "period_ns", type=DURATION, help="Period the board is expected to keep.")
+@click.option("--implementation", type=click.Choice(IMPLEMENTATIONS), default="linux-user", show_default=True,
+              help="What runs on the board.")
+@click.option("--board", help="Name of the board; 'local' is this machine, and its profile is collected.")
+@click.option("--configuration", help="How the board is booted, such as its kernel's release.")
+@click.option("--load", help="What loads the board ('none': nothing does); your word, which nothing proves.")
+@click.option("--self-test", "self_test_path", type=click.Path(path_type=Path, dir_okay=False),
+              help="What 'gauge selftest --json' said of this instrument, for the recording's head.")
+@click.option("--calibration", "calibration_path", type=click.Path(path_type=Path, dir_okay=False),
+              help="What 'gauge calibrate --json' said of this instrument; else its clock is compared for 2 s.")
+@click.option("--emulated", is_flag=True, help="The board is simulated: no verdict may be given.")
+@json_option
+def run_command(probe: str, port: str | None, *, record: Path | None, store_path: Path, duration_ns: int,
+                interval_ns: int, min_ns: int | None, max_ns: int | None, timeout_ns: int | None,
+                period_ns: int | None, implementation: str, board: str | None, configuration: str | None,
+                load: str | None, self_test_path: Path | None, calibration_path: Path | None, emulated: bool,
+                as_json: bool) -> int:
+    """Measure a board that runs PROBE, with the gauge at PORT (a name, or its serial number), into the store."""
+    request = _request(probe, {"min": min_ns, "max": max_ns, "timeout": timeout_ns, "period": period_ns})
+    known = _Known(self_test_path, calibration_path)
+    known.read(None)
+    target = _File(record) if record else _Stored(store_path, probe, Outside(board, configuration, load))
+    with opened(port) as gauge, target.stream() as stream:
+        self_test, kept = known.read(gauge.serial)
+        clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
+        head = RunHead(uuid.uuid4().hex, implementation, ["emulated"] if emulated else [], clock, self_test)
+        run = GaugeRun(gauge, request, head, stream, interval_ns)
+        run.begin()
+        outcome = _measure(run, duration_ns, interval_ns)
+    recording = target.recording()
+    rows, reasons = _summary(recording), list((recording.end or {}).get("reasons", ()))
+    if as_json:
+        print_json({"outcome": outcome.value, "reasons": reasons, **target.found, "series": rows})
+    else:
+        _print_summary(rows, reasons, target.where)
+    if outcome is Outcome.ABORTED:
+        return 130
+    return ExitStatus.DONE if outcome is Outcome.COMPLETED else ExitStatus.BROKEN

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The gauge that a command works on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from fastenough.link.gauge import Gauge
+from fastenough.link.gauge_ports import find_port
+from fastenough.link.gauge_protocol import Refused
+from fastenough.model import BadInput
+
+port_argument = click.argument("port", required=False)
+
+
+@contextlib.contextmanager
+def opened(port: str | None) -> Iterator[Gauge]:
+    """By port or serial number, or the only one there is; raises BadInput for what it declines."""
+    try:
+        with Gauge(find_port(port)) as gauge:
+            yield gauge
+    except Refused as error:
+        raise BadInput(f"the gauge declines: {error}") from error

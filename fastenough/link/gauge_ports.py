@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Serial ports and the serial numbers of what is plugged into them: names come and go, serial numbers stay."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput
+
+SYSFS = Path("/sys")
+DEVICES = Path("/dev")
+LINK = "fastenough-gauge-"
+"""The stable name that gauge/70-fastenough-gauge.rules gives: this and the serial number."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A USB serial port; ``serial`` is None where the adapter has no number of its own."""
+
+    device: str
+    serial: str | None
+    product: str | None
+
+
+def _said(place: Path, name: str) -> str | None:
+    """A line of sysfs, in the letters that udev allows in names; None where there is none."""
+    try:
+        said = (place / name).read_text(errors="replace").strip()
+    except OSError:
+        return None
+    return re.sub(r"[^A-Za-z0-9#+\-.:=@_/]", "_", said).replace("/", "_") or None
+
+
+def _usb_device(place: Path) -> Path | None:
+    """The USB device that a port's place in sysfs belongs to."""
+    return next((above for above in (place, *place.parents) if (above / "idVendor").is_file()), None)
+
+
+def ports(sysfs: Path = SYSFS, devices: Path = DEVICES) -> list[Port]:
+    """Every USB serial port there is, by name."""
+    found = []
+    for entry in sorted((sysfs / "class" / "tty").glob("tty*")):
+        usb = _usb_device((entry / "device").resolve()) if (entry / "device").exists() else None
+        if usb is not None:
+            found.append(Port(str(devices / entry.name), _said(usb, "serial"), _said(usb, "product")))
+    return found
+
+
+def serial_of(device: str, sysfs: Path = SYSFS, devices: Path = DEVICES) -> str | None:
+    """The serial number behind a port's name or any link to it; None where it has none."""
+    real = str(Path(device).resolve())
+    return next((port.serial for port in ports(sysfs, devices) if str(Path(port.device).resolve()) == real), None)
+
+
+def find_port(named: str | None, sysfs: Path = SYSFS, devices: Path = DEVICES) -> str:
+    """The port of that name or serial number, or the only one there is; raises BadInput."""
+    if named and "/" in named:
+        return named
+    present = ports(sysfs, devices)
+    if named:
+        return _with_serial(named, present, devices)
+    if len(present) != 1:
+        found = "no USB serial port is there" if not present else (
+            f"there are several ports: {', '.join(port.device for port in present)}")
+        raise BadInput(f"{found}; plug the gauge in, or name its port, as in: fastenough gauge id /dev/ttyACM0")
+    return present[0].device
+
+
+def _with_serial(serial: str, present: list[Port], devices: Path) -> str:
+    matching = [port.device for port in present if port.serial == serial]
+    if len(matching) > 1:
+        raise BadInput(f"several ports have the serial number {serial}: {', '.join(matching)}; name one of them")
+    if matching:
+        return matching[0]
+    link = devices / f"{LINK}{serial}"
+    if link.exists():
+        return str(link)
+    there = ", ".join(port.serial for port in present if port.serial) or "none"
+    raise BadInput(f"no gauge with the serial number {serial} is plugged in (there: {there}); see "
+                   "fastenough gauge list, or name its port, such as /dev/ttyACM0")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each injection is matched with the act that it delayed, and what is not found has a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
+from fastenough.experiment.calibration import Calibration, falling_edges
+from fastenough.link.gauge_stream import Frame
+from fastenough.model import Series
+from fastenough.recording import Histogram, Recording
+from fastenough.recording.reader import Interval
+
+MS = 1_000_000
+BEGIN_NS = 5_000 * MS
+PERIOD_NS = 10 * MS
+HEAD = {"begin": {"mono_ns": BEGIN_NS}, "series": []}
+SERIES_K = 10
+
+
+def recording(events: tuple[dict[str, Any], ...] = (), intervals: tuple[Interval, ...] = (),
+              dropped: int = 0) -> Recording:
+    series = Series(0, "wakeup", "ns", "mono", "due time", "act began", SERIES_K)
+    return Recording(HEAD, (series,), intervals, events, {"events_dropped": dropped})
+
+
+def act(due_period: int, late_ns: int) -> dict[str, Any]:
+    """The event of an act that was due then and came so late."""
+    return {"kind": "threshold", "series": 0, "value": late_ns,
+            "at": {"mono_ns": BEGIN_NS + due_period * PERIOD_NS + late_ns}}
+
+
+def injection(asked_ms: int, due_period: int, over_ns: int = 500) -> Injection:
+    return Injection(asked_ms * MS, asked_ms * MS + over_ns, BEGIN_NS + due_period * PERIOD_NS)
+
+
+def test_an_act_that_was_late_before_the_injection_serves_the_delayed_due_time_too() -> None:
+    """The board was late by itself when the injector came: one act, due a period earlier, bears both delays."""
+    (row,) = found_by_due([injection(40, 408)], {}, recording((act(407, 50_813_120),)), "wakeup", PERIOD_NS)
+    assert (row.found, row.found_median_ns, row.reasons) == (1, 40_813_120, ())
+
+
+def test_an_act_that_ended_before_the_due_time_serves_nothing_of_it() -> None:
+    (row,) = found_by_due([injection(40, 408)], {}, recording((act(403, 45 * MS),)), "wakeup", PERIOD_NS)
+    assert row.found == 0
+    assert "no late act for its due time" in row.reasons[0]
+
+
+def test_an_act_shorter_than_the_injection_is_not_it() -> None:
+    (row,) = found_by_due([injection(40, 408)], {}, recording((act(408, 39 * MS),)), "wakeup", PERIOD_NS)
+    assert row.found == 0
+    assert "39000000 ns, which is shorter" in row.reasons[0]
+
+
+def test_what_the_witness_dropped_is_named_as_the_reason() -> None:
+    (row,) = found_by_due([injection(40, 408)], {}, recording(dropped=7), "wakeup", PERIOD_NS)
+    assert "7 events of the witness were dropped" in row.reasons[0]
+
+
+def interval(number: int, *values_ms: float) -> Interval:
+    begin_ns = BEGIN_NS + number * 100 * MS
+    histogram = Histogram.from_values([round(value * MS) for value in values_ms], SERIES_K)
+    return Interval(number, begin_ns, begin_ns + 100 * MS, begin_ns, begin_ns + 100 * MS, {0: histogram}, {}, {}, {})
+
+
+def test_a_value_counts_only_in_the_interval_in_which_the_injection_ended() -> None:
+    injected = [injection(20, 1), injection(20, 41), injection(20, 81)]
+    witness = recording(intervals=(interval(0, 0.1, 20.6), *(interval(n, 0.1) for n in range(1, 6)),
+                                   interval(6, 25.0), interval(7, 0.2), interval(8, 0.2, 30.4)))
+    (row,) = found_by_interval(injected, {}, witness, 0)
+    assert (row.injected, row.found, len(row.reasons)) == (3, 2, 1)
+    assert f"injected at {injected[1].due_mono_ns} ns" in row.reasons[0]
+    assert "100000 ns, which is shorter" in row.reasons[0]
+
+
+def test_an_act_recorded_just_after_the_interval_s_end_counts() -> None:
+    (row,) = found_by_interval([injection(20, 7)], {}, recording(intervals=(interval(0, 0.1), interval(1, 22.9))), 0)
+    assert row.found == 1
+
+
+GAUGE_OFFSET_NS = -123_456_789
+LEAD_NS = 5 * MS
+
+
+def toggles(injected: list[Injection], own_delay_ns: dict[int, int], periods: int = 200) -> list[int]:
+    """When the falling edges of a pin toggled each period come, on the gauge's clock; interrupts are off in injections.
+
+    ``own_delay_ns``: how late the board is by itself, by due period.
+    """
+    edges, period = [], 1
+    falling = True
+    while period < periods:
+        due_ns = BEGIN_NS + period * PERIOD_NS
+        at_ns = due_ns + 100_000 + own_delay_ns.get(period, 0)
+        for each in injected:
+            if each.due_mono_ns - LEAD_NS <= at_ns < each.due_mono_ns + each.injected_ns:
+                at_ns = each.due_mono_ns + each.injected_ns + 100_000
+        if falling:
+            edges.append(at_ns + GAUGE_OFFSET_NS)
+        falling = not falling
+        period += (at_ns - due_ns) // PERIOD_NS + 1
+    return edges
+
+
+INJECTED = [injection(20, 20), injection(40, 54), injection(80, 88), injection(20, 123), injection(80, 155)]
+
+
+def test_the_gauge_finds_injections_whatever_the_offset_of_its_clock() -> None:
+    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, {}), LEAD_NS)
+    assert [(row.injected, row.found) for row in rows] == [(2, 2), (1, 1), (2, 2)]
+    assert all(0 <= row.excess_median_ns <= PERIOD_NS + MS for row in rows if row.excess_median_ns is not None)
+
+
+def test_a_late_edge_before_the_injection_does_not_hide_it() -> None:
+    """The period that holds the injection is shorter than it then: the edge that begins it was late itself."""
+    delays = dict.fromkeys(range(86, 88), 4 * MS) | {53: 12 * MS, 122: 7 * MS}
+    rows = found_by_edges(INJECTED, {}, toggles(INJECTED, delays), LEAD_NS)
+    assert [row.reasons for row in rows] == [(), (), ()]
+
+
+def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
+    for missing in INJECTED:
+        rows = found_by_edges(INJECTED, {}, toggles([each for each in INJECTED if each != missing], {}), LEAD_NS)
+        (reason,) = [reason for row in rows for reason in row.reasons]
+        assert f"injected at {missing.due_mono_ns} ns" in reason
+
+
+def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
+    frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
+    assert falling_edges(frames, 1_000_000, 62_500) == [0, 1_000_000, 2_001_000, 3_001_000]
+    (row,) = found_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
+    assert row.found == 0
+    assert row.reasons
+
+
+def row(asked_ms: int, injected: int, found: int, found_ms: int | None) -> Found:
+    return Found(asked_ms * MS, injected, 3 - injected, found, asked_ms * MS, found_ms and found_ms * MS, 0)
+
+
+def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
+    """A busy host makes injectors late and acts later; that is no fault of the witness, and no proof of it either."""
+    whole = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 3, 3, 41)))
+    assert (whole.passed, whole.missed, whole.shortfall) == (True, False, None)
+    missed = Calibration("i", "w", (row(20, 3, 2, 21), row(40, 0, 0, None)))
+    assert (missed.passed, missed.missed, missed.shortfall) == (False, True, None)
+    late = Calibration("i", "w", (row(20, 3, 3, 21), row(40, 0, 0, None)))
+    assert (late.passed, late.missed) == (False, False)
+    assert "nothing of 40 ms could be injected" in str(late.shortfall)
+    disturbed = Calibration("i", "w", (row(20, 3, 3, 99), row(40, 3, 3, 41)))
+    assert (disturbed.passed, disturbed.missed) == (False, False)
+    assert "longer ones were not found to be longer" in str(disturbed.shortfall)
+    impossible = Calibration("i", "w", reason="no module here")
+    assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)
