@@ -263,7 +263,7 @@ print("good")
 
 def test_full_disk_ends_the_campaign_and_keeps_what_there_was(tmp_path: Path, probe_binary: str) -> None:
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    script = f'mount -t tmpfs -o size=2m none {tmp_path} && exec "$0" -c "$1" {tmp_path} {probe_binary}'
+    script = f'mount -t tmpfs -o size=2m,mode=700 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {probe_binary}'
     completed = subprocess.run(["unshare", "--mount", *user, "sh", "-c", script, sys.executable, _FULL_DISK],
                                cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     if "unshare failed" in completed.stderr:
