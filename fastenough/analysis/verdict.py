@@ -119,7 +119,7 @@ class Assessment:
 
 def _believed(recording: Recording) -> Iterator[Finding]:
     if recording.damage is not None:
-        yield Finding(Verdict.BROKEN, f"run {recording.run_id} is not believed: {recording.damage}",
+        yield Finding(Verdict.BROKEN, f"it is not believed: {recording.damage}",
                       f"restore run {recording.run_id} from a copy, or remove it and measure it again")
 
 
@@ -441,7 +441,8 @@ def _all_supported(pools: Sequence[Pool], confidence: float) -> tuple[Supported,
 def _judge_group(recordings: list[Recording], requirement: Requirement, minimum: Minimum) -> Judgment:
     checked = [(recording, [finding for check in _checks(recording) for finding in check(recording)])
                for recording in recordings]
-    findings = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if len(recordings) > 1 else finding
+    named = len(recordings) > 1 or recordings[0].damage is not None
+    findings = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
                 for recording, found in checked for finding in found]
     pools = _pools(recordings)
     if not any(is_emulated(recording) for recording in recordings):
