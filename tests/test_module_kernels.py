@@ -50,3 +50,9 @@ def test_builds_for_32_bit_arm(name: str) -> None:
     except FastenoughError as reason:
         pytest.skip(f"there are no headers of {name} for armhf: {reason}")
     builds(kernel)
+
+
+def test_what_is_said_is_the_cause() -> None:
+    """Not make's own last line, which only says that there was one."""
+    with pytest.raises(FastenoughError, match=r"no-such-compiler.*not found"):
+        build_module(fetch("stock"), SOURCES, ["CC=no-such-compiler"])

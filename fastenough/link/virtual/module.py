@@ -22,8 +22,9 @@ _KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
 _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
 
 _COMPLAINT = re.compile("error|warning", re.IGNORECASE)
-_TOOLS = re.compile("warning: .*(pahole|compiler).* differs from the one used to build the kernel")
-"""A kernel of another release of Debian was built with other tools; that says nothing of our sources."""
+_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |"
+                           r"warning: .*(pahole|compiler).* differs from the one used to build the kernel")
+"""What make says of what was said before; and that a kernel was built with other tools says nothing of our sources."""
 
 
 def compiler(arch: str) -> str:
@@ -72,11 +73,14 @@ def _build(kernel: Kernel, sources: list[Path], built: Path, variables: Sequence
                f"CROSS_COMPILE={_CROSS[kernel.arch]}", f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
-    complaints = [line for line in done.stderr.splitlines() if _COMPLAINT.search(line) and not _TOOLS.search(line)]
+    complaints = [line for line in done.stderr.splitlines()
+                  if _COMPLAINT.search(line) and not _NO_COMPLAINT.search(line)]
     if done.returncode or complaints:
         first = (complaints or done.stderr.splitlines() or ["make does not say why"])[0]
         raise FastenoughError(f"the module does not build for {kernel.release}: {first}")
-    built.mkdir()
+    kept = work / "kept"
+    kept.mkdir()
     for module in work.glob("*.ko"):
-        module.rename(built / module.name)
+        module.rename(kept / module.name)
+    kept.rename(built)
     shutil.rmtree(work)
