@@ -85,7 +85,7 @@ def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
         "control"])
 def test_a_port_that_chatters_is_no_gauge(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastenough.link.gauge._BOOT_S", 1.0)
-    with chattering(said) as port, pytest.raises(BadInput, match="not intelligibly|nothing answers"):
+    with chattering(said) as port, pytest.raises(BadInput, match=r"not intelligibly|nothing answers"):
         Gauge(port)
 
 
