@@ -27,11 +27,15 @@ _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 
 @dataclass(frozen=True)
 class Campaign:
-    """What came of it: run ids in the order of the plan, those found done at resuming included."""
+    """What came of it: run ids in the order of the plan, those found done at resuming included.
+
+    ``signal``: the number of the signal that stopped it, 0 where it was none.
+    """
 
     id: str
     runs: tuple[str, ...]
     stopped: bool
+    signal: int = 0
 
 
 def _resumable(keeper: Keeper, plan_hash: str, runs: int) -> tuple[str | None, dict[int, str]]:
@@ -85,4 +89,4 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
             report(spec, "ended", transcript)
             assert transcript.writer is not None
             done[spec.position] = transcript.writer.id
-    return Campaign(campaign, tuple(done[position] for position in sorted(done)), stopping.asked)
+    return Campaign(campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal)

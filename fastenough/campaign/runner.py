@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 
 _WARM_UP_S = 1.0
+_BY_SIGNAL = {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP}
+_STOPPED = "stopped before the probe began"
 _GRACE_S = 60.0
 """How much longer than planned a probe may take before its guard ends it."""
 
@@ -75,7 +78,10 @@ class Runner:
                 report("load", transcript)
                 self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
                 running.begin()
-                self._listen(spec, transcript, lambda: report("measuring", transcript))
+                if self.stopping.asked:
+                    transcript.make(spec, Outcome.ABORTED, _STOPPED)
+                else:
+                    self._listen(spec, transcript, lambda: report("measuring", transcript))
         except NotApplicable as reason:
             transcript = Transcript(begin, added, dict)
             transcript.make(spec, Outcome.NOT_APPLICABLE, str(reason))
@@ -99,7 +105,8 @@ class Runner:
                 transcript.writer.close()
             raise
         if transcript.writer is None:
-            _silent(spec, transcript, status, process.stderr().decode(errors="replace"))
+            stderr = process.stderr().decode(errors="replace")
+            _silent(spec, transcript, 128 + signal.SIGINT if self.stopping.asked else status, stderr)
 
 
 def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> None:
@@ -109,7 +116,7 @@ def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> 
         raise BadInput(said)
     if status == ExitStatus.NOT_APPLICABLE:
         transcript.make(spec, Outcome.NOT_APPLICABLE, said)
-    elif status == 128 + 2:
-        transcript.make(spec, Outcome.ABORTED, "stopped before the probe began")
+    elif status in _BY_SIGNAL:
+        transcript.make(spec, Outcome.ABORTED, _STOPPED)
     else:
         transcript.make(spec, Outcome.FAILED, f"the probe ended with status {status}: {said}")

@@ -74,7 +74,7 @@ def tell(assessment: Assessment, recordings: list[Recording], out: Path, as_json
 def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, duration_ns: int, loads: list[str], interval: str,
     priority: int, board: str, out: Path, resume: bool, store_path: Path, as_json: bool,
-) -> ExitStatus:
+) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
     With --limit the verdict is about that limit; without, it is about the hardest requirement the data support.
@@ -84,5 +84,8 @@ def command(
     store = Store(store_path)
     with Display() as display:
         campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
+    if campaign.signal and not campaign.runs:
+        return 128 + campaign.signal
     recordings = [store.load(run) for run in campaign.runs]
-    return tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)
+    status = tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)
+    return 128 + campaign.signal if campaign.signal else status

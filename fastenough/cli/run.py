@@ -53,8 +53,10 @@ def _chosen(
     return Plan(probe, (entry(probe, parameters=parse_parameters(words)),))
 
 
-def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
-    """The status that says how the campaign's runs ended: broken before not-applicable before done."""
+def worst_status(store: Store, campaign: Campaign) -> int:
+    """The status that says how the campaign's runs ended: by a signal, broken, not applicable, done."""
+    if campaign.signal:
+        return 128 + campaign.signal
     if campaign.stopped:
         return ExitStatus.BROKEN
     outcomes = [store.load(run).outcome for run in campaign.runs]
@@ -79,7 +81,7 @@ def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
     board: str, resume: bool, store_path: Path, as_json: bool,
-) -> ExitStatus:
+) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     entry = partial(Entry, loads=tuple(loads), duration_s=duration_ns / 1e9)
     chosen = _chosen(probe, parameters, plan_path, entry)

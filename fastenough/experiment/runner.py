@@ -56,7 +56,7 @@ def run_experiment(plan_path: Path, store: Keeper, on_progress: OnProgress | Non
         for configuration in plan.configurations:
             if not stopping.asked:
                 making.configuration(configuration)
-    return Campaign(campaign, tuple(making.runs), stopping.asked)
+    return Campaign(campaign, tuple(making.runs), stopping.asked, stopping.signal)
 
 
 def _no_progress(progress: Progress) -> None:
