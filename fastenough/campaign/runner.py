@@ -23,6 +23,10 @@ _GRACE_S = 60.0
 """How much longer than planned a probe may take before its guard ends it."""
 
 
+class ProbeRefused(BadInput):
+    """What the probe says of its options, in its own words: ``--interval`` and the like."""
+
+
 class Keeper(Protocol):
     """Where runs are kept: the store."""
 
@@ -113,7 +117,7 @@ def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> 
     """The probe ended without a head: its exit status and its one line say why."""
     said = (stderr.strip().splitlines() or [f"the probe ended with status {status} and said nothing"])[-1]
     if status == ExitStatus.BAD_INPUT:
-        raise BadInput(said)
+        raise ProbeRefused(said.removeprefix("fastenough-probe: "))
     if status == ExitStatus.NOT_APPLICABLE:
         transcript.make(spec, Outcome.NOT_APPLICABLE, said)
     elif status in _BY_SIGNAL:

@@ -22,6 +22,7 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 COMMANDS = {
     "assess": "fastenough.cli.assess",
     "run": "fastenough.cli.run",
+    "list-probes": "fastenough.cli.probes",
     "list": "fastenough.cli.listing",
     "show": "fastenough.cli.show",
     "compare": "fastenough.cli.compare",
@@ -90,6 +91,8 @@ def _explain(error: Exception) -> int:
             message, status = str(error), ExitStatus.BAD_INPUT
         case FastenoughError():
             message, status = str(error), ExitStatus.BROKEN
+        case UnicodeEncodeError():
+            message, status = f"{error.object}: this is no text in UTF-8; name it otherwise", ExitStatus.BAD_INPUT
         case BrokenPipeError():
             return 128 + signal.SIGPIPE
         case OSError():

@@ -11,7 +11,7 @@ from fastenough.analysis import Assessment, judge
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
 from fastenough.link import open_link
@@ -63,7 +63,8 @@ def tell(assessment: Assessment, recordings: list[Recording], out: Path, as_json
               help="Measuring time, shared by the loads.")
 @click.option("--loads", type=Names("load", list(LOADS)), default=MATRIX, show_default=True,
               help="Loads to measure under, comma-separated.")
-@click.option("--interval", default="500us", show_default=True, help="Period of the measuring threads.")
+@click.option("--interval", type=DurationText(), default="500us", show_default=True,
+              help="Period of the measuring threads.")
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
 @click.option("--board", default="local", show_default=True, help="Which board to assess.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
@@ -83,7 +84,7 @@ def command(
     plan = _plan(loads, duration_ns, interval, priority)
     store = Store(store_path)
     with Display() as display:
-        campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
+        campaign = run_campaign(open_link(board), plan, store, display, resume=resume, tell=display.tell)
     if campaign.signal and not campaign.runs:
         return 128 + campaign.signal
     recordings = [store.load(run) for run in campaign.runs]

@@ -59,3 +59,9 @@ class Display:
         if standing.phase == "ended":
             self._spent_s = done_s
             self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {_worst(standing)}")
+            for reason in standing.reasons:
+                self.tell(f"  {reason}")
+
+    def tell(self, line: str) -> None:
+        """A line of its own, above the bar."""
+        self._console.print(clean(line))

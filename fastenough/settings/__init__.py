@@ -28,8 +28,10 @@ from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
 from fastenough.settings.places import place_from
 from fastenough.settings.setting import Setting, Wish
+from fastenough.settings.telling import difference, restored_text, tell_settings
 
-__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal"]
+__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "left_behind",
+           "restored_text", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     governor.SETTING,
@@ -44,6 +46,8 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     pin.SETTING,
     kernel_module.SETTING,
 )}
+
+_MEND = "what changes settings, root or sudo, puts it back: fastenough doctor --restore"
 
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
@@ -60,6 +64,25 @@ def default_journal(link: Link) -> Path:
     return directory / f"{link.name.replace('/', '_')}.journal"
 
 
+def place_name(entry: Mapping[str, Any]) -> str:
+    """Which place an entry of a journal speaks of, for people."""
+    try:
+        return str(place_from(entry["place"]))
+    except (Gone, KeyError, TypeError):
+        return "a place that is not known"
+
+
+def left_behind(journal: Path) -> tuple[str, ...]:
+    """What a killed bench has left changed, by its journal; raises FastenoughError while a bench holds it."""
+    if not journal.exists():
+        return ()
+    opened = Journal(journal)
+    try:
+        return tuple(place_name(entry) for entry in opened.entries())
+    finally:
+        opened.close()
+
+
 class Settings:
     """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal."""
 
@@ -68,6 +91,7 @@ class Settings:
         self._journal = Journal(journal_path or default_journal(link))
         self._boot_id = self._read_boot_id()
         try:
+            self.put_back: tuple[str, ...] = ()
             self.restored = self._restore()
         except BaseException:
             self._journal.close()
@@ -139,9 +163,11 @@ class Settings:
             fault = self._put_back(entry)
             if fault:
                 failed.insert(0, (entry, fault))
-        self._journal.replace([entry for entry, _ in failed])
+        kept = [entry for entry, _ in failed]
+        self.put_back = tuple(place_name(entry) for entry in noted if entry not in kept)
+        self._journal.replace(kept)
         if failed:
-            raise FastenoughError(f"{failed[0][1]}; run fastenough as root to put it back")
+            raise FastenoughError(f"{failed[0][1]}; {_MEND}")
         return len(noted)
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:

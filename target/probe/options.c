@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "catalogue.h"
 #include "clock.h"
 #include "registry.h"
 #include "units.h"
@@ -335,6 +336,10 @@ static const struct probe *parse_first(const char *first)
 	}
 	if (!strcmp(first, "--list")) {
 		print_probes();
+		exit(0);
+	}
+	if (!strcmp(first, "--list-json")) {
+		catalogue_print(common_options);
 		exit(0);
 	}
 	return find_probe(first);
