@@ -96,7 +96,7 @@ class Runner:
     def _listen(self, spec: RunSpec, transcript: Transcript, tick: Callable[[], None]) -> None:
         """Run the probe and pass on what it says."""
         command = [self.probe, *spec.probe_arguments()]
-        process = self.link.start(command, limit_s=spec.duration_s + _GRACE_S)
+        process = self.link.raised.start(command, limit_s=spec.duration_s + _GRACE_S)
         try:
             with self.stopping.telling(process):
                 for raw in process.lines():

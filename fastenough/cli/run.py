@@ -15,11 +15,11 @@ from fastenough.campaign.runner import ProbeRefused
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.privileges import as_granted_option, board_for
 from fastenough.cli.probes import catalogue, takes
 from fastenough.cli.stores import store_option
 from fastenough.experiment.plan import is_experiment
 from fastenough.experiment.runner import run_experiment
-from fastenough.link import open_link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
@@ -117,11 +117,12 @@ def worst_status(store: Store, campaign: Campaign) -> int:
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
+@as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, resume: bool, store_path: Path, as_json: bool,
+    board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     entry = partial(Entry, loads=tuple(loads), duration_s=duration_ns / 1e9)
@@ -134,7 +135,8 @@ def command(
             campaign = run_experiment(chosen, store, display, tell=display.tell)
         else:
             try:
-                campaign = run_campaign(open_link(board), chosen, store, display, resume=resume, tell=display.tell)
+                link, chosen = board_for(board, chosen, as_granted, display.tell)
+                campaign = run_campaign(link, chosen, store, display, resume=resume, tell=display.tell)
             except ProbeRefused as error:
                 raise BadInput(in_parameters(str(error))) from error
     if as_json:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob as globbing
 import os
 import secrets
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fastenough.link import guard
-from fastenough.link.base import Completed, Process, Stalled
+from fastenough.link.base import Completed, Link, Process, Stalled
 from fastenough.model import BadInput, FastenoughError
 
 _STOP_MARGIN_S = 30.0
@@ -25,19 +26,25 @@ _STOP_MARGIN_S = 30.0
 
 
 class LocalProcess:
-    """A command under its guard; see ``guard.py`` for what holds when the bench dies."""
+    """A command under its guard; see ``guard.py`` for what holds when the bench dies.
 
-    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> None:
+    ``through``: a command such as sudo that starts the guard, its standard input being the lifeline then.
+    """
+
+    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float,
+                 through: Sequence[str] = ()) -> None:
         self._name = Path(argv[0]).name
+        self._through = bool(through)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         lifeline, self._lifeline = os.pipe()
         with tempfile.TemporaryFile() as stdin:
             stdin.write(input)
             stdin.seek(0)
+            held = 0 if through else lifeline
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(lifeline), str(limit_s), scratch or "", *argv],
-                stdin=stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
-                pass_fds=(lifeline,), start_new_session=True,
+                [*through, sys.executable, "-I", "-S", guard.__file__, str(held), str(limit_s), scratch or "", *argv],
+                stdin=lifeline if through else stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
+                pass_fds=() if through else (lifeline,), start_new_session=True,
             )
         os.close(lifeline)
 
@@ -68,7 +75,9 @@ class LocalProcess:
             yield pending
 
     def signal(self, number: int) -> None:
-        self._popen.send_signal(number)
+        if self.running and self._lifeline >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, bytes([number]))
 
     def wait(self, timeout_s: float | None = None) -> int:
         try:
@@ -76,11 +85,22 @@ class LocalProcess:
         except subprocess.TimeoutExpired as error:
             raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
         self._close()
+        if status < 0 and self._through:
+            self._drain()
         return status
 
+    def _drain(self) -> None:
+        """What the guard was started through was killed; it goes on: wait until its tree has let go of the output."""
+        assert self._popen.stdout is not None
+        stream = self._popen.stdout.fileno()
+        deadline = time.monotonic() + guard.GRACE_S + _STOP_MARGIN_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            if select.select([stream], [], [], left_s)[0] and not os.read(stream, 1 << 20):
+                return
+        raise Stalled(f"{self._name} has not ended, though its guard was killed")
+
     def stop(self) -> int:
-        if self._popen.poll() is None:
-            self._popen.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.wait(guard.GRACE_S + _STOP_MARGIN_S)
 
     def stderr(self) -> bytes:
@@ -98,6 +118,10 @@ class LocalLink:
     name = "local"
     emulated = False
     near = True
+
+    @property
+    def raised(self) -> Link:
+        return self
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         process = self.start(argv, input=input)

@@ -47,7 +47,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     kernel_module.SETTING,
 )}
 
-_MEND = "what changes settings, root or sudo, puts it back: fastenough doctor --restore"
+_MEND = "fastenough doctor --restore puts it back, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
@@ -87,7 +87,7 @@ class Settings:
     """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal."""
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
-        self._link = link
+        self._link = link.raised
         self._journal = Journal(journal_path or default_journal(link))
         self._boot_id = self._read_boot_id()
         try:
