@@ -19,7 +19,7 @@ from fastenough.model import BadInput, ExitStatus
 ALLOWED = "allow-difference"
 """The probe's parameter behind --as-granted."""
 _GRANTED_BY = ("policy", "priority", "latency", "default-system")
-_DMA_LATENCY = "/dev/cpu_dma_latency"
+DMA_LATENCY = "/dev/cpu_dma_latency"
 _TRIAL = ("--interval=1ms", "--duration=20ms", "--record=-")
 
 as_granted_option = click.option(
@@ -72,10 +72,10 @@ def how_to_grant() -> str:
         f"printf '%s\\n' '{name} - rtprio 99' '{name} - memlock unlimited' '{name} - nice -20' "
         "| sudo tee /etc/security/limits.d/fastenough.conf   # and log in again",
     ]
-    if os.path.exists(_DMA_LATENCY) and not os.access(_DMA_LATENCY, os.W_OK):  # noqa: PTH110 - as os.access
+    if os.path.exists(DMA_LATENCY) and not os.access(DMA_LATENCY, os.W_OK):  # noqa: PTH110 - as os.access
         lines.append(f"echo 'KERNEL==\"cpu_dma_latency\", OWNER=\"{name}\", MODE=\"0600\"' "
                      "| sudo tee /etc/udev/rules.d/70-fastenough.rules && sudo udevadm control --reload "
-                     f"&& sudo udevadm trigger {_DMA_LATENCY}")
+                     f"&& sudo udevadm trigger {DMA_LATENCY}")
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import glob as globbing
+import math
 import os
 import secrets
 import select
@@ -23,6 +24,8 @@ from fastenough.model import BadInput, FastenoughError
 
 _STOP_MARGIN_S = 30.0
 """How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
+_LOOK_S = 1.0
+"""How often it is looked whether sudo was stopped."""
 
 
 class LocalProcess:
@@ -63,7 +66,7 @@ class LocalProcess:
         poller.register(stream, select.POLLIN | select.POLLHUP)
         pending = b""
         while True:
-            if not poller.poll(None if timeout_s is None else timeout_s * 1000):
+            if not self._ready(poller, timeout_s):
                 raise Stalled(f"{self._name} said nothing for {timeout_s:g} s")
             chunk = os.read(stream, 1 << 20)
             if not chunk:
@@ -81,13 +84,40 @@ class LocalProcess:
 
     def wait(self, timeout_s: float | None = None) -> int:
         try:
-            status = self._popen.wait(timeout_s)
+            status = self._wait_through(timeout_s) if self._through else self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
             raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
         self._close()
         if status < 0 and self._through:
             self._drain()
         return status
+
+    def _continue(self) -> None:
+        """sudo stops when the guard is stopped, holds the output then, and is continued by nobody but us."""
+        with contextlib.suppress(OSError):
+            if self._through and Path(f"/proc/{self._popen.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+                self._popen.send_signal(signal.SIGCONT)
+
+    def _ready(self, poller: select.poll, timeout_s: float | None) -> bool:
+        """Whether there is something to read, or the end, within the time."""
+        deadline = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
+        while True:
+            left_s = deadline - time.monotonic()
+            if poller.poll(max(0.0, min(_LOOK_S, left_s)) * 1000):
+                return True
+            if left_s <= _LOOK_S:
+                return False
+            self._continue()
+
+    def _wait_through(self, timeout_s: float | None) -> int:
+        deadline = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
+        while True:
+            self._continue()
+            try:
+                return self._popen.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= deadline:
+                    raise
 
     def _drain(self) -> None:
         """What the guard was started through was killed; it goes on: wait until its tree has let go of the output."""

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs in, documents out (SPEC section 10); pure: knows neither machine nor store."""
 
+import logging
+
 from fastenough.report.write import write_report
 
 __all__ = ["write_report"]
+
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+"""Before it is loaded: of a home that cannot be written it warns in two lines, and goes on well."""

@@ -30,8 +30,8 @@ from fastenough.settings.places import place_from
 from fastenough.settings.setting import Setting, Wish
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
-__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "left_behind",
-           "restored_text", "tell_settings"]
+__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
+           "left_behind", "restored_text", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     governor.SETTING,
@@ -72,15 +72,28 @@ def place_name(entry: Mapping[str, Any]) -> str:
         return "a place that is not known"
 
 
-def left_behind(journal: Path) -> tuple[str, ...]:
-    """What a killed bench has left changed, by its journal; raises FastenoughError while a bench holds it."""
-    if not journal.exists():
-        return ()
+def journals(link: Link) -> list[Path]:
+    """The journals there are of a board: the campaigns', and the cells'."""
+    journal = default_journal(link)
+    cells = journal.with_name(f"{journal.stem}-cell{journal.suffix}")
+    return [path for path in (journal, cells) if path.exists()]
+
+
+def left_behind(link: Link, journal: Path) -> tuple[str, ...]:
+    """What a killed bench has left changed since the board was booted; raises FastenoughError while one holds it."""
     opened = Journal(journal)
     try:
-        return tuple(place_name(entry) for entry in opened.entries())
+        booted = _boot_id(link)
+        return tuple(place_name(entry) for entry in opened.entries() if entry.get("boot_id") == booted)
     finally:
         opened.close()
+
+
+def _boot_id(link: Link) -> str | None:
+    try:
+        return link.read("/proc/sys/kernel/random/boot_id").decode().strip()
+    except OSError:
+        return None
 
 
 class Settings:
@@ -89,19 +102,13 @@ class Settings:
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
         self._link = link.raised
         self._journal = Journal(journal_path or default_journal(link))
-        self._boot_id = self._read_boot_id()
+        self._boot_id = _boot_id(link)
         try:
             self.put_back: tuple[str, ...] = ()
             self.restored = self._restore()
         except BaseException:
             self._journal.close()
             raise
-
-    def _read_boot_id(self) -> str | None:
-        try:
-            return self._link.read("/proc/sys/kernel/random/boot_id").decode().strip()
-        except OSError:
-            return None
 
     def __enter__(self) -> Self:
         return self
