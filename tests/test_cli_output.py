@@ -180,3 +180,21 @@ def test_no_command_goes_round_the_one_way_to_the_terminal() -> None:
              for word in ("Console(", "sys.stdout.buffer", "sys.__stdout__", "os.write(1", "rich.print")
              if word in path.read_text() and path.name != "output.py"]
     assert not wrong
+
+
+def test_a_home_that_cannot_be_written_is_no_news(hostile: Path) -> None:
+    """matplotlib keeps its caches elsewhere then, and need not say so."""
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CONFIG_HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+    ended = fastenough("report", cwd=hostile, more=nowhere)
+    assert ended.returncode in (3, 4)
+    assert ended.stderr == b""
+
+
+def test_a_load_of_ones_own_gets_no_package_it_does_not_come_in(tmp_path: Path, probe_binary: str) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('name = "x"\nloads = ["mine"]\nduration = "1s"\n[[load]]\nname = "mine"\n'
+                    'commands = [["/nonexistent/cmd"]]\n[[run]]\nprobe = "timer"\n')
+    ended = fastenough("run", "--plan", str(plan), cwd=tmp_path)
+    assert ended.returncode == 5
+    assert b"load mine needs /nonexistent/cmd, which is not there: install it" in ended.stderr
+    assert b"apt-get" not in ended.stderr
