@@ -3,9 +3,9 @@
 
 import logging
 
-from fastenough.report.write import write_report
+# Before matplotlib is loaded: of a home that cannot be written it warns in two lines, and goes on well.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+from fastenough.report.write import write_report  # noqa: E402
 
 __all__ = ["write_report"]
-
-logging.getLogger("matplotlib").setLevel(logging.ERROR)
-"""Before it is loaded: of a home that cannot be written it warns in two lines, and goes on well."""
