@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
@@ -133,6 +134,8 @@ def _leave(status: int) -> None:
 def main(argv: list[str] | None = None) -> Any:
     """One command, from the names of the process to its exit status."""
     tame()
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # what libraries remark to programmers is no news to who measures
     signals = _Signals()
     status = _call(argv)
     _leave(128 + signals.first if signals.first else status)
