@@ -230,7 +230,7 @@ def test_what_cannot_be_put_back_stays_noted(tmp_path: Path) -> None:
 
     path = CPUFREQ.format(0, "governor")
     (tmp_path / "journal").write_bytes(_noted("aaaa", "ondemand"))
-    with pytest.raises(FastenoughError, match="run fastenough as root"):
+    with pytest.raises(FastenoughError, match="doctor --restore puts it back, as root or with sudo"):
         Settings(ReadOnly({path: "performance"} | BOOT_ID), tmp_path / "journal")
     link = FakeLink({path: "performance"} | BOOT_ID)
     Settings(link, tmp_path / "journal")

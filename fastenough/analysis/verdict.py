@@ -169,10 +169,25 @@ def _load_ran(recording: Recording) -> Iterator[Finding]:
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
 
 
+_REAL_TIME = {"policy", "priority", "memory_lock"}
+"""Settings that make a real-time thread of a thread."""
+
+
+def as_granted(recording: Recording) -> bool:
+    """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
+    return "not-real-time" in recording.head["marks"] and any(
+        setting["name"] in _REAL_TIME and setting["asked"] not in (None, setting["granted"])
+        for setting in recording.head["settings"])
+
+
 def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
+    less = as_granted(recording)
+    if less:
+        yield Finding(Verdict.INCONCLUSIVE, "measured with what was granted, which is no real-time scheduling; this "
+                      "says nothing about real-time threads", "grant it (fastenough doctor says how) and run it again")
     for setting in recording.head["settings"]:
         asked, granted = setting["asked"], setting["granted"]
-        if asked is None or asked == granted:
+        if asked is None or asked == granted or (less and setting["name"] in _REAL_TIME):
             continue
         where = "".join(f" of {what} {setting[what]}" for what in ("thread", "cpu") if what in setting)
         why = f" ({setting['reason']})" if "reason" in setting else ""
@@ -446,7 +461,8 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
                 for recording, found in checked for finding in found]
     pools = _pools(recordings)
     if not any(is_emulated(recording) for recording in recordings):
-        sound = [r for r, found in checked if all(f.verdict is not Verdict.BROKEN for f in found)]
+        sound = [r for r, found in checked
+                 if not as_granted(r) and all(f.verdict is not Verdict.BROKEN for f in found)]
         if sound:
             evidence = _Evidence(sound, _pools(sound), requirement, minimum)
             findings += [finding for check in EVIDENCE_CHECKS for finding in check(evidence)]

@@ -17,7 +17,7 @@ from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Transcript
 from fastenough.link import Link, find_probe
 from fastenough.model import BadInput, Outcome
-from fastenough.settings import Settings
+from fastenough.settings import Settings, tell_settings
 
 __all__ = ["Campaign", "Entry", "Plan", "Progress", "RunSpec", "Stopping", "expand", "parse_duration_s",
            "plan_sha256", "read_plan", "run_campaign"]
@@ -27,11 +27,15 @@ _DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
 
 @dataclass(frozen=True)
 class Campaign:
-    """What came of it: run ids in the order of the plan, those found done at resuming included."""
+    """What came of it: run ids in the order of the plan, those found done at resuming included.
+
+    ``signal``: the number of the signal that stopped it, 0 where it was none.
+    """
 
     id: str
     runs: tuple[str, ...]
     stopped: bool
+    signal: int = 0
 
 
 def _resumable(keeper: Keeper, plan_hash: str, runs: int) -> tuple[str | None, dict[int, str]]:
@@ -47,13 +51,14 @@ def _resumable(keeper: Keeper, plan_hash: str, runs: int) -> tuple[str | None, d
 
 def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[Progress], None] | None = None, *,
                  resume: bool = False, probe: str | None = None, stopping: Stopping | None = None,
-                 journal: Path | None = None) -> Campaign:
+                 journal: Path | None = None, tell: Callable[[str], None] | None = None) -> Campaign:
     """Make every run of the plan, in order, and keep each.
 
     With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  The plan's settings hold
     from the first run to the last and are put back, by the next campaign if need be (``journal``).  SIGINT and
     SIGTERM end the run in progress in good order (outcome aborted) and the campaign with it.  Raises BadInput for
-    what the probe refuses, FastenoughError when the store takes no more; what was recorded stays.
+    what the probe refuses, FastenoughError when the store takes no more; what was recorded stays.  ``tell`` is given
+    a line for each setting that an earlier bench left behind, and for each that cannot be made here.
     """
     probe = probe or find_probe(link)
     if link.which(probe) is None:
@@ -74,10 +79,12 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
             on_progress(Progress(
                 campaign, spec.position + 1, len(specs), spec, phase, clock.elapsed_s(), clock.remaining_s(),
                 dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
-                transcript.outcome if transcript else None))
+                transcript.outcome if transcript else None, reasons=transcript.reasons if transcript else ()))
 
     with Settings(link, journal) as settings, listening(stopping):
-        runner = Runner(link, plan, keeper, probe, stopping, origin, settings.apply_all(plan.settings))
+        entries = settings.apply_all(plan.settings)
+        tell_settings(settings.put_back, settings.told, entries, tell)
+        runner = Runner(link, plan, keeper, probe, stopping, origin, entries)
         for spec in specs:
             if spec.position in done or stopping.asked:
                 continue
@@ -87,4 +94,4 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
             report(spec, "ended", transcript)
             assert transcript.writer is not None
             done[spec.position] = transcript.writer.id
-    return Campaign(campaign, tuple(done[position] for position in sorted(done)), stopping.asked)
+    return Campaign(campaign, tuple(done[position] for position in sorted(done)), stopping.asked, stopping.signal)

@@ -182,7 +182,7 @@ def _entry(where: str, content: Any, plan_loads: tuple[str, ...] | None, plan_du
     table = _Table(where, content)
     probe = table.take("probe", str, '"timer"')
     if not _NAME.match(probe):
-        raise BadInput(f"{where}: probe {probe!r} is no name of a probe; see 'fastenough-probe --help'")
+        raise BadInput(f"{where}: probe {probe!r} is no name of a probe; see fastenough list-probes")
     entry = Entry(
         probe, table.words("loads", plan_loads), table.duration("duration", plan_duration_s),
         _parameters(where, table.take("parameters", dict, "a table", {})), table.take("repeat", int, "1", 1),

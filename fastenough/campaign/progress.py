@@ -18,7 +18,7 @@ class Progress:
     """Where a campaign stands.
 
     ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``cell`` says which implementation and
-    configuration, where a campaign has several.
+    configuration, where a campaign has several; ``reasons`` say why a run ended as it did.
     """
 
     campaign: str
@@ -32,6 +32,7 @@ class Progress:
     run_id: str | None = None
     outcome: Outcome | None = None
     cell: str | None = None
+    reasons: tuple[str, ...] = ()
 
 
 class Clock:

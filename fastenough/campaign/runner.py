@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +17,14 @@ from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 
 _WARM_UP_S = 1.0
+_BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
+_STOPPED = "stopped before the probe began"
 _GRACE_S = 60.0
 """How much longer than planned a probe may take before its guard ends it."""
+
+
+class ProbeRefused(BadInput):
+    """What the probe says of its options, in its own words: ``--interval`` and the like."""
 
 
 class Keeper(Protocol):
@@ -77,7 +84,10 @@ class Runner:
                 report("load", transcript)
                 self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
                 running.begin()
-                self._listen(spec, transcript, lambda: report("measuring", transcript))
+                if self.stopping.asked:
+                    transcript.make(spec, Outcome.ABORTED, _STOPPED)
+                else:
+                    self._listen(spec, transcript, lambda: report("measuring", transcript))
         except NotApplicable as reason:
             transcript = Transcript(begin, added, dict)
             transcript.make(spec, Outcome.NOT_APPLICABLE, str(reason))
@@ -88,7 +98,7 @@ class Runner:
     def _listen(self, spec: RunSpec, transcript: Transcript, tick: Callable[[], None]) -> None:
         """Run the probe and pass on what it says."""
         command = [self.probe, *spec.probe_arguments()]
-        process = self.link.start(command, limit_s=spec.duration_s + _GRACE_S)
+        process = self.link.raised.start(command, limit_s=spec.duration_s + _GRACE_S)
         try:
             with self.stopping.telling(process):
                 for raw in process.lines():
@@ -101,17 +111,18 @@ class Runner:
                 transcript.writer.close()
             raise
         if transcript.writer is None:
-            _silent(spec, transcript, status, process.stderr().decode(errors="replace"))
+            stderr = process.stderr().decode(errors="replace")
+            _silent(spec, transcript, 128 + signal.SIGINT if self.stopping.asked else status, stderr)
 
 
 def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> None:
     """The probe ended without a head: its exit status and its one line say why."""
     said = (stderr.strip().splitlines() or [f"the probe ended with status {status} and said nothing"])[-1]
     if status == ExitStatus.BAD_INPUT:
-        raise BadInput(said)
+        raise ProbeRefused(said.removeprefix("fastenough-probe: "))
     if status == ExitStatus.NOT_APPLICABLE:
         transcript.make(spec, Outcome.NOT_APPLICABLE, said)
-    elif status == 128 + 2:
-        transcript.make(spec, Outcome.ABORTED, "stopped before the probe began")
+    elif status in _BY_SIGNAL:
+        transcript.make(spec, Outcome.ABORTED, _STOPPED)
     else:
         transcript.make(spec, Outcome.FAILED, f"the probe ended with status {status}: {said}")

@@ -21,6 +21,9 @@ class Stopping:
         self._asked = threading.Event()
         self._process: Process | None = None
 
+        self.signal = 0
+        """The number of the signal that asked, 0 where it was none."""
+
     @property
     def asked(self) -> bool:
         return self._asked.is_set()
@@ -29,10 +32,11 @@ class Stopping:
         """Sleep, but no longer than until asked to end."""
         self._asked.wait(seconds)
 
-    def request(self) -> None:
-        """Ask to end; the probe is told at once."""
+    def request(self, number: int = 0) -> None:
+        """Ask to end; the probe is told at once.  A second time, nothing is waited for."""
         if self.asked:
             raise KeyboardInterrupt
+        self.signal = number
         self._asked.set()
         if self._process is not None:
             self._process.signal(signal.SIGINT)
@@ -51,15 +55,19 @@ class Stopping:
 
 @contextmanager
 def listening(stopping: Stopping) -> Iterator[None]:
-    """Turn signals into requests; outside the main thread, where Python forbids that, requests come by call."""
+    """Turn signals into requests; outside the main thread, where Python forbids that, requests come by call.
+
+    A signal that is ignored (nohup) stays so.
+    """
 
     def handle(number: int, frame: FrameType | None) -> None:
-        stopping.request()
+        stopping.request(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    before = {number: signal.signal(number, handle) for number in _SIGNALS
+              if signal.getsignal(number) is not signal.SIG_IGN}
     try:
         yield
     finally:

@@ -79,6 +79,7 @@ class Transcript:
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
         self.outcome: Outcome | None = None
+        self.reasons: tuple[str, ...] = ()
         self.worst_ns: dict[str, int] = {}
 
     def take(self, raw: bytes) -> str | None:
@@ -118,6 +119,7 @@ class Transcript:
         completed = complete_end(end, self._prove())
         self._write(_raw(completed))
         self.outcome = Outcome(completed["outcome"])
+        self.reasons = tuple(map(str, completed["reasons"]))
 
     def _write(self, raw: bytes) -> None:
         if self.writer is None:
@@ -130,3 +132,4 @@ class Transcript:
         self._write(_raw(made_head(spec, self._added) | {"run_id": self.writer.id}))
         self._write(_raw(made_end(outcome, reason)))
         self.outcome = outcome
+        self.reasons = (reason,)

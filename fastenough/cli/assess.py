@@ -11,10 +11,10 @@ from fastenough.analysis import Assessment, judge
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
+from fastenough.cli.privileges import as_granted_option, board_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
-from fastenough.link import open_link
 from fastenough.loads import LOADS
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus
 from fastenough.recording import Recording
@@ -63,18 +63,20 @@ def tell(assessment: Assessment, recordings: list[Recording], out: Path, as_json
               help="Measuring time, shared by the loads.")
 @click.option("--loads", type=Names("load", list(LOADS)), default=MATRIX, show_default=True,
               help="Loads to measure under, comma-separated.")
-@click.option("--interval", default="500us", show_default=True, help="Period of the measuring threads.")
+@click.option("--interval", type=DurationText(), default="500us", show_default=True,
+              help="Period of the measuring threads.")
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
 @click.option("--board", default="local", show_default=True, help="Which board to assess.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
               help="Directory of the report.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished assessment of the same kind.")
+@as_granted_option
 @store_option
 @json_option
 def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, duration_ns: int, loads: list[str], interval: str,
-    priority: int, board: str, out: Path, resume: bool, store_path: Path, as_json: bool,
-) -> ExitStatus:
+    priority: int, board: str, out: Path, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
     With --limit the verdict is about that limit; without, it is about the hardest requirement the data support.
@@ -84,6 +86,10 @@ def command(
     require_writable(out)
     store = Store(store_path)
     with Display() as display:
-        campaign = run_campaign(open_link(board), plan, store, display, resume=resume)
+        link, plan = board_for(board, plan, as_granted, display.tell)
+        campaign = run_campaign(link, plan, store, display, resume=resume, tell=display.tell)
+    if campaign.signal and not campaign.runs:
+        return 128 + campaign.signal
     recordings = [store.load(run) for run in campaign.runs]
-    return tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)
+    status = tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)
+    return 128 + campaign.signal if campaign.signal else status

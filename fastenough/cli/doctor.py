@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """``fastenough doctor``: what can be measured here, what is missing, and how to mend it.
 
-One function per matter, one line in CHECKS for each; a check looks and changes nothing.
+One function per matter, one line in CHECKS for each; a check looks and changes nothing.  --restore puts back what a
+bench that was killed has left changed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,16 @@ import click
 
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
+from fastenough.cli.privileges import DMA_LATENCY, how_to_grant
 from fastenough.facts import collect
 from fastenough.link import Link, find_probe, open_link
-from fastenough.loads import LOADS, require_tools
-from fastenough.model import ExitStatus, NotApplicable
+from fastenough.link.sudo import SudoLink, may_sudo
+from fastenough.loads import LOADS, TOOL_PACKAGES
+from fastenough.model import ExitStatus, FastenoughError, NotApplicable
+from fastenough.settings import Settings, journals, left_behind, restored_text
+
+_WIDTH = 100
+"""Columns in a file or pipe; the text is folded."""
 
 
 class State(StrEnum):
@@ -56,11 +63,17 @@ def _probe(patient: Patient) -> Finding:
 
 
 def _real_time(patient: Patient) -> Finding:
-    granted = patient.link.run(["chrt", "-f", "98", "true"]) if patient.link.which("chrt") else None
-    if granted is not None and granted.status == 0:
-        return Finding("real-time priority", State.FINE, "SCHED_FIFO 98 is granted")
+    if patient.link.which("chrt") is None:
+        return Finding("real-time priority", State.MISSING, "there is no chrt to ask for it with",
+                       "apt-get install util-linux")
+    if patient.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
+        return Finding("real-time priority", State.FINE, f"SCHED_FIFO 98 is granted{_how(patient.link)}")
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
-                   "run as root, or set 'rtprio 99' and 'memlock unlimited' in /etc/security/limits.conf")
+                   f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
+
+
+def _how(link: Link) -> str:
+    return " (through sudo)" if link.raised is not link else ""
 
 
 def _kernel(patient: Patient) -> Finding:
@@ -83,8 +96,11 @@ def _machine(patient: Patient) -> Finding:
 
 
 def _idle_states(patient: Patient) -> Finding:
-    if patient.link.exists("/dev/cpu_dma_latency"):
-        return Finding("idle states", State.FINE, "/dev/cpu_dma_latency can be held")
+    if patient.link.exists(DMA_LATENCY):
+        if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
+            return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
+        return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
+                       "run as root, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
@@ -97,15 +113,13 @@ def _smi(patient: Patient) -> Finding:
 
 
 def _loads(patient: Patient) -> Finding:
-    missing = []
-    for load in LOADS.values():
-        try:
-            require_tools(patient.link, load)
-        except NotApplicable as reason:
-            missing.append(f"{load.name}: {reason}")
-    if missing:
-        return Finding("loads", State.MISSING, "; ".join(missing), "apt-get install stress-ng rt-tests")
-    return Finding("loads", State.FINE, ", ".join(LOADS))
+    tools = sorted({tool for load in LOADS.values() for tool in load.tools if patient.link.which(tool) is None})
+    if not tools:
+        return Finding("loads", State.FINE, ", ".join(LOADS))
+    lacking = [f"{tool} is not there, which these need: "
+               f"{', '.join(load.name for load in LOADS.values() if tool in load.tools)}" for tool in tools]
+    packages = sorted({TOOL_PACKAGES[tool] for tool in tools if tool in TOOL_PACKAGES})
+    return Finding("loads", State.MISSING, "; ".join(lacking), f"apt-get install {' '.join(packages)}")
 
 
 def _gpio(patient: Patient) -> Finding:
@@ -119,9 +133,10 @@ def _gpio(patient: Patient) -> Finding:
 def _gauge(patient: Patient) -> Finding:
     ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in patient.link.glob(pattern)]
     if ports:
-        return Finding("gauge", State.FINE, f"serial ports to look at: {', '.join(ports)} (fastenough gauge id PORT)")
+        return Finding("gauge", State.FINE, f"serial ports to look at: {', '.join(ports)} "
+                       f"(fastenough gauge id {ports[0]})")
     return Finding("gauge", State.MISSING, "no serial port with an instrument: boards can only measure themselves",
-                   "connect an Arduino Uno and flash it: fastenough gauge flash")
+                   "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0")
 
 
 def _virtual_bench(patient: Patient) -> Finding:
@@ -140,27 +155,70 @@ def _disk(patient: Patient) -> Finding:
     return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for recordings and the hdd load", "free a gigabyte")
 
 
+def _left_changed(patient: Patient) -> Finding:
+    left: list[str] = []
+    for journal in journals(patient.link):
+        try:
+            left += left_behind(patient.link, journal)
+        except FastenoughError as reason:
+            return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
+    if left:
+        return Finding("settings", State.LIMITED, f"a fastenough that was killed has left changed: {', '.join(left)}",
+                       "fastenough doctor --restore")
+    return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
+
+
+def _restore(link: Link, as_json: bool) -> ExitStatus:
+    """Put back what the journals of this board hold."""
+    places: list[str] = []
+    for journal in journals(link):
+        with Settings(link, journal) as settings:
+            places += settings.put_back
+    if as_json:
+        print_json({"restored": places})
+    else:
+        print(restored_text(places) if places else "nothing is left changed; nothing was to be put back")
+    return ExitStatus.DONE
+
+
 CHECKS: tuple[Callable[[Patient], Finding], ...] = (
     _probe, _real_time, _kernel, _machine, _idle_states, _smi, _loads, _gpio, _gauge, _virtual_bench, _disk,
+    _left_changed,
 )
+
+
+def _print(findings: list[Finding]) -> None:
+    """A table, and below it, unfolded, what is to be pasted."""
+    rows, below = [], []
+    for finding in findings:
+        mend, _, paste = (finding.mend or "").partition("\n")
+        rows.append((finding.matter, finding.state, finding.text + (f"\n→ {mend}" if mend else "")))
+        below += [paste] if paste else []
+    print_table("", ("matter", "state", "what was found, and the mend"), rows, texts=3, file_width=_WIDTH)
+    for paste in below:
+        print(f"\n{paste}")
 
 
 @click.command()
 @click.option("--board", default="local", show_default=True, help="Which board to look at.")
+@click.option("--restore", is_flag=True, help="Put back settings that a fastenough which was killed has left changed.")
 @json_option
-def command(board: str, as_json: bool) -> ExitStatus:
+def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
     """Say what can be measured here and what is missing, with the mend.
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
     link = open_link(board)
+    if board == "local" and os.geteuid() != 0 and may_sudo():
+        link = SudoLink()
+    if restore:
+        return _restore(link, as_json)
     patient = Patient(link, collect(link))
     findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)
     else:
-        print_table("", ("matter", "state", "what was found, and the mend"),
-                    [(f.matter, f.state, f.text + (f"\n→ {f.mend}" if f.mend else "")) for f in findings], texts=3)
+        _print(findings)
     needed = {"probe", "real-time priority"}
     lacking = any(f.state is State.MISSING for f in findings if f.matter in needed)
     return ExitStatus.NOT_APPLICABLE if lacking else ExitStatus.DONE

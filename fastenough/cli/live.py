@@ -10,11 +10,11 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fastenough.analysis import words
 from fastenough.campaign import Progress as Standing
+from fastenough.cli.output import clean, console
 
 
 def _worst(standing: Standing) -> str:
@@ -25,18 +25,18 @@ def _worst(standing: Standing) -> str:
 
 def _what(standing: Standing) -> str:
     where = f", {standing.cell}" if standing.cell else ""
-    return f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
+    return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}")
 
 
 class Display:
     """Call it with each Progress; a terminal gets a live bar, a file or pipe one line per run."""
 
     def __init__(self) -> None:
-        self._console = Console(file=sys.stderr, highlight=False)
+        self._console = console(sys.stderr)
         self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), TextColumn("{task.fields[left]}"),
-            TextColumn("{task.fields[worst]}"), console=self._console, transient=True,
-            disable=not self._console.is_terminal,
+            TextColumn("{task.description}", markup=False), BarColumn(24, complete_style="green"),
+            TextColumn("{task.fields[left]}"), TextColumn("{task.fields[worst]}"), console=self._console,
+            transient=True, disable=not self._console.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=1.0, left="", worst="")
         self._spent_s = 0.0
@@ -58,4 +58,10 @@ class Display:
         )
         if standing.phase == "ended":
             self._spent_s = done_s
-            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {_worst(standing)}", markup=False)
+            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {_worst(standing)}")
+            for reason in standing.reasons:
+                self.tell(f"  {reason}")
+
+    def tell(self, line: str) -> None:
+        """A line of its own, above the bar."""
+        self._console.print(clean(line))

@@ -1,19 +1,118 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Printing: JSON for programs, tables for people."""
+"""Printing: JSON for programs, tables for people; what others wrote never drives the terminal.
+
+Recordings, plans and host names come from anywhere.  ``clean`` makes their control characters visible; ``tame`` puts it
+between the program and its standard streams, so that no command can forget it.
+"""
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
+import os
+import re
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 _FILE_WIDTH = 200
-"""Columns of a table that goes into a file or pipe: wide enough that no cell is folded."""
+"""Columns of a table of figures in a file or pipe, where COLUMNS does not say otherwise: no cell is folded."""
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0, DEL and C1, what reorders or breaks lines, and what is no character at all."""
+_PLAIN = {"µ": "u", "μ": "u", "–": "-", "—": "-", "−": "-", "→": "->", "≥": ">=", "≤": "<=", "±": "+-", "×": "x",
+          "…": "...", "·": "-", "⁻": "-", "’": "'", "“": '"', "”": '"'}
+"""How our own characters are written where the terminal's encoding lacks them."""
+_ERRORS = "fastenough-plain"
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def clean(text: object) -> str:
+    """Foreign text on one line: control characters are shown as ``\\x1b`` and the like, and do nothing."""
+    return _CONTROLS.sub(_visible, str(text))
+
+
+def clean_lines(text: object) -> str:
+    """The same for text that may have several lines."""
+    return "\n".join(map(clean, str(text).split("\n")))
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start:error.end]
+    return "".join(_PLAIN.get(character, "?") for character in lacking), error.end
+
+
+class _Tamed(io.TextIOWrapper):
+    """A standard stream that writes no control character but the end of a line, and never fails to encode."""
+
+    def write(self, text: str, /) -> int:
+        if not isinstance(text, str):
+            raise TypeError("text is written here, not bytes")
+        super().write(clean_lines(text))
+        return len(text)
+
+
+class _Raw(io.TextIOBase):
+    """The same stream for rich, which drives the terminal itself and is given clean text only."""
+
+    def __init__(self, stream: _Tamed) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def write(self, text: str, /) -> int:
+        return io.TextIOWrapper.write(self._stream, text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
+def _tamed(stream: TextIO | None, descriptor: int) -> TextIO:
+    """``stream`` is None where the caller has closed the descriptor: then nothing is said there."""
+    if stream is None:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        if nowhere != descriptor:
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+        stream = os.fdopen(descriptor, "w")
+    if isinstance(stream, _Tamed) or not isinstance(stream, io.TextIOWrapper):
+        return stream
+    encoding, lines = stream.encoding, stream.line_buffering
+    return _Tamed(stream.detach(), encoding, _ERRORS, line_buffering=lines)
+
+
+def tame() -> None:
+    """From here on whatever is printed is clean, and can be encoded, whatever the locale."""
+    codecs.register_error(_ERRORS, _plainly)
+    sys.stdout, sys.stderr = _tamed(sys.stdout, 1), _tamed(sys.stderr, 2)
+
+
+def console(stream: TextIO, file_width: int = _FILE_WIDTH) -> Console:
+    """rich on a standard stream; only clean text may be given to it."""
+    width = None if stream.isatty() else shutil.get_terminal_size((file_width, 25)).columns
+    raw: Any = _Raw(stream) if isinstance(stream, _Tamed) else stream
+    return Console(file=raw, highlight=False, markup=False, emoji=False, width=width)
 
 
 def print_json(document: Any) -> None:
@@ -25,17 +124,17 @@ def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1,
+                file_width: int = _FILE_WIDTH) -> None:
     """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned)."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(title=Text(clean_lines(title)) if title else None, title_justify="left", box=None, pad_edge=False,
+                  header_style="bold")
     for position, column in enumerate(columns):
-        table.add_column(column, justify="left" if position < texts else "right", overflow="fold")
+        table.add_column(Text(clean(column)), justify="left" if position < texts else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, width=_FILE_WIDTH)
-    console.print(table)
+        table.add_row(*(Text(clean_lines(cell)) for cell in row))
+    sys.stdout.flush()
+    console(sys.stdout, file_width).print(table)
 
 
 def wall_text(wall_ns: int | None) -> str:

@@ -24,6 +24,16 @@ class Duration(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+class DurationText(click.ParamType[str]):
+    """A duration with unit, passed on as it was written."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        DURATION.convert(value, param, ctx)
+        return str(value)
+
+
 class Fraction(click.ParamType[float]):
     """A share of one: ``95%``, ``0.95`` or ``1e-6``."""
 

@@ -10,15 +10,18 @@ from pathlib import Path
 import click
 
 from fastenough.campaign import Campaign, Entry, Plan, read_plan, run_campaign
+from fastenough.campaign.catalogue import check_entry, in_parameters
+from fastenough.campaign.runner import ProbeRefused
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.privileges import as_granted_option, board_for
+from fastenough.cli.probes import catalogue, takes
 from fastenough.cli.stores import store_option
 from fastenough.experiment.plan import is_experiment
 from fastenough.experiment.runner import run_experiment
-from fastenough.link import open_link
 from fastenough.loads import LOADS
-from fastenough.model import BadInput, ExitStatus, Outcome
+from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
 
 OUTCOME_STATUS = {
@@ -30,13 +33,15 @@ OUTCOME_STATUS = {
 
 
 def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]]:
-    """``name=value`` and bare ``name``, as the probe's long options without dashes."""
+    """``name=value`` and bare ``name``, each name once."""
     parameters: dict[str, tuple[str | bool, ...]] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name or name.startswith("-"):
             raise BadInput(f"'{word}' is no parameter; write name=value, as in interval=200us "
-                           "(names: fastenough-probe PROBE --help)")
+                           "(names: fastenough list-probes PROBE)")
+        if name in parameters:
+            raise BadInput(f"{name} is given twice; give each parameter once")
         parameters[name] = (value if equals else True,)
     return parameters
 
@@ -53,8 +58,46 @@ def _chosen(
     return Plan(probe, (entry(probe, parameters=parse_parameters(words)),))
 
 
-def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
-    """The status that says how the campaign's runs ended: broken before not-applicable before done."""
+def _check(plan: Plan, board: str, plan_path: Path | None) -> None:
+    """What the probe would refuse is refused before anything is done; a far board's probe is its own judge."""
+    try:
+        known = catalogue()
+    except NotApplicable:
+        if board == "local":
+            raise
+        return
+    where = f"{plan_path}: " if plan_path else ""
+    for entry in plan.entries:
+        try:
+            check_entry(entry, known)
+        except BadInput as error:
+            raise BadInput(f"{where}{error}") from error
+
+
+class _Run(click.Command):
+    """Its help names the probes and loads as they are."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        try:
+            known = catalogue()
+        except FastenoughError as reason:
+            known = {}
+            formatter.write(f"\nProbes: {reason}\n")
+        if known:
+            with formatter.section("Probes"):
+                formatter.write_dl([(probe.name, probe.summary) for probe in known.values()])
+            with formatter.section("Parameters of every probe (each probe's own: fastenough list-probes PROBE)"):
+                common = next(iter(known.values())).common
+                formatter.write_dl([(f"{each.name}=" if each.kind != "flag" else each.name,
+                                     f"{takes(each)}: {each.help}") for each in common])
+        with formatter.section("Loads"):
+            formatter.write_text(", ".join(LOADS))
+
+
+def worst_status(store: Store, campaign: Campaign) -> int:
+    """The status that says how the campaign's runs ended: by a signal, broken, not applicable, done."""
+    if campaign.signal:
+        return 128 + campaign.signal
     if campaign.stopped:
         return ExitStatus.BROKEN
     outcomes = [store.load(run).outcome for run in campaign.runs]
@@ -64,7 +107,7 @@ def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
     return ExitStatus.DONE if ExitStatus.DONE in statuses else ExitStatus.NOT_APPLICABLE
 
 
-@click.command()
+@click.command(cls=_Run)
 @click.argument("probe", required=False)
 @click.argument("parameters", nargs=-1)
 @click.option("--plan", "plan_path", type=click.Path(path_type=Path, dir_okay=False),
@@ -74,21 +117,28 @@ def worst_status(store: Store, campaign: Campaign) -> ExitStatus:
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
+@as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, resume: bool, store_path: Path, as_json: bool,
-) -> ExitStatus:
+    board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     entry = partial(Entry, loads=tuple(loads), duration_s=duration_ns / 1e9)
     chosen = _chosen(probe, parameters, plan_path, entry)
+    if isinstance(chosen, Plan):
+        _check(chosen, board, plan_path)
     store = Store(store_path)
     with Display() as display:
         if isinstance(chosen, Path):
-            campaign = run_experiment(chosen, store, display)
+            campaign = run_experiment(chosen, store, display, tell=display.tell)
         else:
-            campaign = run_campaign(open_link(board), chosen, store, display, resume=resume)
+            try:
+                link, chosen = board_for(board, chosen, as_granted, display.tell)
+                campaign = run_campaign(link, chosen, store, display, resume=resume, tell=display.tell)
+            except ProbeRefused as error:
+                raise BadInput(in_parameters(str(error))) from error
     if as_json:
         print_json({"campaign": campaign.id, "stopped": campaign.stopped,
                     "runs": [run for run in store.runs() if run.id in campaign.runs]})

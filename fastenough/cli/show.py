@@ -10,11 +10,12 @@ import click
 
 from fastenough.analysis import Measures, measure, pool, words
 from fastenough.analysis.measures import QUANTILES
-from fastenough.cli.output import micros, print_json, print_table
+from fastenough.cli.output import clean, micros, print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import ExitStatus, Series
 from fastenough.recording import Recording
+from fastenough.settings import difference
 
 
 def series_label(series: Series) -> str:
@@ -37,20 +38,19 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
     head = recording.head
     outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
                                     f"not believed: {recording.damage}")
-    print(f"run {recording.run_id}: {head['probe']} ({head['implementation']}), "
-          f"load {head.get('load', {}).get('name', 'not stated')}, {words.duration(recording.duration_ns)}, {outcome}")
+    load = head.get("load", {}).get("name", "not stated")
+    print(clean(f"run {recording.run_id}: {head['probe']} ({head['implementation']}), load {load}, "
+                f"{words.duration(recording.duration_ns)}, {outcome}"))
     for reason in (recording.end or {}).get("reasons", ()):
-        print(f"  {reason}")
+        print(f"  {clean(reason)}")
     quantiles = [f"{quantile * 100:.10g} %" for quantile in QUANTILES]
     print_table("times in µs", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
                 (_row(series, measures) for series, measures in measured))
     for name in dict.fromkeys(series.name for series in recording.series):
         series = recording.named(name)[0]
-        print(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})")
-    differing = [s for s in head["settings"] if s["asked"] is not None and s["asked"] != s["granted"]]
-    for setting in differing:
-        print(f"setting {setting['name']}: asked {setting['asked']}, granted {setting['granted']}"
-              + (f" ({setting['reason']})" if "reason" in setting else ""))
+        print(clean(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})"))
+    for line in filter(None, map(difference, head["settings"])):
+        print(clean(line))
 
 
 def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:

@@ -260,7 +260,7 @@ class CellRun:
             run.wait(min(left_s, INTERVAL_NS / 1e9), lambda: self.stopping.asked)
             run.poll()
             tick()
-            if not task.running:
+            if not task.running and not self.stopping.asked:
                 raise task.ended_early()
         return (Outcome.ABORTED, ["stopped"]) if self.stopping.asked else (Outcome.COMPLETED, [])
 

@@ -32,7 +32,7 @@ class Probing:
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float) -> None:
         self._name = Path(argv[0]).name
-        self._process = link.start(argv, limit_s=limit_s)
+        self._process = link.raised.start(argv, limit_s=limit_s)
         self._stream = self._process.lines(_HEAD_TIMEOUT_S)
         try:
             self.lines: list[bytes] = [self._first()]

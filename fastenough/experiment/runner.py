@@ -25,7 +25,7 @@ from fastenough.link import BoardGone, LocalLink
 from fastenough.link.gauge import GaugeLost
 from fastenough.loads import RunningLoad, find_load
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
-from fastenough.settings import Settings, default_journal
+from fastenough.settings import Settings, default_journal, tell_settings
 
 _BENCH_SETTINGS = ("control-priority",)
 """Settings of the machine the bench runs on; all others are the board's."""
@@ -38,7 +38,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def run_experiment(plan_path: Path, store: Keeper, on_progress: OnProgress | None = None,
-                   stopping: Stopping | None = None) -> Campaign:
+                   stopping: Stopping | None = None, tell: Callable[[str], None] | None = None) -> Campaign:
     """Make every run of the plan, in order, and keep each: the instrument's, and the board's own beside it.
 
     A configuration that does not come up, or a cell that cannot be measured, is kept as failed or not applicable with
@@ -49,15 +49,16 @@ def run_experiment(plan_path: Path, store: Keeper, on_progress: OnProgress | Non
     store.settle()
     stopping = stopping or Stopping()
     campaign = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-    making = _Making(plan, store, campaign, on_progress or _no_progress, stopping)
+    making = _Making(plan, store, campaign, on_progress or _no_progress, stopping, tell)
     with listening(stopping), ExitStack() as stack:
         if plan.board != "local":
             settings = stack.enter_context(Settings(LocalLink()))
             making.bench_settings = settings.apply_all(_wishes(plan, _BENCH_SETTINGS))
+            tell_settings(settings.put_back, settings.told, making.bench_settings, tell)
         for configuration in plan.configurations:
             if not stopping.asked:
                 making.configuration(configuration)
-    return Campaign(campaign, tuple(making.runs), stopping.asked)
+    return Campaign(campaign, tuple(making.runs), stopping.asked, stopping.signal)
 
 
 def _no_progress(progress: Progress) -> None:
@@ -87,6 +88,7 @@ class _Making:
     campaign: str
     on_progress: OnProgress
     stopping: Stopping
+    tell: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self.runs: list[str] = []
@@ -116,7 +118,8 @@ class _Making:
             self.campaign, self._cells.index(cell) + 1, len(self._cells), self._spec(cell), phase,
             time.monotonic() - self._begun_s, left * each_s, dict(transcript.worst_ns) if transcript else {},
             transcript.writer.id if transcript and transcript.writer else None,
-            transcript.outcome if transcript else None, f"{cell.implementation} on {cell.configuration}"))
+            transcript.outcome if transcript else None, f"{cell.implementation} on {cell.configuration}",
+            transcript.reasons if transcript else ()))
 
     def configuration(self, name: str) -> None:
         """All cells of one configuration; what it cannot give is kept with the reason.
@@ -144,6 +147,7 @@ class _Making:
         profile = collect(bench.link)
         apart = (*_LATE_SETTINGS, *(_BENCH_SETTINGS if self.plan.board != "local" else ()))
         entries = settings.apply_all({name: wish for name, wish in self.plan.settings.items() if name not in apart})
+        tell_settings(settings.put_back, settings.told, entries, self.tell)
         entries = [_not_asked(entry) if entry["granted"] is None else entry for entry in entries]
         return {"profile": profile, "profile_sha256": profile_sha256(profile), "board": bench.link.name,
                 "configuration": bench.configuration, "marks": list(bench.marks),

@@ -73,6 +73,10 @@ class Link(Protocol):
     def near(self) -> bool:
         """Each question is answered at once; of a board farther away many things are asked at a time."""
 
+    @property
+    def raised(self) -> Link:
+        """The same board with all the rights the bench has there: for the probe and for settings, not for loads."""
+
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow."""
 

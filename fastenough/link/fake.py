@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from fastenough.link.base import Completed, Process
+from fastenough.link.base import Completed, Link, Process
 from fastenough.model import NotApplicable
 
 
@@ -16,6 +16,10 @@ class FakeLink:
     name = "fake"
     emulated = False
     near = True
+
+    @property
+    def raised(self) -> Link:
+        return self
 
     def __init__(self, files: Mapping[str, str], commands: Mapping[str, str] | None = None) -> None:
         self._files = {path: content.encode() for path, content in files.items()}

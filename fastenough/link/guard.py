@@ -2,11 +2,13 @@
 """Keeps a process tree on a leash: it ends with its command, on request, or with the bench, however that ends.
 
 Run as a program of its own: ``guard.py LIFELINE LIMIT_S SCRATCH COMMAND...``.  LIFELINE is the read end of a pipe whose
-other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  The guard adopts
-orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
-SIGINT is passed on; SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked
-first, and after GRACE_S whatever is left is killed.  SCRATCH, when not empty, is a directory made first and
-removed last; its lock tells that the guard lives.
+other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  LIFELINE 0, standard
+input, is for a guard started through sudo, which closes all others.  Signals come as bytes through the lifeline: they
+wait there until the guard listens, and need no permission, while a user may not send any to root's processes.
+The guard adopts orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
+SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked first, and after GRACE_S
+whatever is left is killed; other signals are passed on.  SCRATCH, when not empty, is a directory made first and removed
+last; its lock tells that the guard lives.
 
 When the guard itself is killed, the kernel kills the command.  One with a scratch directory is a load of many
 processes: where that is permitted it lives in a PID namespace, and the kernel kills all of it.  Otherwise what is
@@ -35,6 +37,7 @@ _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _RETRY_S = 0.02
+_OURS = {signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -181,20 +184,33 @@ def _watch(command_pid: int, lifeline: int, wakeup: int) -> int | None:
         left_ms = None if deadline is None else max(1.0, (deadline - time.monotonic()) * 1000)
         ready = {fd for fd, _ in poller.poll(left_ms)}
         numbers = set(os.read(wakeup, 512)) if wakeup in ready else set()
+        said = os.read(lifeline, 512) if lifeline in ready else None
         ended = _reap()
         if command_pid in ended:
             return ended[command_pid]
-        if signal.SIGINT in numbers:
-            os.kill(command_pid, signal.SIGINT)
-        if deadline is None and (lifeline in ready or numbers & {signal.SIGTERM, signal.SIGALRM}):
+        for number in (numbers | set(said or b"")) - _OURS:
+            os.kill(command_pid, number)
+        if deadline is None and (said == b"" or (numbers | set(said or b"")) & {signal.SIGTERM, signal.SIGALRM}):
             poller.unregister(lifeline)
             os.kill(command_pid, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_S
     return None
 
 
+def _away_from_stdin(lifeline: int) -> int:
+    """The lifeline where no command reads from it."""
+    if lifeline:
+        return lifeline
+    moved = os.dup(0)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    return moved
+
+
 def main(argv: list[str]) -> int:
     lifeline, limit_s, scratch, command = int(argv[1]), float(argv[2]), argv[3], argv[4:]
+    lifeline = _away_from_stdin(lifeline)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _become_ordinary()
     wakeup, wakeup_write = os.pipe()

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob as globbing
+import math
 import os
 import secrets
 import select
@@ -17,27 +19,35 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fastenough.link import guard, leftovers
-from fastenough.link.base import Completed, Process, Stalled
+from fastenough.link.base import Completed, Link, Process, Stalled
 from fastenough.model import BadInput, FastenoughError
 
 _STOP_MARGIN_S = 30.0
 """How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
+_LOOK_S = 1.0
+"""How often it is looked whether sudo was stopped."""
 
 
 class LocalProcess:
-    """A command under its guard; see ``guard.py`` for what holds when the bench dies."""
+    """A command under its guard; see ``guard.py`` for what holds when the bench dies.
 
-    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> None:
+    ``through``: a command such as sudo that starts the guard, its standard input being the lifeline then.
+    """
+
+    def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float,
+                 through: Sequence[str] = ()) -> None:
         self._name = Path(argv[0]).name
+        self._through = bool(through)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         lifeline, self._lifeline = os.pipe()
         with tempfile.TemporaryFile() as stdin:
             stdin.write(input)
             stdin.seek(0)
+            held = 0 if through else lifeline
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(lifeline), str(limit_s), scratch or "", *argv],
-                stdin=stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
-                pass_fds=(lifeline,), start_new_session=True,
+                [*through, sys.executable, "-I", "-S", guard.__file__, str(held), str(limit_s), scratch or "", *argv],
+                stdin=lifeline if through else stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
+                pass_fds=() if through else (lifeline,), start_new_session=True,
             )
         os.close(lifeline)
 
@@ -56,7 +66,7 @@ class LocalProcess:
         poller.register(stream, select.POLLIN | select.POLLHUP)
         pending = b""
         while True:
-            if not poller.poll(None if timeout_s is None else timeout_s * 1000):
+            if not self._ready(poller, timeout_s):
                 raise Stalled(f"{self._name} said nothing for {timeout_s:g} s")
             chunk = os.read(stream, 1 << 20)
             if not chunk:
@@ -68,21 +78,61 @@ class LocalProcess:
             yield pending
 
     def signal(self, number: int) -> None:
-        self._popen.send_signal(number)
+        if self.running and self._lifeline >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, bytes([number]))
 
     def wait(self, timeout_s: float | None = None) -> int:
         try:
-            status = self._popen.wait(timeout_s)
+            status = self._wait_through(timeout_s) if self._through else self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
             raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
         self._close()
-        if status < 0:
+        if status < 0 and self._through:
+            self._drain()
+        elif status < 0:
             leftovers.clear(self._popen.pid)
         return status if status >= 0 else 128 - status
 
+    def _continue(self) -> None:
+        """sudo stops when the guard is stopped, holds the output then, and is continued by nobody but us."""
+        with contextlib.suppress(OSError):
+            if self._through and Path(f"/proc/{self._popen.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+                self._popen.send_signal(signal.SIGCONT)
+
+    def _ready(self, poller: select.poll, timeout_s: float | None) -> bool:
+        """Whether there is something to read, or the end, within the time."""
+        deadline = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
+        while True:
+            left_s = deadline - time.monotonic()
+            if poller.poll(max(0.0, min(_LOOK_S, left_s)) * 1000):
+                return True
+            if left_s <= _LOOK_S:
+                return False
+            self._continue()
+
+    def _wait_through(self, timeout_s: float | None) -> int:
+        deadline = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
+        while True:
+            self._continue()
+            try:
+                return self._popen.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= deadline:
+                    raise
+
+    def _drain(self) -> None:
+        """What the guard was started through was killed; it goes on: wait until its tree has let go of the output."""
+        assert self._popen.stdout is not None
+        stream = self._popen.stdout.fileno()
+        deadline = time.monotonic() + guard.GRACE_S + _STOP_MARGIN_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            if select.select([stream], [], [], left_s)[0] and not os.read(stream, 1 << 20):
+                return
+        raise Stalled(f"{self._name} has not ended, though its guard was killed")
+
     def stop(self) -> int:
-        if self._popen.poll() is None:
-            self._popen.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.wait(guard.GRACE_S + _STOP_MARGIN_S)
 
     def stderr(self) -> bytes:
@@ -100,6 +150,10 @@ class LocalLink:
     name = "local"
     emulated = False
     near = True
+
+    @property
+    def raised(self) -> Link:
+        return self
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
         process = self.start(argv, input=input)

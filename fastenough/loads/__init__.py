@@ -19,11 +19,11 @@ from fastenough.loads import (
     rtlinux_memory,
     vm,
 )
-from fastenough.loads.load import Expectation, Load
+from fastenough.loads.load import TOOL_PACKAGES, Expectation, Load
 from fastenough.loads.running import RunningLoad, require_tools
 from fastenough.model import BadInput
 
-__all__ = ["LOADS", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
+__all__ = ["LOADS", "TOOL_PACKAGES", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
 
 LOADS: Mapping[str, Load] = {load.name: load for load in (
     none.LOAD,

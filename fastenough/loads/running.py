@@ -21,8 +21,8 @@ def require_tools(link: Link, load: Load) -> None:
     """Raises NotApplicable with the mend where the board lacks a tool."""
     for tool in load.tools:
         if link.which(tool) is None:
-            package = TOOL_PACKAGES.get(tool, tool)
-            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: apt-get install {package}")
+            mend = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
+            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {mend}")
 
 
 class RunningLoad:

@@ -30,8 +30,10 @@ from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
 from fastenough.settings.places import Unusable, noted
 from fastenough.settings.setting import Setting, Wish
+from fastenough.settings.telling import difference, restored_text, tell_settings
 
-__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal"]
+__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
+           "left_behind", "restored_text", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
     governor.SETTING,
@@ -51,6 +53,7 @@ _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.f
 
 _NEVER_TAKEN = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
 """What the kernel answers to a value that it can never have had."""
+_MEND = "fastenough doctor --restore puts it back, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
@@ -67,29 +70,56 @@ def default_journal(link: Link) -> Path:
     return directory / f"{link.name.replace('/', '_')}.journal"
 
 
+def place_name(entry: Mapping[str, Any], link: Link) -> str:
+    """Which place an entry of a journal speaks of, for people."""
+    try:
+        return str(noted(entry, link, _FILES)[0])
+    except Unusable:
+        return "a place that is not known"
+
+
+def journals(link: Link) -> list[Path]:
+    """The journals there are of a board: the campaigns', and the cells'."""
+    journal = default_journal(link)
+    cells = journal.with_name(f"{journal.stem}-cell{journal.suffix}")
+    return [path for path in (journal, cells) if path.exists()]
+
+
+def left_behind(link: Link, journal: Path) -> tuple[str, ...]:
+    """What a killed bench has left changed since the board was booted; raises FastenoughError while one holds it."""
+    opened = Journal(journal)
+    try:
+        booted = _boot_id(link)
+        return tuple(place_name(entry, link) for entry in opened.entries() if entry.get("boot_id") == booted)
+    finally:
+        opened.close()
+
+
+def _boot_id(link: Link) -> str | None:
+    try:
+        return link.read("/proc/sys/kernel/random/boot_id").decode().strip()
+    except OSError:
+        return None
+
+
 class Settings:
     """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal.
 
-    ``restored``: how many settings of an earlier bench were put back at the begin; ``told``: what is to be said about
-    lines of the journal that were skipped.
+    ``put_back``: which places an earlier bench had left changed, ``restored``: how many they were; ``told``: what is to
+    be said about lines of the journal that were skipped.
     """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
-        self._link = link
-        self._boot_id = self._read_boot_id()
+        self._link = link.raised
+        self._boot_id = _boot_id(link)
         self._journal = Journal(journal_path or default_journal(link))
         self.told: list[str] = []
         try:
+            self.put_back: tuple[str, ...] = ()
             self.restored = self._restore()
         except BaseException:
             self._journal.close()
             raise
-
-    def _read_boot_id(self) -> str | None:
-        try:
-            return self._link.read("/proc/sys/kernel/random/boot_id").decode().strip()
-        except OSError:
-            return None
 
     def __enter__(self) -> Self:
         return self
@@ -153,22 +183,24 @@ class Settings:
         damaged = self._journal.damaged()
         noted_here = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[dict[str, Any], str]] = []
-        restored = 0
+        restored: list[dict[str, Any]] = []
         for entry in reversed(noted_here):
             try:
                 fault = self._put_back(entry)
             except Unusable as reason:
                 damaged.append((json.dumps(entry), str(reason)))
                 continue
-            restored += 1
+            restored.insert(0, entry)
             if fault:
                 failed.insert(0, (entry, fault))
         if damaged:
             self.told += self._journal.set_aside(damaged)
-        self._journal.replace([entry for entry, _ in failed])
+        kept = [entry for entry, _ in failed]
+        self.put_back = tuple(place_name(entry, self._link) for entry in restored if entry not in kept)
+        self._journal.replace(kept)
         if failed:
-            raise FastenoughError(f"{failed[0][1]}; run fastenough as root to put it back")
-        return restored
+            raise FastenoughError(f"{failed[0][1]}; {_MEND}")
+        return len(restored)
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:
         """What went wrong, None when the original is in force or the place is gone; raises Unusable."""

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "catalogue.h"
 #include "clock.h"
 #include "output.h"
 #include "registry.h"
@@ -338,6 +339,10 @@ static const struct probe *parse_first(const char *first)
 	}
 	if (!strcmp(first, "--list")) {
 		print_probes();
+		exit(0);
+	}
+	if (!strcmp(first, "--list-json")) {
+		catalogue_print(common_options);
 		exit(0);
 	}
 	return find_probe(first);

@@ -18,7 +18,7 @@ from enum import IntEnum
 from itertools import count
 from pathlib import Path
 
-from fastenough.link.base import BoardGone, Completed, Process, Stalled
+from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled
 from fastenough.model import FastenoughError
 
 _FRAME = struct.Struct("<III")
@@ -145,6 +145,10 @@ class GuestLink:
 
     emulated = True
     near = False
+
+    @property
+    def raised(self) -> Link:
+        return self
 
     def __init__(self, connection: socket.socket, name: str, timeout_s: float = 10.0) -> None:
         self.name = name

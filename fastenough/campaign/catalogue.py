@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What probes there are and what they take, as the probe itself says; plans are checked against it before anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough.campaign.plan import Entry, Value
+from fastenough.link import Link
+from fastenough.model import BadInput
+from fastenough.units import parse_duration_ns
+
+BENCH_OWN = {
+    "duration": "say it with --duration, or beside probe in a plan",
+    "record": "runs are recorded into the store; --store names another",
+    "run-id": "the store names its runs",
+    "json": "the bench has --json of its own",
+    "histogram": "see the report",
+    "quiet": "the bench prints nothing of the probe's",
+}
+"""Options of the probe that the bench gives itself, or has no use for, and what to do instead."""
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One option of a probe.  ``kind``: flag, integer, duration, choice, text or cpus."""
+
+    name: str
+    kind: str
+    help: str
+    choices: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbeEntry:
+    """A probe and its parameters, its own before those that all probes share."""
+
+    name: str
+    summary: str
+    own: tuple[Parameter, ...]
+    common: tuple[Parameter, ...]
+
+    def find(self, name: str) -> Parameter | None:
+        return next((parameter for parameter in (*self.own, *self.common) if parameter.name == name), None)
+
+
+def _parameter(option: Mapping[str, Any]) -> Parameter:
+    return Parameter(option["name"], option["kind"], " ".join(in_parameters(option["help"]).split()),
+                     tuple(option.get("choices", ())), option.get("low"), option.get("high"))
+
+
+def _parameters(options: list[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    return tuple(_parameter(option) for option in options if option["name"] not in BENCH_OWN)
+
+
+def read_catalogue(link: Link, probe: str) -> dict[str, ProbeEntry]:
+    """What a probe on a board can measure, by name; raises BadInput for a program that does not say."""
+    said = link.run([probe, "--list-json"])
+    try:
+        listed = json.loads(said.stdout)
+        common = _parameters(listed["options"])
+        return {entry["name"]: ProbeEntry(entry["name"], entry["summary"], _parameters(entry["options"]), common)
+                for entry in listed["probes"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{probe} does not say what it can measure; build probe and bench from one version") from error
+
+
+def in_parameters(text: str) -> str:
+    """What the probe says of its options, in the words of who writes ``name=value``."""
+    return _OPTION.sub(lambda found: f"{found[1]}={found[2]}" if found[2] else found[1], text)
+
+
+def check_entry(entry: Entry, catalogue: Mapping[str, ProbeEntry]) -> None:
+    """Raises BadInput for a probe, parameter or value that cannot be, as far as can be known beforehand."""
+    if entry.probe not in catalogue:
+        raise BadInput(f"there is no probe '{entry.probe}'; use one of {', '.join(catalogue)} "
+                       "(see fastenough list-probes)")
+    probe = catalogue[entry.probe]
+    for name, values in entry.parameters.items():
+        if name in BENCH_OWN:
+            raise BadInput(f"{name} is no parameter of a run: {BENCH_OWN[name]}")
+        parameter = probe.find(name)
+        if parameter is None:
+            raise BadInput(f"probe {probe.name} has no parameter '{name}'; see fastenough list-probes {probe.name}")
+        for value in values:
+            _check_value(parameter, value)
+
+
+def _check_value(parameter: Parameter, value: Value) -> None:
+    name = parameter.name
+    if parameter.kind == "flag":
+        if not isinstance(value, bool):
+            raise BadInput(f"{name}={value}: {name} takes no value; write {name} alone")
+    elif parameter.kind == "choice" and str(value) not in parameter.choices:
+        raise BadInput(f"{name}={value} is not known; choose one of {', '.join(parameter.choices)}")
+    elif isinstance(value, bool) and parameter.kind not in ("cpus", "integer"):
+        raise BadInput(f"{name}: a value is missing; write {name}={_example(parameter)}")
+    elif parameter.kind == "duration" and str(value) != "0":
+        _check_duration(name, str(value))
+
+
+def _check_duration(name: str, text: str) -> None:
+    if text.replace(".", "", 1).isdigit():
+        raise BadInput(f"{name}={text} has no unit; write {name}={text}us or {name}={text}ns")
+    try:
+        parse_duration_ns(text)
+    except ValueError as error:
+        raise BadInput(f"{name}={error}") from error
+
+
+def _example(parameter: Parameter) -> str:
+    return {"duration": "200us", "choice": parameter.choices[0] if parameter.choices else "", "integer": "1"}.get(
+        parameter.kind, "TEXT")

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measuring as an ordinary user: with what is granted already, through sudo, or told what is lacking."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import click
+
+from fastenough.campaign import Plan, RunSpec, expand
+from fastenough.link import Link, find_probe, open_link
+from fastenough.link.sudo import SudoLink, may_sudo
+from fastenough.model import BadInput, ExitStatus
+
+ALLOWED = "allow-difference"
+"""The probe's parameter behind --as-granted."""
+_GRANTED_BY = ("policy", "priority", "latency", "default-system")
+DMA_LATENCY = "/dev/cpu_dma_latency"
+_TRIAL = ("--interval=1ms", "--duration=20ms", "--record=-")
+
+as_granted_option = click.option(
+    "--as-granted", is_flag=True,
+    help="Without root: measure with what is granted; where that is less than asked, the result cannot pass.")
+
+
+def board_for(board: str, plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Link, Plan]:
+    """The board to measure on with the rights that the plan needs, and the plan to measure with.
+
+    Raises BadInput, after printing what would grant them, where there are none.
+    """
+    link = open_link(board)
+    if as_granted:
+        tell("measured with what is granted: where that is less than asked, the result is marked not-real-time and "
+             "cannot pass")
+        return link, _allowing(plan)
+    if board != "local" or os.geteuid() == 0:
+        return link, plan
+    lacking = refusal(link, plan)
+    if lacking is None and not plan.settings:
+        return link, plan
+    if may_sudo():
+        tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
+        return SudoLink(), plan
+    if lacking is not None:
+        print(how_to_grant(), file=sys.stderr)
+        raise BadInput(f"not granted: {lacking}; grant it as shown above, or measure without: --as-granted")
+    return link, plan
+
+
+def refusal(link: Link, plan: Plan) -> str | None:
+    """What the board refuses to this user of that which the plan's probes ask for, None where nothing is refused."""
+    trials = {tuple(sorted((name, spec.parameters[name]) for name in _GRANTED_BY if name in spec.parameters)): spec
+              for spec in reversed(expand(plan)) if ALLOWED not in spec.parameters}
+    probe = find_probe(link)
+    for asked in trials:
+        words = RunSpec(0, "timer", dict(asked), "none", 1.0).probe_arguments()[:-2]
+        tried = link.run([probe, *words, *_TRIAL])
+        said = tried.stderr.decode(errors="replace").strip()
+        if tried.status == ExitStatus.BAD_INPUT and ALLOWED in said:
+            return said.removeprefix("fastenough-probe: ").partition(" (or measure")[0]
+    return None
+
+
+def how_to_grant() -> str:
+    """Two commands for root, ready to paste."""
+    name = _user()
+    lines = [
+        f"printf '%s\\n' '{name} - rtprio 99' '{name} - memlock unlimited' '{name} - nice -20' "
+        "| sudo tee /etc/security/limits.d/fastenough.conf   # and log in again",
+    ]
+    if os.path.exists(DMA_LATENCY) and not os.access(DMA_LATENCY, os.W_OK):  # noqa: PTH110 - as os.access
+        lines.append(f"echo 'KERNEL==\"cpu_dma_latency\", OWNER=\"{name}\", MODE=\"0600\"' "
+                     "| sudo tee /etc/udev/rules.d/70-fastenough.rules && sudo udevadm control --reload "
+                     f"&& sudo udevadm trigger {DMA_LATENCY}")
+    return "\n".join(lines)
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"{os.geteuid()}:{os.geteuid()}"
+
+
+def _allowing(plan: Plan) -> Plan:
+    return replace(plan, entries=tuple(
+        replace(entry, parameters={**entry.parameters, ALLOWED: (True,)}) for entry in plan.entries))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The bench's own machine for an ordinary user with sudo: root measures and makes settings, all else is the user's.
+
+The bench stays the user's process, so the store, the journal and the report are the user's, and root writes into no
+folder of theirs.  What root runs is Python in isolated mode with the guard's file, and below it the command named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastenough.files import Untrusted
+from fastenough.link import guard
+from fastenough.link.base import Link, Process, Stalled
+from fastenough.link.local import LocalLink, LocalProcess
+
+_SUDO = ("sudo", "-n", "--")
+_TIMEOUT_S = 10.0
+_WRITE = 'printf %s "$2" >"$1"'
+
+
+def require_trusted(path: str) -> None:
+    """Raises Untrusted for a program that somebody other than this user and root could have put there."""
+    named = Path(path).absolute()
+    for place in {place for whole in (named, named.resolve()) for place in (whole, *whole.parents)}:
+        found = place.lstat()
+        if stat.S_ISLNK(found.st_mode) and found.st_uid in (0, os.geteuid()):
+            continue
+        others = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
+        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+            others = 0
+        if found.st_uid not in (0, os.geteuid()) or found.st_mode & others:
+            raise Untrusted(f"{place} can be changed by other users, so root does not run {path}; move it to a folder "
+                            "of your own, or run fastenough as root")
+
+
+class _Root(LocalLink):
+    """Commands and writes with root's rights."""
+
+    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
+              limit_s: float = 0.0) -> Process:
+        program = self.which(argv[0])
+        if program is None:
+            raise FileNotFoundError(2, "no such command", argv[0])
+        if input:
+            raise ValueError("standard input is taken by the lifeline")
+        for path in (sys.executable, guard.__file__, program):
+            require_trusted(path)
+        return LocalProcess([program, *argv[1:]], b"", scratch, limit_s, through=_SUDO)
+
+    def write(self, path: str, content: bytes) -> None:
+        done = self.run(["sh", "-c", _WRITE, "sh", path, content.decode()], _TIMEOUT_S)
+        if done.status:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["refused"]
+            raise OSError(1, said[-1].removeprefix("sh: "), path)
+
+
+class SudoLink(LocalLink):
+    """The local board of a user who may become root without being asked."""
+
+    @property
+    def raised(self) -> Link:
+        return _Root()
+
+
+def may_sudo() -> bool:
+    """Whether sudo runs a command as root, started the way it will be, without asking for a password."""
+    if shutil.which(_SUDO[0]) is None:
+        return False
+    try:
+        return _Root().run(["true"], _TIMEOUT_S).status == 0
+    except Stalled:
+        return False

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Helpers of tests: the command line as a process of its own, and a store with one small recording in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+def fastenough(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, before: Sequence[str] = (),
+               timeout_s: float = 120) -> subprocess.CompletedProcess[bytes]:
+    """Run one command; ``before`` is put in front of it, as in ``["setpriv", ...]``."""
+    return subprocess.run([*before, sys.executable, "-m", "fastenough", *arguments], cwd=cwd,
+                          env=environment(**(more or {})), capture_output=True, timeout=timeout_s, check=False)
