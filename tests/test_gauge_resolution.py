@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -196,7 +197,10 @@ def test_numbers_wrap() -> None:
 
 def test_quick_periods_are_not_streamed() -> None:
     """Sending raw samples would make the gauge shed edges that it counts without."""
-    assert Response(0, 1, 10).streams
-    assert Periodic(7_071_000, 10**9).streams
-    assert Periodic(200_000, 10**9).streams
-    assert not Periodic(190_000, 10**9).streams
+    real = replace(UNO, simulated=False)
+    assert Response(0, 1, 10).streams(real)
+    assert Response(0, 1, 10).streams(UNO)
+    assert Periodic(7_071_000, 10**9).streams(real)
+    assert Periodic(200_000, 10**9).streams(real)
+    assert not Periodic(190_000, 10**9).streams(real)
+    assert not Periodic(7_071_000, 10**9).streams(UNO)

@@ -12,7 +12,7 @@ from fastenough import __version__
 from fastenough.link.gauge import Gauge, describe
 from fastenough.link.gauge_calibration import Calibration, SelfTest
 from fastenough.link.gauge_fine import FINE_K, Fine
-from fastenough.link.gauge_protocol import Counters, Damaged, Refused, Restarted
+from fastenough.link.gauge_protocol import Counters, Damaged, Identity, Refused, Restarted
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series
@@ -40,10 +40,9 @@ class Response:
     def probe(self) -> str:
         return "response"
 
-    @property
-    def streams(self) -> bool:
+    def streams(self, identity: Identity) -> bool:
         """The gauge sends its next stimulus when it is ready: raw samples cost it no edge."""
-        return True
+        return identity.k < FINE_K
 
     def start(self, gauge: Gauge) -> None:
         gauge.start_response(_ticks(gauge, "min", self.min_ns), _ticks(gauge, "max", self.max_ns),
@@ -66,10 +65,12 @@ class Periodic:
     def probe(self) -> str:
         return "periodic"
 
-    @property
-    def streams(self) -> bool:
-        """Edges that come quicker than raw samples can be sent would be shed for it."""
-        return self.period_ns >= _STREAMED_PERIOD_NS
+    def streams(self, identity: Identity) -> bool:
+        """Edges that come quicker than raw samples can be sent would be shed for it.
+
+        A simulated gauge gets them so whatever the period: after a stall of its host they come in a burst.
+        """
+        return identity.k < FINE_K and self.period_ns >= _STREAMED_PERIOD_NS and not identity.simulated
 
     def start(self, gauge: Gauge) -> None:
         gauge.start_periodic(_ticks(gauge, "period", self.period_ns), _ticks(gauge, "timeout", self.timeout_ns))
@@ -134,7 +135,7 @@ class GaugeRun:
         self._head = head
         self._writer = RecordingWriter(stream)
         self._interval_ns = interval_ns
-        self._fine = Fine(request.probe, gauge.identity.k) if request.streams else None
+        self._fine = Fine(request.probe, gauge.identity.k) if request.streams(gauge.identity) else None
         self._k = FINE_K if self._fine else gauge.identity.k
         self._series = request.series(self._k, calibrated_tick_ps(gauge, head.calibration))
         self._seq = 0
