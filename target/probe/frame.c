@@ -135,7 +135,7 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 
 void run_keep_samples(struct run *run, const char *path)
 {
-	samples_open(run, path);
+	run->samples_path = path;
 }
 
 struct samples *run_add_samples(struct run *run, const struct series *series)
@@ -280,6 +280,7 @@ static void release_workers(struct run *run)
 static void begin_recording(struct run *run)
 {
 	record_open(run);
+	samples_open(run);
 	run_announce(run);
 	record_head(run);
 }

@@ -20,6 +20,14 @@ const char *const outcome_names[] = {
 	[OUTCOME_NOT_APPLICABLE] = "not-applicable",
 };
 
+/* The summary and messages would be written over the recording.  Devices take what several write to them. */
+static bool shared(const struct stat *file, int fd)
+{
+	struct stat other;
+
+	return !S_ISCHR(file->st_mode) && fstat(fd, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
 static void open_file(struct run *run, const char *path)
 {
 	struct stat file;
@@ -31,9 +39,14 @@ static void open_file(struct run *run, const char *path)
 		return; /* a signal ended the run, before anybody read this FIFO */
 	if (run->record_fd < 0)
 		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_trouble(errno));
+	if (fstat(run->record_fd, &file))
+		return;
+	if (shared(&file, STDOUT_FILENO) || shared(&file, STDERR_FILENO))
+		bad_input("the recording %s is what standard output or error goes to; record to another file, or with --record -",
+			  path);
 	if (lseek(run->record_fd, 0, SEEK_END) > 0)
 		bad_input("the recording %s exists already; choose another name or remove it", path);
-	run->record_ours = fstat(run->record_fd, &file) == 0 && S_ISREG(file.st_mode);
+	run->record_ours = S_ISREG(file.st_mode);
 }
 
 void record_open(struct run *run)

@@ -129,6 +129,7 @@ struct run {
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct samples *samples; /* NULL: none are kept */
+	const char *samples_path;
 	int samples_fd;          /* -1: none, or no more */
 	struct json line;
 	struct screen screen;
