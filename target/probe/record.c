@@ -504,7 +504,7 @@ void record_end(struct run *run)
 	json_open(json, '[');
 	for_each_series(entry, run) {
 		write_total(json, entry->series);
-		dropped += entry->series->notices_dropped;
+		dropped += entry->series->events_dropped;
 	}
 	json_close(json, ']');
 	json_counters(json, &since);
