@@ -24,7 +24,9 @@
 
 struct instant instant_now(void)
 {
-	return (struct instant){mono_ns(), clock_ns(CLOCK_REALTIME)};
+	int64_t now_ns = mono_ns();
+
+	return (struct instant){now_ns, now_ns + wall_offset_ns()};
 }
 
 /*
