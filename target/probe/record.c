@@ -404,18 +404,17 @@ static void record_crowded(struct run *run, struct series *series)
  */
 static struct instant part_series(struct run *run)
 {
+	int64_t ended_ns = run->begin.mono_ns;
 	struct instant end;
-	int64_t idle_ns;
 
 	for_each_series(entry, run)
 		series_flip(entry->series);
 	end = instant_now();
 	if (atomic_load(&run->workers_done) < run->worker_count)
 		return end;
-	idle_ns = end.mono_ns - atomic_load(&run->ended_ns);
-	if (idle_ns > end.mono_ns - run->begin.mono_ns)
-		idle_ns = end.mono_ns - run->begin.mono_ns;
-	return (struct instant){end.mono_ns - idle_ns, end.wall_ns - idle_ns};
+	for_each_worker(worker, run)
+		ended_ns = worker->ended_ns > ended_ns ? worker->ended_ns : ended_ns;
+	return (struct instant){ended_ns, end.wall_ns - (end.mono_ns - ended_ns)};
 }
 
 void record_interval(struct run *run)
