@@ -50,3 +50,5 @@ def test_values_over_the_threshold_do_not_push_the_maximum_out(rising_probe: Pat
     recording = _record(rising_probe, tmp_path / "r", "--loops", "40", "--report", "10ms", "--threshold", "1ns")
     assert _maxima(recording)[-1] == recording.totals[0].maximum
     assert len(recording.events) == BOUND + 1
+    assert recording.end is not None
+    assert len(recording.events) + recording.end["events_dropped"] == 2 * 40 * BURST - 1

@@ -23,6 +23,9 @@ static inline int64_t mono_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* The wall clock less the monotonic one.  Both are read so often that nothing came between the two readings. */
+int64_t wall_offset_ns(void);
+
 static inline struct timespec timespec_of(int64_t ns)
 {
 	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};

@@ -24,7 +24,9 @@
 
 struct instant instant_now(void)
 {
-	return (struct instant){mono_ns(), clock_ns(CLOCK_REALTIME)};
+	int64_t now_ns = mono_ns();
+
+	return (struct instant){now_ns, now_ns + wall_offset_ns()};
 }
 
 /*
@@ -135,7 +137,7 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 
 void run_keep_samples(struct run *run, const char *path)
 {
-	samples_open(run, path);
+	run->samples_path = path;
 }
 
 struct samples *run_add_samples(struct run *run, const struct series *series)
@@ -280,6 +282,7 @@ static void release_workers(struct run *run)
 static void begin_recording(struct run *run)
 {
 	record_open(run);
+	samples_open(run);
 	run_announce(run);
 	record_head(run);
 }

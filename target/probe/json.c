@@ -102,6 +102,16 @@ void json_fixed(struct json *json, int64_t thousandths)
 	json_raw(json, text, (size_t)length);
 }
 
+void json_mean(struct json *json, int64_t sum, uint64_t count)
+{
+	int64_t whole = sum / (int64_t)count, rest = sum % (int64_t)count;
+
+	if (whole > INT64_MAX / 1001 || whole < -INT64_MAX / 1001)
+		json_int(json, whole);
+	else
+		json_fixed(json, whole * 1000 + (int64_t)((double)rest / (double)count * 1000));
+}
+
 void json_decimal(struct json *json, uint64_t low, uint64_t high)
 {
 	uint32_t limbs[4] = {(uint32_t)(high >> 32), (uint32_t)high, (uint32_t)(low >> 32), (uint32_t)low};

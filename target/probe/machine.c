@@ -21,8 +21,6 @@
 #define MSR_SMI_COUNT 0x34
 #define STAT_SIZE (256 * 1024)
 #define SCHED_SIZE 2048 /* what is looked for stands near the top */
-/* Readings of two clocks lie this close together, or they are read again. */
-#define CLOCK_PAIR_NS 5000
 #define CLOCK_STEP_NS 100000
 /* From this share on of what real-time tasks are granted, it counts as used up. */
 #define NEARLY 0.98
@@ -102,22 +100,6 @@ static void read_smi(struct machine *machine, struct counters *counters)
 /*
  * Steps of the wall clock ------------------------------------------------------------------------
  */
-
-static int64_t wall_offset_ns(void)
-{
-	int64_t before, wall, after = 0, best = INT64_MAX, offset = 0;
-
-	for (int i = 0; i < 20 && best > CLOCK_PAIR_NS; i++) {
-		before = mono_ns();
-		wall = clock_ns(CLOCK_REALTIME);
-		after = mono_ns();
-		if (after - before < best) {
-			best = after - before;
-			offset = wall - before - best / 2;
-		}
-	}
-	return offset;
-}
 
 /* A timer that never expires, but is cancelled when the wall clock is set: so a step and its reversal are seen too. */
 static int watch_clock(void)

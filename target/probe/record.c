@@ -20,6 +20,14 @@ const char *const outcome_names[] = {
 	[OUTCOME_NOT_APPLICABLE] = "not-applicable",
 };
 
+/* The summary and messages would be written over the recording.  Devices take what several write to them. */
+static bool shared(const struct stat *file, int fd)
+{
+	struct stat other;
+
+	return !S_ISCHR(file->st_mode) && fstat(fd, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
 static void open_file(struct run *run, const char *path)
 {
 	struct stat file;
@@ -31,9 +39,14 @@ static void open_file(struct run *run, const char *path)
 		return; /* a signal ended the run, before anybody read this FIFO */
 	if (run->record_fd < 0)
 		bad_input("cannot write the recording %s: %s; name a file that can be written", path, output_trouble(errno));
+	if (fstat(run->record_fd, &file))
+		return;
+	if (shared(&file, STDOUT_FILENO) || shared(&file, STDERR_FILENO))
+		bad_input("the recording %s is what standard output or error goes to; record to another file, or with --record -",
+			  path);
 	if (lseek(run->record_fd, 0, SEEK_END) > 0)
 		bad_input("the recording %s exists already; choose another name or remove it", path);
-	run->record_ours = fstat(run->record_fd, &file) == 0 && S_ISREG(file.st_mode);
+	run->record_ours = S_ISREG(file.st_mode);
 }
 
 void record_open(struct run *run)
@@ -391,18 +404,17 @@ static void record_crowded(struct run *run, struct series *series)
  */
 static struct instant part_series(struct run *run)
 {
+	int64_t ended_ns = run->begin.mono_ns;
 	struct instant end;
-	int64_t idle_ns;
 
 	for_each_series(entry, run)
 		series_flip(entry->series);
 	end = instant_now();
 	if (atomic_load(&run->workers_done) < run->worker_count)
 		return end;
-	idle_ns = end.mono_ns - atomic_load(&run->ended_ns);
-	if (idle_ns > end.mono_ns - run->begin.mono_ns)
-		idle_ns = end.mono_ns - run->begin.mono_ns;
-	return (struct instant){end.mono_ns - idle_ns, end.wall_ns - idle_ns};
+	for_each_worker(worker, run)
+		ended_ns = worker->ended_ns > ended_ns ? worker->ended_ns : ended_ns;
+	return (struct instant){ended_ns, end.wall_ns - (end.mono_ns - ended_ns)};
 }
 
 void record_interval(struct run *run)
@@ -491,7 +503,7 @@ void record_end(struct run *run)
 	json_open(json, '[');
 	for_each_series(entry, run) {
 		write_total(json, entry->series);
-		dropped += entry->series->notices_dropped;
+		dropped += entry->series->events_dropped;
 	}
 	json_close(json, ']');
 	json_counters(json, &since);

@@ -60,7 +60,7 @@ struct worker {
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* when it was last compared with what is granted */
-	int64_t cpu_end_ns; /* set before done */
+	int64_t ended_ns, cpu_end_ns; /* after its last act: set before done */
 	int64_t migrations; /* set before done; -1: cannot be read */
 	_Atomic bool done;
 	struct worker *next;
@@ -109,7 +109,6 @@ struct run {
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
 	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
-	_Atomic int64_t ended_ns; /* when the last worker so far had ended its acts */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
 	uint64_t seq;
@@ -129,6 +128,7 @@ struct run {
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
 	struct samples *samples; /* NULL: none are kept */
+	const char *samples_path;
 	int samples_fd;          /* -1: none, or no more */
 	struct json line;
 	struct screen screen;

@@ -41,10 +41,13 @@ static void write_whole(struct run *run, const void *memory, size_t size)
 	run->samples_fd = -1;
 }
 
-void samples_open(struct run *run, const char *path)
+void samples_open(struct run *run)
 {
+	const char *path = run->samples_path;
 	struct file_head head = {.magic = "FESAMPLE", .version = htole32(1), .sample_size = htole32(sizeof(struct sample))};
 
+	if (!path)
+		return;
 	run->samples_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (run->samples_fd < 0)
 		bad_input("cannot make the file of samples %s: %s; name a file that does not exist yet, where you may write", path,

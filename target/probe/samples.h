@@ -48,7 +48,7 @@ static inline void samples_keep(struct samples *samples, int64_t due_ns, int64_t
 struct run;
 
 /* samples.c, for the frame */
-void samples_open(struct run *run, const char *path); /* bad input when it cannot be made */
+void samples_open(struct run *run); /* where they are kept; bad input when the file cannot be made */
 struct samples *samples_new(struct run *run, int series);
 void samples_drain(struct run *run);
 void samples_close(struct run *run);

@@ -73,12 +73,13 @@ void series_free(struct series *series)
 static void keep_crowded(struct series *series, struct notice notice)
 {
 	struct epoch *epoch = series_enter(series);
-	bool dropped = epoch->crowded.maximum || !notice.maximum;
+	struct notice dropped = notice.maximum ? epoch->crowded : notice;
 
 	if (notice.maximum)
 		epoch->crowded = notice;
 	series_leave(series);
-	atomic_fetch_add_explicit(&series->notices_dropped, dropped, memory_order_relaxed);
+	atomic_fetch_add_explicit(&series->events_dropped, (uint32_t)dropped.maximum + dropped.over_threshold,
+				  memory_order_relaxed);
 }
 
 void series_notice(struct series *series, int64_t value)
@@ -198,7 +199,7 @@ void series_settle(struct series *series, struct epoch *epoch)
 	epoch->stats = (struct fe_stats){0};
 	epoch->lost = epoch->missed = 0;
 	series->crowded = epoch->crowded;
-	epoch->crowded.maximum = false;
+	epoch->crowded = (struct notice){0};
 }
 
 static int64_t bucket_highest(int32_t index)

@@ -66,7 +66,7 @@ struct series {
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
 	_Atomic uint32_t notices_written, notices_read;
-	_Atomic uint32_t notices_dropped;
+	_Atomic uint32_t events_dropped; /* a notice may be two: a maximum over the threshold */
 	struct notice notices[NOTICES];
 	/* the reporter's */
 	uint32_t busy_at_flip;

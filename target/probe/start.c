@@ -53,7 +53,7 @@ void run_begin_at_start(struct run *run)
 	run->begin.wall_ns += ahead_ns;
 }
 
-/* Signals wait meanwhile, so that no run ends before it began. */
+/* Signals wait meanwhile, so that no run ends before it began; workers too, so that none acts before. */
 void run_await_start(const struct run *run)
 {
 	struct timespec start = timespec_of(run_start_ns(run));

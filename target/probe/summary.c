@@ -27,7 +27,7 @@ static void json_values(struct json *json, const struct series *series)
 	series_quantiles(series, shares, quantiles, SHARES);
 	json_member_int(json, "min_ns", series->total.min);
 	json_key(json, "mean_ns");
-	json_fixed(json, (int64_t)((double)series->total.sum / (double)series->total.count * 1000));
+	json_mean(json, series->total.sum, series->total.count);
 	for (int i = 0; i < SHARES; i++)
 		json_member_int(json, share_names[i], quantiles[i]);
 	json_member_int(json, "max_ns", series->total.max);

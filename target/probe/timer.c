@@ -72,7 +72,7 @@ static void account(struct timer_act *act, int64_t begin_ns)
 
 static int begin(struct timer_act *act, struct run *run)
 {
-	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? clock_ns(CLOCK_REALTIME) - mono_ns() : 0;
+	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? wall_offset_ns() : 0;
 
 	act->sleep.due_ns = run_first_due_ns(run, act->offset_ns, act->sleep.period_ns) + to_clock_ns;
 	return act->method->begin(&act->sleep);

@@ -112,9 +112,10 @@ static void *worker_main(void *argument)
 		pthread_kill(run->reporter, SIGUSR1);
 	pthread_barrier_wait(&run->go);
 	run_lay_start(run);
+	run_await_start(run);
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
-	atomic_store(&run->ended_ns, mono_ns());
+	worker->ended_ns = mono_ns();
 	read_back(&worker->kept);
 	worker->migrations = machine_migrations(worker);
 	worker->cpu_end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

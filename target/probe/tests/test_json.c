@@ -21,6 +21,17 @@ static void text(const char *value, const char *expected)
 	holds(expected);
 }
 
+static void means(void)
+{
+	json_open(&json, '[');
+	json_mean(&json, -7, 2);
+	json_mean(&json, 1000000, 3);
+	json_mean(&json, 1793000000000000000, 1); /* a wall clock was set from 1970 */
+	json_mean(&json, -1793000000000000000, 2);
+	json_close(&json, ']');
+	holds("[-3.500,333333.333,1793000000000000000,-896500000000000000]");
+}
+
 int main(void)
 {
 	text("plain", "\"plain\"");
@@ -55,6 +66,7 @@ int main(void)
 	holds("{\"least\":-9223372036854775808,\"most\":18446744073709551615,\"text\":\"x:\","
 	      "\"list\":[[-1,0],[],true,null],\"fixed\":-1.002}");
 
+	means();
 	json_decimal(&json, 0, 0);
 	holds("\"0\"");
 	json_decimal(&json, UINT64_MAX, 0);
