@@ -19,6 +19,7 @@ from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.cli.privileges import DMA_LATENCY, how_to_grant
 from fastenough.facts import collect
+from fastenough.files import Untrusted
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
@@ -49,10 +50,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Patient:
-    """What is examined: a board and its profile, collected once."""
+    """What is examined: a board and its profile, collected once; and why sudo is not used where it could be."""
 
     link: Link
     profile: dict[str, Any]
+    distrust: str = ""
 
 
 def _probe(patient: Patient) -> Finding:
@@ -68,6 +70,9 @@ def _real_time(patient: Patient) -> Finding:
                        "apt-get install util-linux")
     if patient.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
         return Finding("real-time priority", State.FINE, f"SCHED_FIFO 98 is granted{_how(patient.link)}")
+    if patient.distrust:
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
+                       patient.distrust)
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
 
@@ -168,6 +173,17 @@ def _left_changed(patient: Patient) -> Finding:
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
+def _opened(board: str) -> tuple[Link, str]:
+    """The board, through sudo where it will be measured so; and why not, where root is not to run our files."""
+    link = open_link(board)
+    if board == "local" and os.geteuid() != 0:
+        try:
+            return (SudoLink() if may_sudo() else link), ""
+        except Untrusted as reason:
+            return link, str(reason)
+    return link, ""
+
+
 def _restore(link: Link, as_json: bool) -> ExitStatus:
     """Put back what the journals of this board hold."""
     places: list[str] = []
@@ -208,12 +224,10 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
-    link = open_link(board)
-    if board == "local" and os.geteuid() != 0 and may_sudo():
-        link = SudoLink()
+    link, distrust = _opened(board)
     if restore:
         return _restore(link, as_json)
-    patient = Patient(link, collect(link))
+    patient = Patient(link, collect(link), distrust)
     findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)

@@ -60,10 +60,14 @@ class SudoLink(LocalLink):
 
 
 def may_sudo() -> bool:
-    """Whether sudo runs a command as root, started the way it will be, without asking for a password."""
+    """Whether sudo runs a command as root, started the way it will be, without asking for a password.
+
+    Raises Untrusted where it does and root is not to run what it would be given.
+    """
     if shutil.which(_SUDO[0]) is None:
         return False
     try:
-        return _Root().run(["true"], _TIMEOUT_S).status == 0
+        return all(link.run(words, _TIMEOUT_S).status == 0
+                   for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"])))
     except Stalled:
         return False
