@@ -15,9 +15,10 @@ from typing import Any
 
 import click
 
+from fastenough.campaign import Entry, Plan
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
-from fastenough.cli.privileges import DMA_LATENCY, how_to_grant
+from fastenough.cli.privileges import DMA_LATENCY, how_to_grant, refusal
 from fastenough.facts import collect
 from fastenough.files import Untrusted
 from fastenough.link import Link, find_probe, open_link
@@ -73,8 +74,20 @@ def _real_time(patient: Patient) -> Finding:
     if patient.distrust:
         return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
                        patient.distrust)
+    if os.geteuid() == 0:
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root",
+                       _refused_to_root(patient))
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
+
+
+def _refused_to_root(patient: Patient) -> str:
+    """What the probe says of it: a capability, a limit or a control group of a container is in the way."""
+    try:
+        lacking = refusal(patient.link, Plan("doctor", (Entry("timer", ("none",), 1.0, {}),)))
+    except NotApplicable as reason:
+        return str(reason)
+    return lacking or "see docs/containers.md"
 
 
 def _how(link: Link) -> str:
@@ -104,8 +117,9 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
+        mend = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
         return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
-                       "run as root, or measure without: fastenough run timer latency=off")
+                       f"{mend}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
