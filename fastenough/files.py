@@ -30,6 +30,27 @@ def _require_owner(path: Path, owner: int) -> None:
                         "name another place, or run this as its owner")
 
 
+def changeable_by_others(path: Path) -> Path | None:
+    """The first place on the way to ``path`` that another user than this one and root could exchange, if any.
+
+    What is missing is passed over: whoever makes it must be able to write into what is there.
+    """
+    named = path.absolute()
+    ways = (named, Path(os.path.realpath(named)))
+    for place in sorted({place for way in ways for place in (way, *way.parents)}):
+        try:
+            found = place.lstat()
+        except FileNotFoundError:
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return place
+        others = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
+        sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+        if not stat.S_ISLNK(found.st_mode) and not sticky and found.st_mode & others:
+            return place
+    return None
+
+
 def private_directory(path: Path) -> Path:
     """The folder, made with mode 0700 where it is missing; raises Untrusted, or OSError where it cannot be made.
 

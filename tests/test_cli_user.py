@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,10 +22,12 @@ from processes import eventually, with_words
 from fastenough.cli import cli
 from fastenough.files import Untrusted
 from fastenough.link.guard import descendants
+from fastenough.link.local import LocalLink
 from fastenough.link.sudo import require_trusted
 from fastenough.recording import Recording, read_recording
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+NOBODY = 65534
 RUN = ("run", "timer", "--duration", "1s")
 
 
@@ -233,3 +237,27 @@ def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
     told = user.call("doctor").stdout.splitlines()
     assert max(len(line) for line in told if user.name not in line) <= 100
     assert any(f"'{user.name} - rtprio 99'" in line for line in told), "to be pasted, unfolded"
+
+
+def test_without_sudo_nothing_is_said_of_what_root_may_run(user: User, sudoer: User, tmp_path: Path) -> None:
+    """A Python of a third person's: who may not use sudo is told what to grant, who may, why it is not used."""
+    for who, told in ((user, "rtprio 99"), (sudoer, "can be changed by other users, so root does not run")):
+        python = who.home / "theirs"
+        python.write_text(f"#!/bin/sh\n[ \"$1\" = -I ] && exec {who.python} \"$@\"\n"
+                          f"exec {who.python} -c \"import sys; sys.executable='$0'; import runpy; "
+                          "runpy.run_module('fastenough', run_name='__main__')\" \"$@\"\n")
+        python.chmod(0o755)
+        os.chown(python, NOBODY, NOBODY)
+        theirs = replace(who, python=str(python))
+        asked = subprocess.run([*theirs.prefix(), theirs.python, "doctor"], cwd=who.home, env=theirs.environment(),
+                               capture_output=True, text=True, check=False)
+        assert asked.returncode == 5, asked.stderr
+        assert told in " ".join(asked.stdout.split())
+        assert ("so root does not run" in asked.stdout) == (who is sudoer)
+
+
+def test_a_server_outside_the_path_of_users_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sshd lies in /usr/sbin, which Debian leaves out of the PATH of ordinary users."""
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    for server in ("sshd", "chroot"):
+        assert LocalLink().which(server) == shutil.which(server, path="/usr/sbin")

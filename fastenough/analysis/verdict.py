@@ -616,9 +616,9 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
 
     ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that were to be
     measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned and are not
-    among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each
-    load.  ``minimum_rate``: what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for
-    what recordings hold: that is a finding.
+    among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.  ``minimum_rate``:
+    what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for what recordings hold: that is
+    a finding.
     """
     unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
@@ -629,12 +629,8 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judged = _derived(judgeable, confidence) if requirement is None else requirement
     standing = judged or Requirement(1)
     judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
-    gaps = [f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit]
-    gaps += [f"load {load} was asked for and is not among the runs" for load in _missing_loads(recordings, loads)]
-    gaps += [f"{run} was planned and is missing" for run in missing]
-    if not recordings:
-        gaps.append("there is no run to judge")
-    elif measured and not judgeable:
+    gaps = _gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
+    if measured and not judgeable:
         gaps.append("what was measured is throughput: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
@@ -656,6 +652,17 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         all_not_applicable=bool(recordings) and not measured and not missing,
         emulated=emulated,
     )
+
+
+def _gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],
+          missing: Sequence[str]) -> list[str]:
+    """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
+    return [
+        *(f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit),
+        *(f"load {load} was asked for and is not among the runs" for load in loads),
+        *(f"{run} was planned and is missing" for run in missing),
+        *([] if recordings else ["there is no run to judge"]),
+    ]
 
 
 def _overall_supported(judgments: Sequence[Judgment]) -> tuple[Supported, ...]:

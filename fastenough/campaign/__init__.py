@@ -65,8 +65,7 @@ def run_campaign(link: Link, plan: Plan, keeper: Keeper, on_progress: Callable[[
         raise BadInput(f"{probe}: no such program on the board; name the probe that was built for it")
     stopping = stopping or Stopping()
     keeper.settle()
-    specs = expand(plan)
-    plan_hash = plan_sha256(plan)
+    specs, plan_hash = expand(plan), plan_sha256(plan)
     found, done = _resumable(keeper, plan_hash, len(specs)) if resume else (None, {})
     campaign = found or f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
     origin = {"campaign": campaign, "plan_sha256": plan_hash, "positions": len(specs),

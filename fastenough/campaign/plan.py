@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fastenough.files import Untrusted, read_regular
 from fastenough.loads import LOADS, Expectation, Load, find_load
 from fastenough.model import BadInput
 from fastenough.settings import SETTINGS
@@ -22,6 +24,10 @@ Value = str | int | float | bool
 
 OWN = ", the board's own"
 """How the title of a run ends that is the board's recording of what the instrument measured in the run before it."""
+
+MOST_BYTES = 1 << 20
+MOST_RUNS = 100_000
+"""More than this no plan has that a person means: it fills the memory before it fills the years."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 
@@ -208,6 +214,11 @@ def plan_from(content: dict[str, Any], where: str) -> Plan:
     table.finish("name, loads, duration, settings, [[load]], [[run]]")
     entries = tuple(_entry(f"{where}: run {number}", dict(run) if isinstance(run, dict) else run, loads, duration_s)
                     for number, run in enumerate(runs, start=1))
+    runs_in_all = sum(entry.repeat * len(entry.loads) * math.prod(map(len, entry.parameters.values()))
+                      for entry in entries)
+    if runs_in_all > MOST_RUNS:
+        raise BadInput(f"{where}: these are {runs_in_all:,} runs, more than the {MOST_RUNS:,} a plan may have; "
+                       "lower repeat, or list fewer values")
     if not entries:
         raise BadInput(f"{where}: there is nothing to run; add a [[run]] table with probe = \"timer\"")
     unknown = next((setting for setting in settings if setting not in SETTINGS), None)
@@ -223,12 +234,18 @@ def plan_from(content: dict[str, Any], where: str) -> Plan:
     return plan
 
 
-def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file; raises BadInput naming file, key and mend."""
+def read_toml(path: Path, example: str) -> dict[str, Any]:
+    """What a plan's file says; raises BadInput naming the file and the mend, also for a device, or more than a plan."""
     try:
-        content = tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(read_regular(path.resolve(), MOST_BYTES).decode())
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}; name a plan that exists") from error
+    except Untrusted as error:
+        raise BadInput(f"{error}: it is no plan") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: not TOML: {error}; see campaigns/ for examples") from error
-    return plan_from(content, str(path))
+        raise BadInput(f"{path}: not TOML: {error}; see {example}") from error
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a TOML file; raises BadInput naming file, key and mend."""
+    return plan_from(read_toml(path, "campaigns/ for examples"), str(path))

@@ -114,6 +114,8 @@ def _call(argv: Sequence[str] | None) -> int:
         return leaving.exit_code
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
+    except SystemExit:  # click's own answer to a reader that has gone, with the status that means FAIL
+        return 128 + signal.SIGPIPE
     except Exception as error:
         return _explain(error)
     return status

@@ -15,10 +15,12 @@ from typing import Any
 
 import click
 
+from fastenough.campaign import Entry, Plan
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
-from fastenough.cli.privileges import DMA_LATENCY, how_to_grant
+from fastenough.cli.privileges import DMA_LATENCY, how_to_grant, refusal
 from fastenough.facts import collect
+from fastenough.files import Untrusted
 from fastenough.link import Link, find_probe, open_link
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
@@ -49,10 +51,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Patient:
-    """What is examined: a board and its profile, collected once."""
+    """What is examined: a board and its profile, collected once; and why sudo is not used where it could be."""
 
     link: Link
     profile: dict[str, Any]
+    distrust: str = ""
 
 
 def _probe(patient: Patient) -> Finding:
@@ -68,8 +71,23 @@ def _real_time(patient: Patient) -> Finding:
                        "apt-get install util-linux")
     if patient.link.raised.run(["chrt", "-f", "98", "true"]).status == 0:
         return Finding("real-time priority", State.FINE, f"SCHED_FIFO 98 is granted{_how(patient.link)}")
+    if patient.distrust:
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
+                       patient.distrust)
+    if os.geteuid() == 0:
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root",
+                       _refused_to_root(patient))
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
+
+
+def _refused_to_root(patient: Patient) -> str:
+    """What the probe says of it: a capability, a limit or a control group of a container is in the way."""
+    try:
+        lacking = refusal(patient.link, Plan("doctor", (Entry("timer", ("none",), 1.0, {}),)))
+    except NotApplicable as reason:
+        return str(reason)
+    return lacking or "see docs/containers.md"
 
 
 def _how(link: Link) -> str:
@@ -99,8 +117,9 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
+        mend = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
         return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
-                       "run as root, or measure without: fastenough run timer latency=off")
+                       f"{mend}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
@@ -168,6 +187,17 @@ def _left_changed(patient: Patient) -> Finding:
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
+def _opened(board: str) -> tuple[Link, str]:
+    """The board, through sudo where it will be measured so; and why not, where root is not to run our files."""
+    link = open_link(board)
+    if board == "local" and os.geteuid() != 0:
+        try:
+            return (SudoLink() if may_sudo() else link), ""
+        except Untrusted as reason:
+            return link, str(reason)
+    return link, ""
+
+
 def _restore(link: Link, as_json: bool) -> ExitStatus:
     """Put back what the journals of this board hold."""
     places: list[str] = []
@@ -208,12 +238,10 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
-    link = open_link(board)
-    if board == "local" and os.geteuid() != 0 and may_sudo():
-        link = SudoLink()
+    link, distrust = _opened(board)
     if restore:
         return _restore(link, as_json)
-    patient = Patient(link, collect(link))
+    patient = Patient(link, collect(link), distrust)
     findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)

@@ -25,6 +25,8 @@ from rich.text import Text
 
 _FILE_WIDTH = 200
 """Columns of a table of figures in a file or pipe, where COLUMNS does not say otherwise: no cell is folded."""
+_FOLDED = 12
+"""Words in a column at least so wide can be read when they are folded; a figure on two lines cannot."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0, DEL and C1, what reorders or breaks lines, and what is no character at all."""
 _PLAIN = {"µ": "u", "μ": "u", "–": "-", "—": "-", "−": "-", "→": "->", "≥": ">=", "≤": "<=", "±": "+-", "×": "x",
@@ -124,17 +126,34 @@ def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 
 
+def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> bool:
+    """Whether every figure stays on one line, and words keep room to be folded in."""
+    widest = [max((len(row[position]) for row in rows), default=0) for position in range(len(columns))]
+    needed = [min(size, _FOLDED) if position < texts else size for position, size in enumerate(widest)]
+    return sum(needed) + 2 * (len(columns) - 1) <= width
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1,
                 file_width: int = _FILE_WIDTH) -> None:
-    """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned)."""
+    """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned).
+
+    Where that is too narrow for its figures, each row is a block of lines, with the columns' names before the cells.
+    """
+    cells = [[clean_lines(cell) for cell in row] for row in rows]
+    printer = console(sys.stdout, file_width)
+    sys.stdout.flush()
+    if not _fits(columns, cells, texts, printer.width):
+        blocks = ["\n".join(f"{clean(column)}: {cell}" for column, cell in zip(columns, row, strict=True))
+                  for row in cells]
+        printer.print(Text("\n\n".join([*([clean_lines(title)] if title else []), *blocks])), overflow="fold")
+        return
     table = Table(title=Text(clean_lines(title)) if title else None, title_justify="left", box=None, pad_edge=False,
                   header_style="bold")
     for position, column in enumerate(columns):
         table.add_column(Text(clean(column)), justify="left" if position < texts else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(clean_lines(cell)) for cell in row))
-    sys.stdout.flush()
-    console(sys.stdout, file_width).print(table)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    printer.print(table)
 
 
 def wall_text(wall_ns: int | None) -> str:

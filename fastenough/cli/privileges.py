@@ -30,24 +30,26 @@ as_granted_option = click.option(
 def board_for(board: str, plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Link, Plan]:
     """The board to measure on with the rights that the plan needs, and the plan to measure with.
 
-    Raises BadInput, after printing what would grant them, where there are none.
+    Raises BadInput where there are none; an ordinary user is shown before what would grant them.
     """
     link = open_link(board)
     if as_granted:
         tell("measured with what is granted: where that is less than asked, the result is marked not-real-time and "
              "cannot pass")
         return link, _allowing(plan)
-    if board != "local" or os.geteuid() == 0:
+    if board != "local":
         return link, plan
-    lacking = refusal(link, plan)
-    if lacking is None and not plan.settings:
+    lacking, root = refusal(link, plan), os.geteuid() == 0
+    if lacking is None and (root or not plan.settings):
         return link, plan
-    if may_sudo():
+    if not root and may_sudo():
         tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
         return SudoLink(), plan
     if lacking is not None:
-        print(how_to_grant(), file=sys.stderr)
-        raise BadInput(f"not granted: {lacking}; grant it as shown above, or measure without: --as-granted")
+        if not root:
+            print(how_to_grant(), file=sys.stderr)
+        raise BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
+                       "--as-granted")
     return link, plan
 
 

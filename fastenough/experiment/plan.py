@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fastenough.campaign.plan import read_toml
 from fastenough.link.virtual.packages import KERNELS
 from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.loads import LOADS
@@ -82,12 +82,7 @@ class Experiment:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a plan that exists") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: not TOML: {error}; see campaigns/brown-martin.toml") from error
+    return read_toml(path, "campaigns/brown-martin.toml")
 
 
 def is_experiment(path: Path) -> bool:

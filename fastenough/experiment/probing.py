@@ -61,7 +61,7 @@ class Probing:
         status = self._process.wait(_END_TIMEOUT_S)
         said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         if status == ExitStatus.BAD_INPUT:
-            raise BadInput(said)
+            raise BadInput(said.removeprefix(f"{self._name}: ").partition(" (or measure all the same")[0])
         if status == ExitStatus.NOT_APPLICABLE:
             raise NotApplicable(said)
         raise FastenoughError(f"{self._name} ended with status {status}: {said}")

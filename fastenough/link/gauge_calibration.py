@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from fastenough.files import Untrusted, read_regular
 from fastenough.link.gauge_protocol import Damaged, numbers
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
+_MOST_BYTES = 1 << 20
 WINDOWS = 20
 """Of the readings in each of so many parts of the time the quickest counts."""
 FREE_PPM = 100.0
@@ -171,7 +173,7 @@ def parse_self_test(lines: Sequence[str]) -> SelfTest:
 
 def _kept(path: Path, serial: str | None) -> dict[str, Any]:
     """A kept JSON object; raises BadInput where it says that it is of another instrument."""
-    kept = json.loads(path.read_text())
+    kept = json.loads(read_regular(path.resolve(), _MOST_BYTES))
     if not isinstance(kept, dict):
         raise TypeError
     theirs = kept.get("serial")
@@ -187,7 +189,7 @@ def read_self_test(path: Path, serial: str | None = None) -> SelfTest:
         by_series = [{int(series): int(ticks) for series, ticks in kept[name].items()}
                      for name in ("minimum", "maximum")]
         test = SelfTest(bool(kept["passed"]), *by_series)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
         raise BadInput(f"{path}: no self-test; make one: fastenough gauge selftest --json >{path}") from error
     if not test.passed:
         raise BadInput(f"{path}: that self-test failed; wire the gauge's output to its input and make it again: "
@@ -204,7 +206,7 @@ def read_calibration(path: Path, serial: str | None = None) -> Calibration:
             float(kept["reference_ppm"]), int(kept["readings"]))
         if not 0 < calibration.tick_ps < 1e9 or not 0 <= calibration.total_ppm < 1e6:
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Untrusted) as error:
         raise BadInput(f"{path}: no calibration; make one: fastenough gauge calibrate --json >{path}") from error
     return calibration
 

@@ -24,6 +24,8 @@ from fastenough.model import BadInput, FastenoughError
 
 _STOP_MARGIN_S = 30.0
 """How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
+_SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Where servers lie, such as sshd: the PATH of an ordinary user of Debian leaves it out, though they may run them."""
 _LOOK_S = 1.0
 """How often it is looked whether sudo was stopped."""
 
@@ -195,7 +197,7 @@ class LocalLink:
         return f"{leftovers.scratch_parent()}/fastenough-{secrets.token_hex(6)}"
 
     def which(self, tool: str) -> str | None:
-        return shutil.which(tool)
+        return shutil.which(tool) or shutil.which(tool, path=_SYSTEM_PATH)
 
 
 def open_local(which: str) -> LocalLink:

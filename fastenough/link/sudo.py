@@ -7,14 +7,12 @@ folder of theirs.  What root runs is Python in isolated mode with the guard's fi
 
 from __future__ import annotations
 
-import os
 import shutil
-import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, changeable_by_others
 from fastenough.link import guard
 from fastenough.link.base import Link, Process, Stalled
 from fastenough.link.local import LocalLink, LocalProcess
@@ -26,17 +24,10 @@ _WRITE = 'printf %s "$2" >"$1"'
 
 def require_trusted(path: str) -> None:
     """Raises Untrusted for a program that somebody other than this user and root could have put there."""
-    named = Path(path).absolute()
-    for place in {place for whole in (named, named.resolve()) for place in (whole, *whole.parents)}:
-        found = place.lstat()
-        if stat.S_ISLNK(found.st_mode) and found.st_uid in (0, os.geteuid()):
-            continue
-        others = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
-        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
-            others = 0
-        if found.st_uid not in (0, os.geteuid()) or found.st_mode & others:
-            raise Untrusted(f"{place} can be changed by other users, so root does not run {path}; move it to a folder "
-                            "of your own, or run fastenough as root")
+    place = changeable_by_others(Path(path))
+    if place is not None:
+        raise Untrusted(f"{place} can be changed by other users, so root does not run {path}; move it to a folder "
+                        "of your own, or run fastenough as root")
 
 
 class _Root(LocalLink):
@@ -69,10 +60,14 @@ class SudoLink(LocalLink):
 
 
 def may_sudo() -> bool:
-    """Whether sudo runs a command as root, started the way it will be, without asking for a password."""
+    """Whether sudo runs a command as root, started the way it will be, without asking for a password.
+
+    Raises Untrusted where it does and root is not to run what it would be given.
+    """
     if shutil.which(_SUDO[0]) is None:
         return False
     try:
-        return _Root().run(["true"], _TIMEOUT_S).status == 0
+        return all(link.run(words, _TIMEOUT_S).status == 0
+                   for link, words in ((LocalLink(), [*_SUDO, "true"]), (_Root(), ["true"])))
     except Stalled:
         return False

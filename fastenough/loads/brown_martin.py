@@ -12,6 +12,7 @@ from fastenough.loads.load import Expectation, Load
 _LARGE = "dd if=/dev/zero of={scratch}/large bs=1M count=64 2>/dev/null"
 _SERVER = """
 set -e
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 cd {scratch}
 ssh-keygen -q -t ed25519 -N '' -f host
 ssh-keygen -q -t ed25519 -N '' -f user

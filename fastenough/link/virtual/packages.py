@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastenough.files import replace_whole
+from fastenough.files import changeable_by_others, replace_whole
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 GUEST_ARCH = "arm64"
@@ -81,27 +81,43 @@ class Kernel:
 
 
 def cache_dir() -> Path:
-    """``FASTENOUGH_CACHE``, else ``cache/`` of the checkout, else the user's cache directory."""
+    """``FASTENOUGH_CACHE``, else ``cache/`` of this user's checkout, else the user's cache directory."""
     if "FASTENOUGH_CACHE" in os.environ:
         return Path(os.environ["FASTENOUGH_CACHE"]).absolute() / "virtual"
     checkout = Path(__file__).resolve().parents[3]
-    if (checkout / "target" / "module").is_dir():
+    if (checkout / "target" / "module").is_dir() and _is_ours(checkout):
         return checkout / "cache" / "virtual"
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fastenough" / "virtual"
 
 
+def _is_ours(checkout: Path) -> bool:
+    return checkout.stat().st_uid == os.geteuid() and changeable_by_others(checkout) is None
+
+
+def _require_ours(cache: Path) -> None:
+    """What lies in the cache runs in guests and is written without looking for links: nobody else may touch it."""
+    place = changeable_by_others(cache)
+    if place is not None:
+        raise BadInput(f"{cache} is no place for the cache: {place} can be changed by other users; "
+                       "name a place of your own in FASTENOUGH_CACHE")
+
+
 @contextlib.contextmanager
 def cache_lock() -> Iterator[Path]:
-    """The cache, for one process at a time."""
+    """The cache, for one process at a time; raises BadInput where others could change what is in it."""
     cache = cache_dir()
     try:
+        _require_ours(cache)
         cache.mkdir(parents=True, exist_ok=True)
-        lock = (cache / "lock").open("w")
+        _require_ours(cache)
+        lock = os.open(cache / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise BadInput(f"{cache}: {error.strerror}; name a writable place in FASTENOUGH_CACHE") from error
-    with lock:
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield cache
+    finally:
+        os.close(lock)
 
 
 def host_arch() -> str:
