@@ -81,6 +81,12 @@ class PaperGauge(threading.Thread):
         self._running = False
         self._begin()
 
+    def halt(self) -> None:
+        """Stops measuring, unasked; whatever command comes next sends what is held."""
+        self._running = False
+        time.sleep(0.05)
+        self._flush()
+
     def _begin(self) -> None:
         self._begun, self._made, self._sequence, self._takes = time.monotonic(), 0, 0, 0
         self._held: list[int] = []

@@ -140,6 +140,20 @@ def test_what_arrived_before_the_gauge_fell_silent_is_kept(tmp_path: Path) -> No
     assert len(recording.intervals) == len(taken)
 
 
+def test_a_gauge_that_stops_by_itself_fails_the_run(tmp_path: Path) -> None:
+    """Else a run of an hour whose gauge measured for a minute would be complete."""
+    with made(PaperGauge(latency)) as paper:
+        def stop(poll: int) -> None:
+            if poll == 1:
+                paper.halt()
+
+        recording = measured(paper, tmp_path / "run", between=stop)
+    assert recording.outcome is Outcome.FAILED
+    assert recording.end is not None
+    assert "stopped measuring by itself" in recording.end["reasons"][0]
+    exactly(recording, paper)
+
+
 @pytest.mark.parametrize("left", [b"he", b"x" * 300, b"response min=10 max=20 timeout=1"])
 def test_what_another_program_left_half_said_is_no_other_instrument(left: bytes) -> None:
     heard: list[bytes] = []

@@ -128,8 +128,8 @@ class GaugeRun:
     """One run of the instrument.  ``begin()``, then ``wait()`` and ``poll()`` once an interval, then ``end()``.
 
     What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
-    When the instrument is lost, starts anew or does not come through, ``poll()`` raises a FastenoughError, with nothing
-    written; ``end()`` then writes an end that says so.
+    When the instrument is lost, starts anew, stops by itself or does not come through, ``poll()`` raises a
+    FastenoughError; ``end()`` then writes an end that says so.
     """
 
     def __init__(self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes],
@@ -202,7 +202,12 @@ class GaugeRun:
             return
 
     def poll(self) -> None:
-        """Reads what has come since the last poll and writes it as one interval.
+        """Reads what has come since the last poll and writes it as one interval; it must be measuring still."""
+        if self._read().idle:
+            raise GaugeLost("the gauge has stopped measuring by itself; what would have come since is not there")
+
+    def _read(self) -> Counters:
+        """What has come since the last time, as one interval.
 
         The take comes last: once it has arrived, no fault may keep it from the recording.
         """
@@ -231,11 +236,12 @@ class GaugeRun:
                            "counters": counted})
         self._seq += 1
         self._since = end
+        return counters
 
     def _drain(self) -> None:
         """Reads the rest, once nothing is in flight; all that the instrument has stored must have come."""
         self._gauge.rest()
-        self.poll()
+        self._read()
         assert self.counters is not None
         for series, total in self._totals.items():
             stored, came = self.counters.stored(series), total.total
