@@ -40,7 +40,7 @@ def link(board: VirtualBoard) -> Link:
 def priorities(link: Link) -> dict[str, int]:
     """Real-time priority by name of every task that has one."""
     script = ('for i in /proc/[0-9]*; do echo "$(cat $i/comm):$(chrt -p ${i#/proc/} | tail -n 1)"; done 2>/dev/null')
-    lines = link.run(["sh", "-c", script], timeout_s=30.0).text.splitlines()
+    lines = link.run(["sh", "-c", script], timeout_s=120.0).text.splitlines()
     found = {line.split(":")[0]: int(line.rsplit(" ", 1)[-1]) for line in lines if line.rsplit(" ", 1)[-1].isdigit()}
     return {name: priority for name, priority in found.items() if priority}
 

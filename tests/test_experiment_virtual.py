@@ -38,7 +38,7 @@ from fastenough.store import Store
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "campaigns" / "brown-martin.toml"
 CELLS = set(itertools.product(("response", "periodic"), ("linux-user", "linux-kernel"), ("stock", "rt")))
-LEAST_EDGES = 100
+LEAST_EDGES = 20
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -141,7 +141,7 @@ def test_the_report_has_no_empty_cell_and_no_verdict(experiment: tuple[Campaign,
 
 def test_nothing_is_left_behind(experiment: tuple[Campaign, list[Recording]], state_directory: Path) -> None:
     assert experiment
-    assert eventually(lambda: not with_words("gauge-paced", "fastenough-board-"))
+    assert eventually(lambda: not with_words(str(ROOT), "gauge-paced", "fastenough-board-"))
     assert all(not journal.read_bytes() for journal in state_directory.glob("*.journal"))
 
 
@@ -215,7 +215,7 @@ def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
     path = plan(tmp_path, duration='"60s"', configurations='["stock"]')
     process = subprocess.Popen([sys.executable, "-c", script, str(path), str(tmp_path / "store")], cwd=ROOT,
                                stdout=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(120.0, process.kill)
+    watchdog = threading.Timer(250.0, process.kill)
     watchdog.start()
     assert process.stdout is not None
     for line in process.stdout:
@@ -224,7 +224,7 @@ def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
             break
     rest = process.stdout.read()
     watchdog.cancel()
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert rest.strip().splitlines()[-1] == "stopped True"
     store = Store(tmp_path / "store")
     (outside,) = measured_outside([store.load(run.id) for run in store.runs()])
@@ -265,4 +265,4 @@ def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, st
 @pytest.fixture(autouse=True)
 def no_guest_is_left() -> Iterator[None]:
     yield
-    assert eventually(lambda: not with_words("gauge-paced", "fastenough-board-"))
+    assert eventually(lambda: not with_words(str(ROOT), "gauge-paced", "fastenough-board-"))

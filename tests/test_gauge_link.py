@@ -349,4 +349,4 @@ def test_lost_counts_by_mode() -> None:
 
 def test_times_beyond_the_instrument_are_refused(instrument: Paced) -> None:
     with Gauge(instrument.port) as gauge, pytest.raises(BadInput, match="too long"):
-        Response(1000, 2000, 10**10).start(gauge)
+        Response(1000, 2000, 10**10).start(gauge, gauge.identity.tick_ps)

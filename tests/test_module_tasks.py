@@ -10,13 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from virtual_boards import DEVICE, PERIODIC, RESPONSE, booted, counted, parsed, recorded
+from virtual_boards import DEVICE, PERIODIC, RESPONSE, booted, counted, leave_output_low, parsed, recorded
 
 from fastenough.link.virtual.board import VirtualBoard
 from fastenough.link.virtual.module import build_module
 from fastenough.link.virtual.packages import KERNELS, fetch
 from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.model import FastenoughError
+from fastenough.recording import Recording
 
 EDGES = 500
 
@@ -26,17 +27,23 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 
 
+QUIET_S = 0.5
+PATIENCE_S = 60.0
+
+
+def quiet(board: VirtualBoard) -> None:
+    """Until the guest has answered all that it was told, however busy this machine is."""
+    known = -1
+    while known != (known := board.pins.counts[OUTPUT_LINE]):
+        time.sleep(QUIET_S)
+        board.link.run(["true"], PATIENCE_S)
+        board.pins.settle()
+
+
 def settled(board: VirtualBoard) -> None:
     """Input low, and every edge of before seen."""
     board.pins.drive(INPUT_LINE, 0)
-    time.sleep(0.1)
-    board.pins.take()
-
-
-def leave_output_low(board: VirtualBoard) -> None:
-    """The chip remembers the level of a line that it no longer drives, and shows it when it drives it again."""
-    board.load_module(RESPONSE)
-    board.unload_module()
+    quiet(board)
     board.pins.take()
 
 
@@ -44,17 +51,17 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
     settled(board)
     board.load_module({**RESPONSE, "run_id": "edges"})
     reading = board.link.start(["cat", DEVICE])
-    lines = reading.lines(20.0)
+    lines = reading.lines(PATIENCE_S)
     head = next(lines)
     board.pins.take()
     before = board.pins.counts[OUTPUT_LINE]
     for number in range(EDGES):
         level = (number + 1) % 2
         board.pins.drive(INPUT_LINE, level)
-        board.pins.wait(OUTPUT_LINE, level, 5.0)
+        board.pins.wait(OUTPUT_LINE, level, PATIENCE_S)
     board.link.write(DEVICE, b"stop\n")
     recording = parsed([head, *lines], tmp_path)
-    assert reading.wait(5.0) == 0
+    assert reading.wait(PATIENCE_S) == 0
     assert recording.end is not None
     assert recording.end["counters"] == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
     assert recording.totals[0].total == EDGES
@@ -69,7 +76,7 @@ def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:
     for number in range(EDGES):
         board.pins.drive(INPUT_LINE, number % 2)
     board.pins.drive(INPUT_LINE, 1)
-    time.sleep(0.2)
+    quiet(board)
     last = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE][-1]
     counters = counted(board.unload_module())
     assert last == 1
@@ -84,21 +91,26 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     board.load_module({**PERIODIC, "duration_ms": 1000, "interval_ms": 250})
     recording = recorded(board, 1.0, tmp_path)
     toggled = counted(board.unload_module())["toggled"]
-    time.sleep(0.2)
+    board.pins.settle()
     let_go_of_high = toggled % 2
     assert board.pins.counts[OUTPUT_LINE] - before == toggled + let_go_of_high
     levels = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE]
     assert all(one != following for one, following in pairwise(levels))
     assert recording.end is not None
     assert recording.end["counters"]["toggled"] == recording.totals[0].total > 0
-    assert_every_period_is_accounted_for(recording.end["series"], 1.0 / 0.005)
+    assert_every_period_is_accounted_for(recording, 5_000_000)
 
 
-def assert_every_period_is_accounted_for(ends: list[dict[str, int]], periods: float) -> None:
-    """Acts and missed periods make up the time; each period is charged in the view that owes."""
-    wakeup, owed = ends
+def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -> None:
+    """Acts and missed periods make up the time that it took; each period is charged in the view that owes.
+
+    The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
+    """
+    assert recording.end is not None
+    wakeup, owed = recording.end["series"]
     assert wakeup["taken"] + wakeup["missed"] == owed["taken"]
-    assert owed["taken"] == pytest.approx(periods, rel=0.2)
+    late_ns = recording.totals[0].maximum or 0
+    assert abs(owed["taken"] * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
 
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
@@ -111,7 +123,7 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
     assert len(recording.intervals) >= 3
     assert recording.totals[0].minimum is not None
     assert recording.totals[0].minimum >= 0
-    assert_every_period_is_accounted_for(recording.end["series"], 600)
+    assert_every_period_is_accounted_for(recording, 1_000_000)
     assert {event["kind"] for event in recording.events} == {"max"}
     assert max(event["value"] for event in recording.events if event["series"] == 0) == recording.totals[0].maximum
     assert {event["cpu"] for event in recording.events} == {1}
@@ -125,7 +137,7 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
     assert recording.end is not None
     assert len(recording.intervals) > 2
     assert recording.end["series"][0]["missed"] > 0
-    assert_every_period_is_accounted_for(recording.end["series"], recording.duration_ns / 20_000)
+    assert_every_period_is_accounted_for(recording, 20_000)
 
 
 def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
@@ -155,7 +167,7 @@ def test_unloads_at_any_time(board: VirtualBoard) -> None:
     try:
         turn = f"insmod /tmp/fastenough.ko {words} && sleep 0.02 && rmmod fastenough || exit 1"
         script = f"for turn in $(seq 50); do {turn}; done"
-        done = board.link.run(["sh", "-c", script], timeout_s=60.0)
+        done = board.link.run(["sh", "-c", script], timeout_s=200.0)
     finally:
         over.set()
         gun.join()
@@ -170,7 +182,7 @@ def test_unloads_at_any_time(board: VirtualBoard) -> None:
 def test_a_device_has_one_reader_and_holds_the_module(board: VirtualBoard) -> None:
     board.load_module({"task": "timer-handler"})
     reading = board.link.start(["cat", DEVICE])
-    next(reading.lines(10.0))
+    next(reading.lines(PATIENCE_S))
     assert b"busy" in board.link.run(["cat", DEVICE]).stderr
     with pytest.raises(FastenoughError, match=r"could not be taken out: .*(unavailable|in use|busy)"):
         board.unload_module()

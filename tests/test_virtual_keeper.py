@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from processes import eventually
 
 from fastenough.files import Untrusted
 from fastenough.link.virtual import keeper
@@ -177,3 +179,11 @@ def test_nothing_of_the_callers_folder_runs_in_the_keeper(run_folder: Path, tmp_
     assert not mark.exists()
 
 
+def test_taken_down_while_it_comes_up_it_says_so(run_folder: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(up, "stock")
+        assert eventually(lambda: coming.done() or keeper.keeper_pid(bench_directory()) is not None, 120.0)
+        down()
+        with pytest.raises(FastenoughError, match="ended before the bench was up"):
+            coming.result()
+    assert keeper.keeper_pid(bench_directory()) is None

@@ -40,8 +40,17 @@ def parsed(lines: list[bytes], place: Path) -> Recording:
 
 def recorded(board: VirtualBoard, seconds: float, place: Path) -> Recording:
     """What the module's device gives until ``duration_ms`` is over."""
-    lines = list(board.link.start(["cat", DEVICE]).lines(seconds + 20.0))
+    lines = list(board.link.start(["cat", DEVICE]).lines(seconds + 60.0))
     return parsed(lines, place)
+
+
+def leave_output_low(board: VirtualBoard) -> None:
+    """The chip remembers the level of a line that it no longer drives, and shows it when it drives it again."""
+    board.pins.drive(INPUT_LINE, 0)
+    board.load_module(RESPONSE)
+    board.unload_module()
+    board.pins.settle()
+    board.pins.take()
 
 
 def counted(said: list[str]) -> dict[str, int]:

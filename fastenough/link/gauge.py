@@ -125,7 +125,9 @@ class Gauge:
                 heard = True
                 self._line.hush(0.5)
             except Refused as error:
-                raise BadInput(f"{self.port}: what answers is no gauge of ours: {error}") from error
+                heard = True
+                if not error.torn:
+                    raise BadInput(f"{self.port}: what answers is no gauge of ours: {error}") from error
             except GaugeLost:
                 heard = heard or self._line.spoken
             else:

@@ -39,6 +39,10 @@ class GaugeLost(FastenoughError):
     """The instrument has gone or fallen silent in the middle of things."""
 
 
+class _Silent(GaugeLost):
+    """It is there and says nothing more."""
+
+
 def _open(port: str) -> serial.Serial:
     try:
         return serial.Serial(port, BAUD, timeout=0.02, write_timeout=_SILENCE_S, exclusive=True)
@@ -73,7 +77,7 @@ class Line:
     @property
     def spoken(self) -> bool:
         """Whether anything has come that is no whole line yet."""
-        return bool(self._text)
+        return bool(self._text) or self._splitter.torn
 
     def frames(self) -> list[Frame]:
         """Raw samples as they come; text that comes now is an answer to nothing."""
@@ -99,7 +103,7 @@ class Line:
             came = self._read_more()
             now = time.monotonic()
             if not came and now > heard + silence_s:
-                raise GaugeLost(f"{self.port}: the gauge has fallen silent; unplug it and plug it in again")
+                raise _Silent(f"{self.port}: the gauge has fallen silent; unplug it and plug it in again")
             if came and now > limit and b"\n" not in self._text:
                 raise Damaged(f"{self.port}: what comes does not come to an end")
             heard = now if came else heard
@@ -138,9 +142,10 @@ class Line:
             except Damaged as error:
                 damage = error
                 lines.append("")
-            except GaugeLost:
-                if damage is None:
+            except _Silent:
+                if not lines and not self.spoken:
                     raise
+                damage = damage or Damaged(f"{self.port}: the reply to '{command}' was cut short")
                 break
         if damage:
             raise damage
@@ -152,7 +157,7 @@ class Line:
             try:
                 return parse(self.exchange(command))
             except Refused as error:
-                if attempt == _ATTEMPTS - 1 or "damaged" not in str(error):
+                if attempt == _ATTEMPTS - 1 or not error.torn:
                     raise
             except Damaged as error:
                 if attempt == _ATTEMPTS - 1:

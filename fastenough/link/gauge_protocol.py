@@ -32,7 +32,12 @@ class Damaged(FastenoughError):
 
 
 class Refused(FastenoughError):
-    """The instrument understood and declined; the message is its own."""
+    """The instrument declined; the message is its own."""
+
+    @property
+    def torn(self) -> bool:
+        """What it was told had changed on its way: by noise, or by what another program left there half said."""
+        return str(self) in ("damaged line", "line too long")
 
 
 class Restarted(FastenoughError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
@@ -12,6 +13,7 @@ from fastenough import __version__
 from fastenough.link.gauge import Gauge, describe
 from fastenough.link.gauge_calibration import Calibration, SelfTest
 from fastenough.link.gauge_fine import FINE_K, Fine
+from fastenough.link.gauge_line import GaugeLost
 from fastenough.link.gauge_protocol import Counters, Damaged, Identity, Refused, Restarted
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, RecordingWriter
@@ -44,9 +46,9 @@ class Response:
         """The gauge sends its next stimulus when it is ready: raw samples cost it no edge."""
         return identity.k < FINE_K
 
-    def start(self, gauge: Gauge) -> None:
-        gauge.start_response(_ticks(gauge, "min", self.min_ns), _ticks(gauge, "max", self.max_ns),
-                             _ticks(gauge, "timeout", self.timeout_ns), self.seed)
+    def start(self, gauge: Gauge, tick_ps: float) -> None:
+        gauge.start_response(_ticks(gauge, "min", self.min_ns, tick_ps), _ticks(gauge, "max", self.max_ns, tick_ps),
+                             _ticks(gauge, "timeout", self.timeout_ns, tick_ps), self.seed)
 
     def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
         return [{"id": number, "name": f"latency-{edge}", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
@@ -72,8 +74,10 @@ class Periodic:
         """
         return identity.k < FINE_K and self.period_ns >= _STREAMED_PERIOD_NS and not identity.simulated
 
-    def start(self, gauge: Gauge) -> None:
-        gauge.start_periodic(_ticks(gauge, "period", self.period_ns), _ticks(gauge, "timeout", self.timeout_ns))
+    def start(self, gauge: Gauge, tick_ps: float) -> None:
+        """The period is told in ticks as long as they are: each sample is off by what the period is off."""
+        gauge.start_periodic(_ticks(gauge, "period", self.period_ns, tick_ps),
+                             _ticks(gauge, "timeout", self.timeout_ns, tick_ps))
 
     def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
         return [{"id": 0, "name": "period-jitter", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
@@ -81,12 +85,12 @@ class Periodic:
                  "k": k, "period_ns": self.period_ns}]
 
 
-def _ticks(gauge: Gauge, name: str, duration_ns: int) -> int:
+def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
     """Whole ticks of a duration; raises BadInput for what the instrument's counters cannot hold."""
-    ticks = round(duration_ns * 1000 / gauge.identity.tick_ps)
+    ticks = round(duration_ns * 1000 / tick_ps)
     limit = gauge.identity.longest_ticks if name in ("timeout", "period") else 1 << 30
     if ticks > limit:
-        most_ns = limit * gauge.identity.tick_ps // 1000
+        most_ns = limit * tick_ps / 1000
         raise BadInput(f"{name} {duration_ns / 1e9:g} s is too long for this gauge; at most {most_ns / 1e9:.3f} s")
     return ticks
 
@@ -108,12 +112,12 @@ def _instant() -> dict[str, int]:
     return {"mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
 
 
-def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> int:
+def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> float:
     """The measured length of a tick, where it was measured well enough to tell it from the nominal one."""
     nominal = gauge.identity.tick_ps
     if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.total_ppm:
         return nominal
-    return round(calibration.tick_ps)
+    return calibration.tick_ps
 
 
 def _never() -> bool:
@@ -124,8 +128,8 @@ class GaugeRun:
     """One run of the instrument.  ``begin()``, then ``wait()`` and ``poll()`` once an interval, then ``end()``.
 
     What has been polled is in the recording at once, so that a run cut off at any point keeps its data.
-    When the instrument is lost, starts anew or does not come through, ``poll()`` raises a FastenoughError, with nothing
-    written; ``end()`` then writes an end that says so.
+    When the instrument is lost, starts anew, stops by itself or does not come through, ``poll()`` raises a
+    FastenoughError; ``end()`` then writes an end that says so.
     """
 
     def __init__(self, gauge: Gauge, request: Response | Periodic, head: RunHead, stream: IO[bytes],
@@ -137,10 +141,11 @@ class GaugeRun:
         self._interval_ns = interval_ns
         self._fine = Fine(request.probe, gauge.identity.k) if request.streams(gauge.identity) else None
         self._k = FINE_K if self._fine else gauge.identity.k
-        self._series = request.series(self._k, calibrated_tick_ps(gauge, head.calibration))
+        self._tick_ps = calibrated_tick_ps(gauge, head.calibration)
+        self._series = request.series(self._k, round(self._tick_ps))
         self._seq = 0
-        self._taken: dict[int, list[Histogram]] = {entry["id"]: [] for entry in self._series}
-        self._lost = dict.fromkeys(self._taken, 0)
+        self._totals = {entry["id"]: Histogram(self._k) for entry in self._series}
+        self._lost = dict.fromkeys(self._totals, 0)
         self._counted: dict[str, int] = {}
         self._since = _instant()
         self.counters: Counters | None = None
@@ -151,7 +156,7 @@ class GaugeRun:
         self._gauge.stream(self._fine is not None)
         for _ in self._gauge.frames(_LEFT_OVER_S):
             pass
-        self._request.start(self._gauge)
+        self._request.start(self._gauge, self._tick_ps)
         self._look()
         self._since = _instant()
         offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
@@ -191,44 +196,55 @@ class GaugeRun:
         """Takes in raw samples until those have come that the histogram has counted, or nothing comes any more."""
         limit = time.monotonic() + _CATCH_UP_S
         while fine.seen < stored and time.monotonic() < limit:
-            if not fine.add(self._gauge.frames(_QUIET_S)):
-                return
+            with suppress(GaugeLost):  # the next command finds it gone
+                if fine.add(self._gauge.frames(_QUIET_S)):
+                    continue
+            return
 
     def poll(self) -> None:
-        """Reads what has come since the last poll and writes it as one interval."""
+        """Reads what has come since the last poll and writes it as one interval; it must be measuring still."""
+        if self._read().idle:
+            raise GaugeLost("the gauge has stopped measuring by itself; what would have come since is not there")
+
+    def _read(self) -> Counters:
+        """What has come since the last time, as one interval.
+
+        The take comes last: once it has arrived, no fault may keep it from the recording.
+        """
+        counters = self._look()
         try:
             histograms = self._gauge.take()
         except Refused:
             self._look()
             raise
-        counters = self._look()
         common = counters.common | {"replies_damaged": self._gauge.asked_again}
         if self._fine is not None:
-            self._catch_up(self._fine, sum(counters.stored(series) for series in self._taken))
+            self._catch_up(self._fine, sum(part.total for part in [*self._totals.values(), *histograms.values()]))
             histograms = {series: self._fine.histogram(series, coarse) for series, coarse in histograms.items()}
             common |= {"samples_coarse": self._fine.coarse}
         counted = {name: value - self._counted.get(name, 0) for name, value in common.items()}
         self._counted = common
         end = _instant()
         entries = []
-        for series in self._taken:
+        for series in self._totals:
             part = histograms.get(series, Histogram(self._k))
             lost = counters.lost(series) - self._lost[series]
-            self._taken[series].append(part)
+            self._totals[series] = Histogram.merged([self._totals[series], part], self._k)
             self._lost[series] += lost
             entries.append(interval_series(series, part, lost))
         self._writer.line({"type": "interval", "seq": self._seq, "begin": self._since, "end": end, "series": entries,
                            "counters": counted})
         self._seq += 1
         self._since = end
+        return counters
 
     def _drain(self) -> None:
         """Reads the rest, once nothing is in flight; all that the instrument has stored must have come."""
         self._gauge.rest()
-        self.poll()
+        self._read()
         assert self.counters is not None
-        for series, parts in self._taken.items():
-            stored, came = self.counters.stored(series), sum(part.total for part in parts)
+        for series, total in self._totals.items():
+            stored, came = self.counters.stored(series), total.total
             if stored != came:
                 raise Damaged(f"the gauge has stored {stored} samples of series {series}, and {came} came in")
         unkept = sum(counted.get("unkept", 0) for counted in self.counters.by_series.values())
@@ -246,13 +262,12 @@ class GaugeRun:
         except KeyboardInterrupt:
             said = said or ["interrupted while the rest was read"]
             outcome = Outcome.FAILED if outcome is Outcome.FAILED else Outcome.ABORTED
-        totals = {series: Histogram.merged(parts, self._k) for series, parts in self._taken.items()}
-        if outcome is Outcome.COMPLETED and not any(total.total for total in totals.values()):
+        if outcome is Outcome.COMPLETED and not any(total.total for total in self._totals.values()):
             outcome = Outcome.FAILED
             said.append("not one sample came in; look at the wiring and at the board's program")
         self._writer.line({
             "type": "end", "outcome": outcome.value, "reasons": said, "at": _instant(),
-            "series": [end_series(series, total, self._lost[series]) for series, total in totals.items()],
+            "series": [end_series(series, total, self._lost[series]) for series, total in self._totals.items()],
             "counters": self._counted, "events_dropped": 0,
         })
         return outcome

@@ -54,6 +54,11 @@ class Splitter:
     frames: list[Frame] = field(default_factory=list)
     _held: bytearray | None = None
 
+    @property
+    def torn(self) -> bool:
+        """Whether something has come that may yet turn out to be a frame, or text with a zero in it."""
+        return bool(self._held)
+
     def text(self, data: bytes) -> bytes:
         """The text among the bytes; frames are appended to ``frames``."""
         text = bytearray()

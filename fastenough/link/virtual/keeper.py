@@ -122,7 +122,8 @@ def up(kernel: str, snapshot: bool = True) -> BenchState:
         keeper.wait()
         raise
     if not said:
-        raise FastenoughError(f"the bench's keeper failed: {(complaint.splitlines() or ['it does not say why'])[-1]}")
+        why = (complaint.splitlines() or ["it was ended before the bench was up"])[-1]
+        raise FastenoughError(f"the bench's keeper failed: {why}")
     answer = json.loads(said)
     if "error" in answer:
         keeper.wait()
