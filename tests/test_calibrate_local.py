@@ -55,8 +55,11 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
         pytest.skip("there is one CPU only")
     link = LocalLink()
     elsewhere = Plan(PLAN.sizes_ns, PLAN.each, cpu=1)
-    missed = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, elsewhere))
-    assert not missed.passed
+    for _ in range(5):  # a busy machine comes too late for some delays, and may for all
+        missed = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, elsewhere))
+        assert not missed.passed
+        if any(row.injected for row in missed.rows):
+            break
     assert sum(row.found for row in missed.rows) < sum(row.injected for row in missed.rows)
 
 
