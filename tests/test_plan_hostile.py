@@ -55,3 +55,15 @@ def test_what_is_kept_of_a_gauge_is_a_small_file(tmp_path: Path, read: Callable[
         with pytest.raises(BadInput, match="make one"):
             read(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+@pytest.mark.parametrize(("more", "told"), [
+    ("[settings]\ncontrol-priority = 1979-05-27", "write a text in quotes, a number"),
+    ("[settings]\nirq-affinity = [1979-05-27]", "write a text in quotes, a number"),
+    ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = nan', "from 0 to 1"),
+    ('[[load]]\nname = "l"\ncommands = [["true"]]\ncpu-share = -1', "from 0 to 1"),
+], ids=["a date", "a date in a list", "no number", "negative"])
+def test_values_that_cannot_be_are_bad_input(tmp_path: Path, more: str, told: str) -> None:
+    """A share that is no number would have every load pass as run."""
+    (tmp_path / "plan.toml").write_text(f'name = "x"\n{more}\n[[run]]\nprobe = "timer"\n')
+    assert told in _refused(tmp_path / "plan.toml", tmp_path)

@@ -179,6 +179,9 @@ def _custom_load(where: str, content: Any) -> Load:
                                for line in commands):
         raise BadInput(f"{where}: commands must be a list of lists of words, such as [[\"dd\", \"if=/dev/zero\"]]")
     share = table.take("cpu-share", (int, float), "0.05", 0.001)
+    if not 0 <= share <= 1:
+        raise BadInput(f"{where}: cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
+                       "load ran, from 0 to 1")
     tools = table.words("tools", (commands[0][0],))
     table.finish("name, commands, tools, cpu-share")
     return Load(name, where, tools, tuple(tuple(line) for line in commands), Expectation(cpu_share=float(share)))
@@ -224,6 +227,10 @@ def plan_from(content: dict[str, Any], where: str) -> Plan:
     unknown = next((setting for setting in settings if setting not in SETTINGS), None)
     if unknown is not None:
         raise BadInput(f"{where}: settings: no setting is called {unknown!r}; use {', '.join(SETTINGS)}")
+    for setting, value in settings.items():
+        if not isinstance(value, str | int | float):
+            raise BadInput(f"{where}: settings: {setting} = {value} cannot be; write a text in quotes, a number, "
+                           "true or false")
     plan = Plan(name, entries, dict(settings), {load.name: load for load in custom})
     for entry in entries:
         for load in entry.loads:
