@@ -41,6 +41,7 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     (("interval=5h",), "interval: 5h is out of range"),
     (("record=here",), "record is no parameter of a run"),
     (("run-id=mine",), "run-id is no parameter of a run"),
+    (("samples=all",), "samples is no parameter of a run"),
     (("duration=1s",), "say it with --duration"),
     (("priority=4", "priority=5"), "priority is given twice"),
     (("method=wish",), "method=wish is not known; choose one of clock_nanosleep-abs"),

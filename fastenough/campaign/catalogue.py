@@ -17,6 +17,7 @@ from fastenough.units import parse_duration_ns
 BENCH_OWN = {
     "duration": "say it with --duration, or beside probe in a plan",
     "record": "runs are recorded into the store; --store names another",
+    "samples": "the probe alone keeps every sample, see the help of fastenough-probe timer",
     "run-id": "the store names its runs",
     "json": "the bench has --json of its own",
     "histogram": "see the report",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.analysis import words
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
@@ -36,7 +37,7 @@ def rebuild(store_path: Path, as_json: bool) -> ExitStatus:
     """Make the index again from the runs; damaged runs are named, the others go on."""
     store = existing_store(store_path)
     faults = store.rebuild()
-    return _tell(faults, as_json, f"index of {len(store.runs())} runs rebuilt")
+    return _tell(faults, as_json, f"index of {words.counted(len(store.runs()), 'run')} rebuilt")
 
 
 @command.command()
@@ -45,4 +46,5 @@ def rebuild(store_path: Path, as_json: bool) -> ExitStatus:
 def verify(store_path: Path, as_json: bool) -> ExitStatus:
     """Check every sealed recording against its hash."""
     store = existing_store(store_path)
-    return _tell(store.verify(), as_json, f"{len(store.runs())} runs are as they were recorded")
+    runs = words.counted(len(store.runs()), "run")
+    return _tell(store.verify(), as_json, f"{runs}: every sealed recording is as it was recorded")
