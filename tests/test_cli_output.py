@@ -107,8 +107,8 @@ def test_every_encoding_will_do(hostile: Path, probe_binary: str, arguments: tup
 def _on_terminal(cwd: Path, *arguments: str) -> tuple[int, bytes]:
     """The command with a terminal for its output; its status and what the terminal got."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "fastenough", *arguments], cwd=cwd, env=environment(TERM="xterm"),
-                               stdin=slave, stdout=slave, stderr=slave)
+    process = subprocess.Popen([sys.executable, "-m", "fastenough", *arguments], cwd=cwd, stdin=slave,
+                               env=environment(TERM="xterm", COLUMNS="200"), stdout=slave, stderr=slave)
     os.close(slave)
     said = b""
     while True:

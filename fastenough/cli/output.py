@@ -127,9 +127,10 @@ def _plain(thing: Any) -> Any:
 
 
 def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> bool:
-    """Whether every figure stays on one line, and words keep room to be folded in."""
+    """Whether every heading and figure stays on one line, and words keep room to be folded in."""
     widest = [max((len(row[position]) for row in rows), default=0) for position in range(len(columns))]
-    needed = [min(size, _FOLDED) if position < texts else size for position, size in enumerate(widest)]
+    needed = [max(len(column), min(size, _FOLDED) if position < texts else size)
+              for position, (column, size) in enumerate(zip(columns, widest, strict=True))]
     return sum(needed) + 2 * (len(columns) - 1) <= width
 
 
