@@ -131,8 +131,8 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
 
 def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard, tmp_path: Path) -> None:
     """A period too short for emulation, cut every 10 ms: banks are swapped in the middle of acts, periods missed."""
-    board.load_module({"task": "timer-handler", "period_ns": 20_000, "cpu": 1, "duration_ms": 300, "interval_ms": 10})
-    recording = recorded(board, 1.0, tmp_path)
+    board.load_module({"task": "timer-handler", "period_ns": 20_000, "cpu": 1, "duration_ms": 1500, "interval_ms": 10})
+    recording = recorded(board, 3.0, tmp_path)
     board.unload_module()
     assert recording.end is not None
     assert len(recording.intervals) > 2

@@ -124,7 +124,8 @@ def on_small_disk(tmp_path: Path, script: str, size: str, *words: str) -> str:
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = f'mount -t tmpfs -o size={size},mode=755 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {" ".join(words)}'
     completed = subprocess.run(["unshare", "--mount", *user, "sh", "-c", mount, sys.executable, script],
-                               cwd=ROOT, capture_output=True, text=True, check=False)
+                               cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True,
+                               check=False)
     if "unshare failed" in completed.stderr:
         pytest.skip("may not make a file system of its own")
     assert completed.returncode == 0, completed.stderr
