@@ -21,6 +21,7 @@ def pytest_configure() -> None:
     """A runner started in the background ignores these signals, and so would all that is interrupted here."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
