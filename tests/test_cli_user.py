@@ -201,7 +201,14 @@ def test_root_runs_no_program_that_others_can_change(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(Untrusted, match="can be changed by other users"):
         require_trusted(str(program))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
+    program = tmp_path / "probe"
+    program.write_text("#!/bin/sh\n")
     tmp_path.chmod(0o755)
+    require_trusted(str(program))
     os.chown(program, 12345, 12345)
     with pytest.raises(Untrusted):
         require_trusted(str(program))
