@@ -19,7 +19,7 @@ _HEAD = struct.Struct("<8sII")
 _BLOCK = struct.Struct("<IIQ")
 _SAMPLE = np.dtype([("due_ns", "<i8"), ("latency_ns", "<i8")])
 _MAGIC, _VERSION = b"FESAMPLE", 1
-_MOST_AT_ONCE = 512
+_MOST_AT_ONCE = 4096
 _END_SERIES = 0xFFFFFFFF
 
 

@@ -304,7 +304,7 @@ static void report_until_end(struct run *run)
 	int64_t live_ns = live_period_ns(run);
 	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
 	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
-	int64_t next_samples_ns = run->samples ? run->start_ns + SAMPLES_EVERY_NS : INT64_MAX;
+	int64_t next_samples_ns = run->samples ? run->start_ns + samples_every_ns(run) : INT64_MAX;
 	timer_t watchdog = watchdog_start();
 
 	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
@@ -326,7 +326,7 @@ static void report_until_end(struct run *run)
 		}
 		if (mono_ns() >= next_samples_ns) {
 			samples_drain(run);
-			next_samples_ns = next_after(next_samples_ns, SAMPLES_EVERY_NS);
+			next_samples_ns = next_after(next_samples_ns, samples_every_ns(run));
 		}
 	}
 	timer_delete(watchdog);

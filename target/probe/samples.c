@@ -10,7 +10,10 @@
 
 #include "run.h"
 
-#define AT_ONCE 512u /* samples in one write */
+#define AT_ONCE 4096u /* samples in one write */
+/* Draining costs as much for few samples as for many. */
+#define EVERY_MOST_NS NS_PER_S
+#define RING_SHARE 4
 #define END_SERIES UINT32_MAX
 
 /* All numbers in the file are little-endian. */
@@ -98,6 +101,13 @@ static void drain(struct run *run, struct samples *samples)
 		read += count;
 		atomic_store_explicit(&samples->read, read, memory_order_release);
 	}
+}
+
+int64_t samples_every_ns(const struct run *run)
+{
+	int64_t share_ns = run->settings->interval_ns * (SAMPLES_RING / RING_SHARE);
+
+	return share_ns < EVERY_MOST_NS ? share_ns : EVERY_MOST_NS;
 }
 
 void samples_drain(struct run *run)

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #define SAMPLES_RING (1u << 16) /* a third of a second at 5 us, six at 100 us */
-#define SAMPLES_EVERY_NS (100 * NS_PER_MS)
 
 struct sample {
 	int64_t due_ns, latency_ns;
@@ -50,6 +49,7 @@ struct run;
 /* samples.c, for the frame */
 void samples_open(struct run *run); /* where they are kept; bad input when the file cannot be made */
 struct samples *samples_new(struct run *run, int series);
+int64_t samples_every_ns(const struct run *run); /* how often to drain: well before a ring is full */
 void samples_drain(struct run *run);
 void samples_close(struct run *run);
 
