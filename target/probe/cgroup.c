@@ -132,7 +132,7 @@ void cgroup_open(struct cgroup *cgroup, const char *proc)
 {
 	struct place place;
 	char folder[CGROUP_PATH];
-	size_t top;
+	size_t top = 0;
 
 	*cgroup = (struct cgroup){0};
 	if (!find_place(proc, &place) || !find_mount(proc, &place, folder, &top))
