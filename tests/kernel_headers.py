@@ -8,8 +8,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from fastenough.link.virtual.packages import Apt, Kernel, cache_lock, host_arch, use_in_place
 from fastenough.model import NotApplicable
+from fastenough.virtual.packages import Apt, Kernel, cache_lock, host_arch, use_in_place
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 OTHER_TOOLS = ("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=", "KCFLAGS=-Wno-attributes", "CONFIG_DEBUG_INFO_BTF_MODULES=")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
 from fastenough.experiment.calibration import Calibration, falling_edges
-from fastenough.link.gauge_stream import Frame
+from fastenough.gauge.stream import Frame
 from fastenough.model import Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.reader import Interval

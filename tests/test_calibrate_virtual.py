@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from virtual_boards import require_simulated_gauge
 
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import CHECKOUT, build_module
-from fastenough.link.virtual.packages import KERNELS, fetch
 from fastenough.model import FastenoughError
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import CHECKOUT, build_module
+from fastenough.virtual.packages import KERNELS, fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 INJECT = CHECKOUT / "target" / "module" / "inject"

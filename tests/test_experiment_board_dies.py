@@ -19,10 +19,10 @@ from fastenough.campaign import Progress
 from fastenough.experiment import bench as bench_module
 from fastenough.experiment.runner import run_experiment
 from fastenough.link import BoardGone
-from fastenough.link.virtual.board import VirtualBoard
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.store import Store
+from fastenough.virtual.board import VirtualBoard
 
 SHIPPED = Path(__file__).resolve().parents[1] / "campaigns" / "brown-martin.toml"
 

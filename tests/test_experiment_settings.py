@@ -11,13 +11,13 @@ from virtual_boards import booted
 
 from fastenough.experiment.probing import Probing
 from fastenough.link import Link
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import fetch
-from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
-from fastenough.link.virtual.probe import PROBE, install
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings import Settings
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import build_module
+from fastenough.virtual.packages import fetch
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE, install
 
 KO = "/tmp/fastenough.ko"
 RESPONSE = [PROBE, "response", f"--chip={CHIP}", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--record=-"]

@@ -25,15 +25,15 @@ from fastenough.campaign import Campaign, Progress
 from fastenough.experiment import bench as bench_module
 from fastenough.experiment.plan import is_experiment, read_experiment
 from fastenough.experiment.runner import run_experiment
-from fastenough.link.gauge import GaugeLost
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import Kernel, fetch
+from fastenough.gauge.session import GaugeLost
 from fastenough.model import BadInput, Outcome, Verdict
 from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.store import Store
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.gauge import SimulatedGauge
+from fastenough.virtual.module import build_module
+from fastenough.virtual.packages import Kernel, fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "campaigns" / "brown-martin.toml"

@@ -16,7 +16,7 @@ import pytest
 from gauge_simulation import ROOT, Build, Follower, Paced, paced
 
 from fastenough.experiment.plan import read_experiment
-from fastenough.link.gauge_calibration import (
+from fastenough.gauge.calibration import (
     CORRECTED_PPM,
     FREE_PPM,
     Calibration,

@@ -19,8 +19,7 @@ from gauge_simulation import ROOT, Impostor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_protocol import (
+from fastenough.gauge.protocol import (
     Damaged,
     Identity,
     Running,
@@ -30,6 +29,7 @@ from fastenough.link.gauge_protocol import (
     parse_take,
     with_crc,
 )
+from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 
 UNO = Identity("0", "atmega328p", 2, 62_500, 4, 24, False)
@@ -84,7 +84,7 @@ def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
 ], ids=["noise", "line ends", "no line end", "zeros", "frames", "torn", "rows", "a long line", "a huge number",
         "control"])
 def test_a_port_that_chatters_is_no_gauge(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.link.gauge._BOOT_S", 1.0)
+    monkeypatch.setattr("fastenough.gauge.session._BOOT_S", 1.0)
     with chattering(said) as port, pytest.raises(BadInput, match=r"not intelligibly|nothing answers"):
         Gauge(port)
 

@@ -18,8 +18,7 @@ from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, Relay, pace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_protocol import (
+from fastenough.gauge.protocol import (
     Counters,
     Damaged,
     Identity,
@@ -32,8 +31,9 @@ from fastenough.link.gauge_protocol import (
     parse_take,
     with_crc,
 )
-from fastenough.link.gauge_run import GaugeRun, Response, RunHead
-from fastenough.link.gauge_stream import Frame, Splitter, latencies, parse_frame
+from fastenough.gauge.run import GaugeRun, Response, RunHead
+from fastenough.gauge.session import Gauge
+from fastenough.gauge.stream import Frame, Splitter, latencies, parse_frame
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import read_recording
 

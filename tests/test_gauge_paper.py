@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from paper_gauge import Faults, PaperGauge, bucket
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_calibration import Calibration
-from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.calibration import Calibration
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.session import Gauge
 from fastenough.model import FastenoughError, Outcome
 from fastenough.recording import Recording, read_recording
 
@@ -107,7 +107,7 @@ TORN = {
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is what lasts a second, so that the tests are quick."""
-    monkeypatch.setattr("fastenough.link.gauge_line.Line.exchange.__defaults__", (1.0, 10.0), raising=False)
+    monkeypatch.setattr("fastenough.gauge.line.Line.exchange.__defaults__", (1.0, 10.0), raising=False)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.gauge_ports import LINK, Port, find_port, ports, serial_of
+from fastenough.gauge.ports import LINK, Port, find_port, ports, serial_of
 from fastenough.model import BadInput
 
 RULE = Path(__file__).resolve().parents[1] / "gauge" / "70-fastenough-gauge.rules"

@@ -16,11 +16,11 @@ from gauge_simulation import HERTZ, Build, counters, paced
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_fine import FINE_K, Fine
-from fastenough.link.gauge_protocol import Identity, Running, parse_take
-from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
-from fastenough.link.gauge_stream import Frame, Splitter
+from fastenough.gauge.fine import FINE_K, Fine
+from fastenough.gauge.protocol import Identity, Running, parse_take
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.session import Gauge
+from fastenough.gauge.stream import Frame, Splitter
 from fastenough.model import Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.histogram import bucket_index, bucket_lowest

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, paced
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_protocol import Counters, Restarted, with_crc
-from fastenough.link.gauge_run import GaugeRun, Response, RunHead
+from fastenough.gauge.protocol import Counters, Restarted, with_crc
+from fastenough.gauge.run import GaugeRun, Response, RunHead
+from fastenough.gauge.session import Gauge
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 

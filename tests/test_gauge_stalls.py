@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from gauge_simulation import Build, Follower, Paced, paced, pairs
 
-from fastenough.link.gauge import Gauge
+from fastenough.gauge.session import Gauge
 
 TICK_NS = 62.5
 

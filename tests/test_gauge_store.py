@@ -18,8 +18,8 @@ from gauge_simulation import Build, Follower, Paced, paced
 from fastenough.analysis import judge
 from fastenough.analysis.pool import run_key
 from fastenough.experiment.outside import Outside, StoredRun
-from fastenough.link.gauge import Gauge, GaugeLost
-from fastenough.link.gauge_run import GaugeRun, Response, RunHead
+from fastenough.gauge.run import GaugeRun, Response, RunHead
+from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Histogram, Recording, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from virtual_boards import booted
 
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
-from fastenough.link.virtual.probe import PROBE, install
 from fastenough.model import BadInput
 from fastenough.settings import Settings
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import build_module
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE, install
 
 FIRST = "/dev/gpiochip-main"
 """Sorts before the kernel's own name."""

@@ -13,11 +13,11 @@ import pytest
 from virtual_boards import booted
 
 from fastenough.experiment.probing import Probing
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
-from fastenough.link.virtual.probe import PROBE, install
 from fastenough.recording import Recording
 from fastenough.settings import Settings
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE, install
 
 EDGES = 300
 WAYS = ("cdev", "sysfs")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.virtual.module import SOURCES, build_module
-from fastenough.link.virtual.packages import KERNELS, fetch, host_arch
 from fastenough.model import FastenoughError
+from fastenough.virtual.module import SOURCES, build_module
+from fastenough.virtual.packages import KERNELS, fetch, host_arch
 
 
 def information(module: Path, field: str) -> bytes:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from virtual_boards import DEVICE, booted, counted, parsed
 
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import SOURCES, build_module
 from fastenough.model import FastenoughError, Outcome
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import SOURCES, build_module
 
 HERE = Path(__file__).parent
 BLIND = {"task": "response", "chip": "blind", "in_line": 0, "out_line": 1}

@@ -10,9 +10,9 @@ import pytest
 from kernel_headers import OTHER_TOOLS, headers
 from test_module_build import information
 
-from fastenough.link.virtual.module import SOURCES, build_module
-from fastenough.link.virtual.packages import KERNELS, Kernel, fetch
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.virtual.module import SOURCES, build_module
+from fastenough.virtual.packages import KERNELS, Kernel, fetch
 
 OLD, NEW = "bullseye", "sid"
 FIRST = [(OLD, "armmp", "armhf"), (NEW, "rt-arm64", "arm64")]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from virtual_boards import DEVICE, PERIODIC, RESPONSE, booted, counted, leave_output_low, parsed, recorded
 
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import KERNELS, fetch
-from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import build_module
+from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 
 EDGES = 500
 

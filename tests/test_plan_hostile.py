@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_calls import fastenough
 
-from fastenough.link.gauge_calibration import read_calibration, read_self_test
+from fastenough.gauge.calibration import read_calibration, read_self_test
 from fastenough.model import BadInput
 
 _MEMORY = ["prlimit", f"--as={3 << 30}"]

@@ -14,12 +14,12 @@ import pytest
 from virtual_boards import booted
 
 from fastenough.analysis.machine import counter_total
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import compiler
-from fastenough.link.virtual.packages import GUEST_ARCH
-from fastenough.link.virtual.probe import PROBE, install
 from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import compiler
+from fastenough.virtual.packages import GUEST_ARCH
+from fastenough.virtual.probe import PROBE, install
 
 STEP = "/bin/clock-step"
 PERIOD_NS = 20_000_000

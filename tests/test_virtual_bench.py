@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from fastenough.gauge.session import Gauge
 from fastenough.link import find_probe, open_link
-from fastenough.link.gauge import Gauge
-from fastenough.link.virtual.keeper import RUN_SETTING, bench_directory
-from fastenough.link.virtual.packages import fetch
 from fastenough.model import BadInput
+from fastenough.virtual.keeper import RUN_SETTING, bench_directory
+from fastenough.virtual.packages import fetch
 
 
 def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

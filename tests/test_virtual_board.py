@@ -17,13 +17,13 @@ import pytest
 from virtual_boards import booted
 
 from fastenough.link.base import Link, Stalled
-from fastenough.link.virtual import board as board_module
-from fastenough.link.virtual import packages
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.initramfs import Archive
-from fastenough.link.virtual.packages import KERNELS, fetch
-from fastenough.link.virtual.pins import Pins
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual import board as board_module
+from fastenough.virtual import packages
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.initramfs import Archive
+from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.pins import Pins
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def left_by(pid: int) -> list[Path]:
 
 def test_ends_with_its_bench_and_leaves_nothing() -> None:
     """The whole process is killed: QEMU goes with it, and the next board clears its directory away."""
-    code = ("import time; from fastenough.link.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
+    code = ("import time; from fastenough.virtual.board import VirtualBoard; board = VirtualBoard('rt'); "
             "print(board.qemu.pid, flush=True); time.sleep(60)")
     bench = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert bench.stdout is not None
@@ -183,7 +183,7 @@ def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_without_qemu_it_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.link.virtual.qemu.PROGRAM", "qemu-no-such-system")
+    monkeypatch.setattr("fastenough.virtual.qemu.PROGRAM", "qemu-no-such-system")
     with pytest.raises(NotApplicable, match="missing; mend: apt-get install qemu-system-arm"):
         VirtualBoard("stock", snapshot=False)
 

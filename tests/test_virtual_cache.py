@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from virtual_boards import booted, require_simulated_gauge
 
-from fastenough.link.virtual import packages
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.initramfs import build_initramfs
-from fastenough.link.virtual.packages import GUEST_ARCH, cache_dir, fetch
-from fastenough.link.virtual.snapshot import Snapshot, snapshot_of
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.virtual import packages
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.initramfs import build_initramfs
+from fastenough.virtual.packages import GUEST_ARCH, cache_dir, fetch
+from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NOWHERE = {f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https")}
@@ -151,7 +151,7 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
         copy(ROOT / name, other / name)
     build = other / "meson.build"
     build.write_text(build.read_text().replace("version: '0.1.0'", "version: '9.9.9'"))
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); from fastenough.link.virtual.probe import build_probe; "
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); from fastenough.virtual.probe import build_probe; "
             "sys.stdout.buffer.write(build_probe())")
     probes = [subprocess.run([sys.executable, "-I", "-c", code, str(checkout)], capture_output=True, check=True).stdout
               for checkout in (ROOT, other, ROOT)]

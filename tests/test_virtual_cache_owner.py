@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.virtual.packages import cache_dir, cache_lock
 from fastenough.model import BadInput
+from fastenough.virtual.packages import cache_dir, cache_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
@@ -69,7 +69,7 @@ def test_a_checkout_of_another_user_is_no_place_for_the_cache(tmp_path: Path) ->
         (checkout / folder).parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-r", ROOT / folder, checkout / folder], check=True)
     code = ("import sys; sys.path.insert(0, sys.argv[1]); "
-            "from fastenough.link.virtual.packages import cache_dir; print(cache_dir())")
+            "from fastenough.virtual.packages import cache_dir; print(cache_dir())")
 
     def place() -> Path:
         environment = {name: value for name, value in os.environ.items() if name != "FASTENOUGH_CACHE"}

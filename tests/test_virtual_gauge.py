@@ -12,8 +12,8 @@ import pytest
 from processes import eventually
 from virtual_boards import PERIODIC, RESPONSE, booted, counted, leave_output_low
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.virtual.board import VirtualBoard
+from fastenough.gauge.session import Gauge
+from fastenough.virtual.board import VirtualBoard
 
 TICKS_PER_MS = 16_000
 TIMEOUT = 1000 * TICKS_PER_MS

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.virtual.gauge import SimulatedGauge
-from fastenough.link.virtual.pins import OUTPUT_LINE, Edge, Pins
 from fastenough.model import NotApplicable
+from fastenough.virtual.gauge import SimulatedGauge
+from fastenough.virtual.pins import OUTPUT_LINE, Edge, Pins
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ import pytest
 from processes import eventually
 
 from fastenough.files import Untrusted
-from fastenough.link.virtual import keeper
-from fastenough.link.virtual.holder import end_holder, held, holder
-from fastenough.link.virtual.keeper import RUN_SETTING, bench_directory, down, up
 from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual import keeper
+from fastenough.virtual.holder import end_holder, held, holder
+from fastenough.virtual.keeper import RUN_SETTING, bench_directory, down, up
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534

@@ -12,9 +12,9 @@ from virtual_boards import booted, parsed
 
 from fastenough.analysis import judge
 from fastenough.link.base import Link
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.probe import install
 from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.probe import install
 
 ONLINE = "/sys/devices/system/cpu/cpu1/online"
 

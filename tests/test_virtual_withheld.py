@@ -11,10 +11,10 @@ from virtual_boards import booted, parsed
 
 from fastenough.analysis.machine import counter_total
 from fastenough.analysis.verdict import judge
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.probe import install
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.probe import install
 
 _CPU_1 = "/sys/devices/system/cpu/cpu1/online"
 _LIMITED = """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.link.virtual.built import tools_path
+from fastenough.virtual.built import tools_path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.gauge import build_gauge
-from fastenough.link.virtual.packages import fetch
-from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.recording import Recording, read_recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.gauge import build_gauge
+from fastenough.virtual.packages import fetch
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 
 RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}

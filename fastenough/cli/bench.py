@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 import click
 
-from fastenough.link.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
-from fastenough.link.virtual.packages import KERNELS
+from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
+from fastenough.virtual.packages import KERNELS
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

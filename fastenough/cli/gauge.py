@@ -11,9 +11,9 @@ from fastenough.cli.gauge_measure import run_command
 from fastenough.cli.gauge_opening import opened, port_argument
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.link.gauge_calibration import Calibration
-from fastenough.link.gauge_flash import BOARDS, find_firmware, flash
-from fastenough.link.gauge_ports import find_port, ports
+from fastenough.gauge.calibration import Calibration
+from fastenough.gauge.flash import BOARDS, find_firmware, flash
+from fastenough.gauge.ports import find_port, ports
 from fastenough.model import ExitStatus
 
 

@@ -18,8 +18,8 @@ from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import store_option
 from fastenough.experiment.outside import Outside, StoredRun
-from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
-from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.store import Store

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import click
 
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_ports import find_port
-from fastenough.link.gauge_protocol import Refused
+from fastenough.gauge.ports import find_port
+from fastenough.gauge.protocol import Refused
+from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput
 
 port_argument = click.argument("port", required=False)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from fastenough.experiment.plan import VIRTUAL, Experiment
 from fastenough.facts.cpu import cpu_list
+from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.gauge.ports import find_port, serial_of
+from fastenough.gauge.session import Gauge
 from fastenough.link import Link, find_probe, open_link
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
-from fastenough.link.gauge_ports import find_port, serial_of
-from fastenough.link.virtual.board import MARK, VirtualBoard
-from fastenough.link.virtual.gauge import SimulatedGauge, simulated_self_test
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.probe import install
 from fastenough.model import NotApplicable
+from fastenough.virtual.board import MARK, VirtualBoard
+from fastenough.virtual.gauge import SimulatedGauge, simulated_self_test
+from fastenough.virtual.module import build_module
+from fastenough.virtual.probe import install
 
 _MODULE_IN_GUEST = "/tmp/fastenough.ko"
 _CALIBRATION_S = 1.0

@@ -23,14 +23,14 @@ from fastenough.analysis.injections import (
     too_late,
 )
 from fastenough.experiment.probing import Probing
+from fastenough.gauge.session import Gauge
+from fastenough.gauge.stream import Frame, deviations
 from fastenough.link import Link, find_probe
-from fastenough.link.gauge import Gauge
-from fastenough.link.gauge_stream import Frame, deviations
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.module import CHECKOUT, build_module
-from fastenough.link.virtual.pins import CHIP, OUTPUT_LINE
-from fastenough.link.virtual.probe import install
 from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import CHECKOUT, build_module
+from fastenough.virtual.pins import CHIP, OUTPUT_LINE
+from fastenough.virtual.probe import install
 
 INJECT = "fastenough_inject"
 INJECT_DEVICE = f"/dev/{INJECT}"

@@ -16,7 +16,7 @@ from fastenough.campaign.transcript import Transcript
 from fastenough.experiment.bench import Bench
 from fastenough.experiment.plan import Cell, Experiment, Wires
 from fastenough.experiment.probing import Probing
-from fastenough.link.gauge_run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import FastenoughError, Outcome
 from fastenough.recording import Recording
 from fastenough.recording.writer import end_series

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.campaign.plan import read_toml
-from fastenough.link.virtual.packages import KERNELS
-from fastenough.link.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.loads import LOADS
 from fastenough.model import BadInput
 from fastenough.settings import SETTINGS
 from fastenough.units import parse_duration_ns
+from fastenough.virtual.packages import KERNELS
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 
 SIMULATED = "simulated"
 VIRTUAL = "virtual"

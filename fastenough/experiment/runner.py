@@ -21,8 +21,8 @@ from fastenough.experiment.cell import CellRun, own_lines
 from fastenough.experiment.plan import Cell, Experiment, read_experiment
 from fastenough.facts import collect, profile_sha256
 from fastenough.facts.cpu import cpu_list
+from fastenough.gauge.session import GaugeLost
 from fastenough.link import BoardGone, LocalLink
-from fastenough.link.gauge import GaugeLost
 from fastenough.loads import RunningLoad, find_load
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.settings import Settings, default_journal, tell_settings

@@ -19,7 +19,7 @@ __all__ = ["BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process",
 
 LINKS = {
     "local": "fastenough.link.local:open_local",
-    "virtual": "fastenough.link.virtual.keeper:open_virtual",
+    "virtual": "fastenough.virtual.keeper:open_virtual",
 }
 """Kind of link to the function that opens it, loaded only when used; it takes what follows the colon."""
 

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from fastenough.link.virtual.gauge import SimulatedGauge
-from fastenough.link.virtual.guest_link import GuestLink
-from fastenough.link.virtual.initramfs import build_initramfs
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import fetch
-from fastenough.link.virtual.pins import Pins
-from fastenough.link.virtual.qemu import Qemu, require_qemu
-from fastenough.link.virtual.snapshot import Snapshot, snapshot_of
 from fastenough.model import FastenoughError
+from fastenough.virtual.gauge import SimulatedGauge
+from fastenough.virtual.guest_link import GuestLink
+from fastenough.virtual.initramfs import build_initramfs
+from fastenough.virtual.module import build_module
+from fastenough.virtual.packages import fetch
+from fastenough.virtual.pins import Pins
+from fastenough.virtual.qemu import Qemu, require_qemu
+from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
 MARK = "emulated"
 """What the head of every recording made here must carry."""

@@ -9,9 +9,9 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.link.virtual.module import compiler
-from fastenough.link.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
 from fastenough.model import FastenoughError
+from fastenough.virtual.module import compiler
+from fastenough.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
 
 _HERE = Path(__file__).resolve().parent
 _CONSOLE = (5, 1)

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fastenough.link.gauge_stream import Frame, deviations, latencies
+from fastenough.gauge.stream import Frame, deviations, latencies
 from fastenough.recording import Histogram
 from fastenough.recording.histogram import bucket_index
 

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fastenough.link.virtual.module import CHECKOUT
-from fastenough.link.virtual.packages import cache_lock
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.virtual.module import CHECKOUT
+from fastenough.virtual.packages import cache_lock
 
 _SOURCES = ("meson.build", "meson_options.txt", "format", "gauge", "target")
 

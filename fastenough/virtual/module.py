@@ -11,10 +11,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastenough.link.virtual.packages import Kernel, cache_lock
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.virtual.packages import Kernel, cache_lock
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "target" / "module"
 FORMAT = CHECKOUT / "format" / "fe_hist.h"
 

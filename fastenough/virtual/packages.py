@@ -84,7 +84,7 @@ def cache_dir() -> Path:
     """``FASTENOUGH_CACHE``, else ``cache/`` of this user's checkout, else the user's cache directory."""
     if "FASTENOUGH_CACHE" in os.environ:
         return Path(os.environ["FASTENOUGH_CACHE"]).absolute() / "virtual"
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[2]
     if (checkout / "target" / "module").is_dir() and _is_ours(checkout):
         return checkout / "cache" / "virtual"
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fastenough" / "virtual"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
-from fastenough.link.gauge_calibration import (
+from fastenough.gauge.calibration import (
     Calibration,
     HostClock,
     Reading,
@@ -19,10 +19,10 @@ from fastenough.link.gauge_calibration import (
     host_ppm,
     parse_self_test,
 )
-from fastenough.link.gauge_calibration import described as known
-from fastenough.link.gauge_line import BAUD, GaugeLost, Line
-from fastenough.link.gauge_ports import find_port, serial_of
-from fastenough.link.gauge_protocol import (
+from fastenough.gauge.calibration import described as known
+from fastenough.gauge.line import BAUD, GaugeLost, Line
+from fastenough.gauge.ports import find_port, serial_of
+from fastenough.gauge.protocol import (
     PROTOCOL,
     Counters,
     Damaged,
@@ -34,7 +34,7 @@ from fastenough.link.gauge_protocol import (
     parse_take,
     parse_ticks,
 )
-from fastenough.link.gauge_stream import Frame
+from fastenough.gauge.stream import Frame
 from fastenough.model import BadInput
 from fastenough.recording import Histogram
 

@@ -16,10 +16,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fastenough.link.gauge_calibration import SelfTest, parse_self_test
-from fastenough.link.virtual.built import build, require_tool
-from fastenough.link.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
+from fastenough.gauge.calibration import SelfTest, parse_self_test
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.built import build, require_tool
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
 
 MICROCONTROLLER = "atmega328p"
 _SIMULATOR = "gauge/sim/gauge-paced"

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 from labgrid.util.qmp import QMPError, QMPMonitor
 
-from fastenough.link.virtual.packages import Kernel
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.virtual.packages import Kernel
 
 PROGRAM = "qemu-system-aarch64"
 _MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")

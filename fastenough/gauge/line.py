@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import serial
 
-from fastenough.link.gauge_protocol import (
+from fastenough.gauge.protocol import (
     LONGEST_LINE,
     MOST_LINES,
     Damaged,
@@ -20,7 +20,7 @@ from fastenough.link.gauge_protocol import (
     parse_reply,
     with_crc,
 )
-from fastenough.link.gauge_stream import Frame, Splitter
+from fastenough.gauge.stream import Frame, Splitter
 from fastenough.model import BadInput, FastenoughError
 
 BAUD = 500_000

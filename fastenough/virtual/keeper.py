@@ -20,20 +20,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough.files import private_directory, replace_whole
-from fastenough.link.virtual.board import VirtualBoard
-from fastenough.link.virtual.guest_link import GuestLink, connect_guest
-from fastenough.link.virtual.holder import end_holder, held, holder
-from fastenough.link.virtual.module import build_module
-from fastenough.link.virtual.packages import fetch
-from fastenough.link.virtual.probe import build_probe, install
-from fastenough.link.virtual.qemu import require_qemu
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.guest_link import GuestLink, connect_guest
+from fastenough.virtual.holder import end_holder, held, holder
+from fastenough.virtual.module import build_module
+from fastenough.virtual.packages import fetch
+from fastenough.virtual.probe import build_probe, install
+from fastenough.virtual.qemu import require_qemu
 
 _ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
 _WATCH_S = 0.5
-_PACKAGE_ROOT = Path(__file__).resolve().parents[3]
-_START = ("import sys; sys.path += sys.argv[4:]; from fastenough.link.virtual.keeper import main; "
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+_START = ("import sys; sys.path += sys.argv[4:]; from fastenough.virtual.keeper import main; "
           "sys.exit(main(*sys.argv[1:4]))")
 
 RUN_SETTING = "FASTENOUGH_RUN"

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 from fastenough.link.base import Link
-from fastenough.link.virtual.built import build
-from fastenough.link.virtual.module import compiler
-from fastenough.link.virtual.packages import GUEST_ARCH, cache_lock
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.built import build
+from fastenough.virtual.module import compiler
+from fastenough.virtual.packages import GUEST_ARCH, cache_lock
 
 PROBE = "/bin/fastenough-probe"
 """Where it lies in the guest."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from fastenough.link.gauge_protocol import Damaged, crc16
+from fastenough.gauge.protocol import Damaged, crc16
 
 _LONGEST_FRAME = 24
 _MOST_FRAMES = 100_000

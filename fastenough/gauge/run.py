@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from fastenough import __version__
-from fastenough.link.gauge import Gauge, describe
-from fastenough.link.gauge_calibration import Calibration, SelfTest
-from fastenough.link.gauge_fine import FINE_K, Fine
-from fastenough.link.gauge_line import GaugeLost
-from fastenough.link.gauge_protocol import Counters, Damaged, Identity, Refused, Restarted
+from fastenough.gauge.calibration import Calibration, SelfTest
+from fastenough.gauge.fine import FINE_K, Fine
+from fastenough.gauge.line import GaugeLost
+from fastenough.gauge.protocol import Counters, Damaged, Identity, Refused, Restarted
+from fastenough.gauge.session import Gauge, describe
 from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import Histogram, RecordingWriter
 from fastenough.recording.writer import end_series, interval_series

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fastenough.files import Untrusted, read_regular
-from fastenough.link.gauge_protocol import Damaged, numbers
+from fastenough.gauge.protocol import Damaged, numbers
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
