@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
