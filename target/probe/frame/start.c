@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "owed.h"
+#include "periodic.h"
 #include "run.h"
 
 #define ANNOUNCED_NS (10 * NS_PER_MS)
@@ -29,7 +29,7 @@ int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t perio
 {
 	int64_t now_ns = mono_ns(), start_ns = run_start_ns(run);
 
-	return due_after(run->announced_ns + offset_ns + period_ns, now_ns > start_ns ? now_ns : start_ns, period_ns);
+	return fe_due_after(run->announced_ns + offset_ns + period_ns, now_ns > start_ns ? now_ns : start_ns, period_ns);
 }
 
 /* Whoever is let go first lays the start, for all: until then nobody knows how long that takes. */

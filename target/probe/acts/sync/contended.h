@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "../frame.h"
+#include "frame.h"
 
 /* False after run_not_applicable(): the system has no such mutexes. */
 bool mutex_create(struct run *run, pthread_mutex_t *mutex, int protocol);

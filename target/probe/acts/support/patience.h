@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "../frame.h"
+#include "frame.h"
 
 static inline void cpu_relax(void)
 {

@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "owed.h"
+#include "periodic.h"
 #include "run.h"
 
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
@@ -295,7 +295,7 @@ static int64_t earliest(int64_t a, int64_t b)
 /* The next instant of a grid that is still to come. */
 static int64_t next_after(int64_t instant_ns, int64_t period_ns)
 {
-	return instant_ns + (int64_t)(periods_missed(instant_ns, mono_ns(), period_ns) + 1) * period_ns;
+	return instant_ns + (int64_t)(fe_periods_missed(instant_ns, mono_ns(), period_ns) + 1) * period_ns;
 }
 
 static void report_until_end(struct run *run)

@@ -9,7 +9,7 @@
 #ifndef SHARED_H
 #define SHARED_H
 
-#include "../frame.h"
+#include "frame.h"
 
 struct shared;
 

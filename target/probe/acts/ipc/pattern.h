@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../frame.h"
+#include "frame.h"
 
 #define PATTERN_SHIFTS 512 /* after so many blocks a piece comes again */
 #define PATTERN_STEP 8

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../machine.h"
+#include "machine.h"
 
 const char *const channel_names[] = {"pipe", "named", NULL};
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "frame.h"
-#include "owed.h"
+#include "periodic.h"
 #include "timer_method.h"
 
 /* More missed periods than these in one go are counted as lost values, so that charging them does not
@@ -41,7 +41,7 @@ struct timer_act {
 	struct sleep sleep;
 	const struct timer_method *method;
 	int64_t offset_ns;
-	struct series *wakeup, *owed;
+	struct series *wakeup, *corrected;
 	struct samples *samples; /* of wakeup, where they are kept */
 };
 
@@ -50,11 +50,11 @@ static void charge_missed(struct timer_act *act, int64_t begin_ns, uint64_t miss
 	uint64_t charged = missed < CHARGED_MOST ? missed : CHARGED_MOST;
 
 	for (uint64_t n = 1; n <= charged; n++)
-		series_add(act->owed, delay_owed(act->sleep.due_ns, begin_ns, act->sleep.period_ns, n));
+		series_add(act->corrected, fe_delay_charged(act->sleep.due_ns, begin_ns, act->sleep.period_ns, n));
 	if (missed > charged)
-		series_add_lost(act->owed, missed - charged);
+		series_add_lost(act->corrected, missed - charged);
 	series_add_missed(act->wakeup, missed);
-	series_add_missed(act->owed, missed);
+	series_add_missed(act->corrected, missed);
 }
 
 static void account(struct timer_act *act, int64_t begin_ns)
@@ -63,7 +63,7 @@ static void account(struct timer_act *act, int64_t begin_ns)
 	uint64_t missed = act->method->missed(&act->sleep, begin_ns);
 
 	series_add(act->wakeup, latency_ns);
-	series_add(act->owed, latency_ns);
+	series_add(act->corrected, latency_ns);
 	if (__builtin_expect(missed > 0, 0))
 		charge_missed(act, begin_ns, missed);
 	act->sleep.due_ns += (int64_t)(missed + 1) * act->sleep.period_ns;
@@ -155,7 +155,7 @@ static void add_thread(struct run *run, const struct timer_method *method, int i
 	spec.name = "wakeup_owed";
 	spec.silent = true;
 	spec.to = "the same; periods in which the act never took place are charged from their own due time";
-	act->owed = run_add_series(run, &spec);
+	act->corrected = run_add_series(run, &spec);
 	run_add_worker(run, &(struct worker_spec){.name = "timer", .cpu = spec.cpu, .period_ns = spec.period_ns,
 						  .function = timer_worker, .argument = act});
 }

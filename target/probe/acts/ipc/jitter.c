@@ -6,7 +6,7 @@
  * As in the source the periodic thread may be an ordinary one, so that the traffic displaces it; as a
  * real-time thread it has one priority more than the traffic, and what disturbs it is memory alone.
  */
-#include "../owed.h"
+#include "periodic.h"
 #include "patience.h"
 #include "placement.h"
 #include "shared.h"
@@ -23,7 +23,7 @@ static struct {
 } chosen = {.size = 1024 * 1024};
 
 struct phase {
-	struct series *wakeup, *owed;
+	struct series *wakeup, *corrected;
 };
 
 static struct {
@@ -48,11 +48,11 @@ static int64_t break_ns(const struct run *run)
 static void account(const struct phase *phase, int64_t due_ns, int64_t begin_ns, int64_t period_ns, uint64_t missed)
 {
 	series_add(phase->wakeup, begin_ns - due_ns);
-	series_add(phase->owed, begin_ns - due_ns);
+	series_add(phase->corrected, begin_ns - due_ns);
 	for (uint64_t n = 1; n <= missed; n++)
-		series_add(phase->owed, delay_owed(due_ns, begin_ns, period_ns, n));
+		series_add(phase->corrected, fe_delay_charged(due_ns, begin_ns, period_ns, n));
 	series_add_missed(phase->wakeup, missed);
-	series_add_missed(phase->owed, missed);
+	series_add_missed(phase->corrected, missed);
 }
 
 static void periodic(struct worker *self, void *argument)
@@ -70,7 +70,7 @@ static void periodic(struct worker *self, void *argument)
 		begin_ns = mono_ns();
 		if (begin_ns < due_ns)
 			continue; /* a signal ended the sleep */
-		missed = periods_missed(due_ns, begin_ns, period_ns);
+		missed = fe_periods_missed(due_ns, begin_ns, period_ns);
 		account(due_ns < off_ns ? &state.on : &state.off, due_ns, begin_ns, period_ns, missed);
 		watch_progress(&state.watch);
 		due_ns += (int64_t)(missed + 1) * period_ns;
@@ -116,7 +116,7 @@ static void add_phase(struct run *run, struct phase *phase, const char *is_on, i
 	spec.name = "wakeup_owed";
 	spec.silent = true;
 	spec.to = "the same; periods in which the act never took place are charged from their own due time";
-	phase->owed = run_add_series(run, &spec);
+	phase->corrected = run_add_series(run, &spec);
 }
 
 static void setup(struct run *run)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../owed.h"
+#include "periodic.h"
 #include "gpio.h"
 
 /* Bounds the time that charging missed periods takes; the rest is counted as lost. */
@@ -22,7 +22,7 @@ struct periodic {
 	struct gpio_line out;
 	bool high;
 	int64_t due_mono_ns, period_ns;
-	struct series *wakeup, *owed;
+	struct series *wakeup, *corrected;
 };
 
 static void charge_missed(struct periodic *periodic, int64_t begin_mono_ns, uint64_t missed)
@@ -30,19 +30,19 @@ static void charge_missed(struct periodic *periodic, int64_t begin_mono_ns, uint
 	uint64_t charged = missed < CHARGED_MOST ? missed : CHARGED_MOST;
 
 	for (uint64_t n = 1; n <= charged; n++)
-		series_add(periodic->owed, delay_owed(periodic->due_mono_ns, begin_mono_ns, periodic->period_ns, n));
+		series_add(periodic->corrected, fe_delay_charged(periodic->due_mono_ns, begin_mono_ns, periodic->period_ns, n));
 	if (missed > charged)
-		series_add_lost(periodic->owed, missed - charged);
+		series_add_lost(periodic->corrected, missed - charged);
 	series_add_missed(periodic->wakeup, missed);
-	series_add_missed(periodic->owed, missed);
+	series_add_missed(periodic->corrected, missed);
 }
 
 static void account(struct periodic *periodic, int64_t begin_mono_ns)
 {
-	uint64_t missed = periods_missed(periodic->due_mono_ns, begin_mono_ns, periodic->period_ns);
+	uint64_t missed = fe_periods_missed(periodic->due_mono_ns, begin_mono_ns, periodic->period_ns);
 
 	series_add(periodic->wakeup, begin_mono_ns - periodic->due_mono_ns);
-	series_add(periodic->owed, begin_mono_ns - periodic->due_mono_ns);
+	series_add(periodic->corrected, begin_mono_ns - periodic->due_mono_ns);
 	if (missed)
 		charge_missed(periodic, begin_mono_ns, missed);
 	periodic->due_mono_ns += (int64_t)(missed + 1) * periodic->period_ns;
@@ -89,7 +89,7 @@ static void add_series(struct run *run, struct periodic *periodic)
 	periodic->wakeup = run_add_series(run, &spec);
 	spec.name = "wakeup_owed";
 	spec.to = "the same; periods in which the act never took place are charged from their own due time";
-	periodic->owed = run_add_series(run, &spec);
+	periodic->corrected = run_add_series(run, &spec);
 }
 
 static void periodic_setup(struct run *run)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "watch.h"
 
-#include "../units.h"
+#include "units.h"
 #include "patience.h"
 
 #define LOOK_NS (50 * NS_PER_MS)

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "../frame.h"
+#include "frame.h"
 #include "placement.h"
 #include "watch.h"
 

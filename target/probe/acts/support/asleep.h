@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "../frame.h"
+#include "frame.h"
 
 /* Opens what tells it of a thread of this process; -1 with errno where it cannot be told. */
 int asleep_open(pid_t thread);

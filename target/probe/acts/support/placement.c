@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "../machine.h"
+#include "machine.h"
 
 const char *const placement_names[] = {"same", "smt", "core", "socket", NULL};
 

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "../frame.h"
+#include "frame.h"
 
 struct watch {
 	int64_t timeout_ns;

@@ -3,7 +3,7 @@
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
 
-#include "../frame.h"
+#include "frame.h"
 
 enum placement { PLACEMENT_SAME, PLACEMENT_SMT, PLACEMENT_CORE, PLACEMENT_SOCKET };
 extern const char *const placement_names[];

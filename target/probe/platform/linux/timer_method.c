@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "owed.h"
+#include "periodic.h"
 
 /* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
 #define CLOSE_NS (2 * NS_PER_US)
@@ -33,13 +33,13 @@ static void finish_nothing(struct sleep *sleep)
 /* Where nobody but the clock tells what was missed. */
 static uint64_t missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
 {
-	return periods_missed(sleep->due_ns, begin_ns, sleep->period_ns);
+	return fe_periods_missed(sleep->due_ns, begin_ns, sleep->period_ns);
 }
 
 /* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
 static uint64_t missed_by_grid(const struct sleep *sleep, int64_t begin_ns)
 {
-	return periods_over(sleep->due_ns, begin_ns, sleep->period_ns);
+	return fe_periods_over(sleep->due_ns, begin_ns, sleep->period_ns);
 }
 
 /* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
@@ -179,7 +179,7 @@ static int begin_setitimer(struct sleep *sleep)
 {
 	for (int64_t close_ns = CLOSE_NS;; close_ns *= 2) {
 		int64_t before_ns = clock_ns(sleep->clock);
-		int64_t first_ns = due_after(sleep->due_ns, before_ns, sleep->period_ns) - before_ns;
+		int64_t first_ns = fe_due_after(sleep->due_ns, before_ns, sleep->period_ns) - before_ns;
 		int error;
 
 		first_ns += NS_PER_US - first_ns % NS_PER_US;
