@@ -32,7 +32,7 @@ static void means(void)
 	holds("[-3.500,333333.333,1793000000000000000,-896500000000000000]");
 }
 
-int main(void)
+static void texts(void)
 {
 	text("plain", "\"plain\"");
 	text("a \"b\" \\ c", "\"a \\\"b\\\" \\\\ c\"");
@@ -44,7 +44,10 @@ int main(void)
 	text("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""); /* a surrogate */
 	text("ends in colon:", "\"ends in colon:\"");
 	text(NULL, "null");
+}
 
+static void nested(void)
+{
 	json_open(&json, '{');
 	json_member_int(&json, "least", INT64_MIN);
 	json_member_uint(&json, "most", UINT64_MAX);
@@ -65,7 +68,12 @@ int main(void)
 	json_close(&json, '}');
 	holds("{\"least\":-9223372036854775808,\"most\":18446744073709551615,\"text\":\"x:\","
 	      "\"list\":[[-1,0],[],true,null],\"fixed\":-1.002}");
+}
 
+int main(void)
+{
+	texts();
+	nested();
 	means();
 	json_decimal(&json, 0, 0);
 	holds("\"0\"");
