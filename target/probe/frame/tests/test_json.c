@@ -46,8 +46,9 @@ static void texts(void)
 	text(NULL, "null");
 }
 
-static void nested(void)
+int main(void)
 {
+	texts();
 	json_open(&json, '{');
 	json_member_int(&json, "least", INT64_MIN);
 	json_member_uint(&json, "most", UINT64_MAX);
@@ -68,12 +69,7 @@ static void nested(void)
 	json_close(&json, '}');
 	holds("{\"least\":-9223372036854775808,\"most\":18446744073709551615,\"text\":\"x:\","
 	      "\"list\":[[-1,0],[],true,null],\"fixed\":-1.002}");
-}
 
-int main(void)
-{
-	texts();
-	nested();
 	means();
 	json_decimal(&json, 0, 0);
 	holds("\"0\"");
