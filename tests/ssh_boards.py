@@ -24,7 +24,7 @@ _SERVER_CONFIG = """ListenAddress {address}
 Port {port}
 HostKey {place}/host
 PidFile none
-AuthorizedKeysFile {place}/user.pub
+AuthorizedKeysFile {place}/authorized
 StrictModes no
 UsePAM no
 PasswordAuthentication no
@@ -82,13 +82,14 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
     """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user."""
     if os.geteuid() != 0:
         pytest.skip("needs root to be a board")
-    place = Path(tempfile.mkdtemp(prefix="fastenough-test-"))
+    place = Path(tempfile.mkdtemp(prefix="fastenough-test-", dir="/var/lib"))  # /tmp may be the board's own
     port = _free_port()
     for key in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / key)], check=True)
     words = {"address": address, "port": port, "place": place, "user": user}
     (place / "sshd").write_text(_SERVER_CONFIG.format(**words))
     (place / "config").write_text(_CLIENT_CONFIG.format(**words))
+    shutil.copy(place / "user.pub", place / "authorized")
     public = (place / "host.pub").read_text().split()
     (place / "known").write_text(f"[{address}]:{port} {public[0]} {public[1]}\n")
     place.chmod(0o755)

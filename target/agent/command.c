@@ -143,7 +143,7 @@ static const char *parse(char *content, size_t length, struct errand *errand)
 	char *at, *end = content + length;
 	int count = 0;
 
-	if (length < sizeof(uint32_t) + 2 || end[-1] != '\0')
+	if (length <= sizeof(uint32_t) || end[-1] != '\0')
 		return "a command without its final zero";
 	errand->limit_ms = number_at(content);
 	errand->scratch = content + sizeof(uint32_t);
