@@ -19,7 +19,7 @@ from fastenough.settings import SETTINGS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {page.name: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 EVERYTHING = "\n".join(PAGES.values())
-SCHEMA = json.loads((ROOT / "format" / "recording-1.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "format" / "recording-2.schema.json").read_text())
 RECORD_TYPES = [choice["$ref"].rpartition("/")[2] for choice in SCHEMA["oneOf"]]
 
 

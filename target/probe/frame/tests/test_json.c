@@ -32,7 +32,7 @@ static void means(void)
 	holds("[-3.500,333333.333,1793000000000000000,-896500000000000000]");
 }
 
-int main(void)
+static void texts(void)
 {
 	text("plain", "\"plain\"");
 	text("a \"b\" \\ c", "\"a \\\"b\\\" \\\\ c\"");
@@ -44,7 +44,11 @@ int main(void)
 	text("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""); /* a surrogate */
 	text("ends in colon:", "\"ends in colon:\"");
 	text(NULL, "null");
+}
 
+int main(void)
+{
+	texts();
 	json_open(&json, '{');
 	json_member_int(&json, "least", INT64_MIN);
 	json_member_uint(&json, "most", UINT64_MAX);
