@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from fastenough.analysis import Pool
+from fastenough.analysis import Merged
 from fastenough.recording import Histogram, Interval, Recording
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
@@ -57,7 +57,7 @@ def _late_us(histogram: Histogram, unit_ns: float, two_sided: bool) -> NDArray[n
     return np.abs(values) if two_sided else values
 
 
-def _row_edges(together: list[Pool]) -> NDArray[np.float64]:
+def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
     low = max(_LEAST_US, min(float(values.magnitudes()[0].min()) for values in together) / 1000.0 * 0.9)
     high = max(max(values.maximum_ns or 0.0 for values in together) / 1000.0 * 1.1, low * 8)
     return np.geomspace(low, high, _ROWS + 1)
