@@ -79,6 +79,16 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Configuration:
+    """What a board has booted: the name people gave it, and what the board itself tells; None where it does not."""
+
+    name: str
+    kernel_release: str | None = None
+    kernel_config_sha256: str | None = None
+    command_line: str | None = None
+
+
+@dataclass(frozen=True)
 class Series:
     """One stream of values in a recording, and the two events between which each value lies."""
 

@@ -18,7 +18,7 @@ import pytest
 from recordings import PROFILE, Plan, latencies, recording
 from tools import require
 
-from fastenough.analysis import judge, pool
+from fastenough.analysis import judge, merge_samples
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import Aggregate
@@ -131,7 +131,7 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
         matrix = {row[0]: row[1:] for row in csv.reader(stream)}
     assert matrix[""] == ["no stress", "cpu", "io"]
     for place, one in enumerate(recordings):
-        together = pool([(one, series) for series in one.named("wakeup_owed")])
+        together = merge_samples([(one, series) for series in one.named("wakeup_owed")])
         assert float(matrix["Max"][place]) == together.histogram.maximum
         assert float(matrix["Min"][place]) == together.histogram.minimum
         assert float(matrix["Average"][place]) == pytest.approx(together.histogram.mean)
@@ -150,7 +150,7 @@ def test_published_figures_stand_beside_ones_own(ordinary: tuple[Path, list[Reco
 
 def test_stairs_hold_every_sample(ordinary: tuple[Path, list[Recording]]) -> None:
     one = ordinary[1][0]
-    values = pool([(one, series) for series in one.named("wakeup_owed")])
+    values = merge_samples([(one, series) for series in one.named("wakeup_owed")])
     us, counts = plot.one_microsecond_view(values)
     heights, edges = plot.stairs(us, counts)
     assert counts.sum() == values.n

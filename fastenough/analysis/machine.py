@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fastenough.analysis import words
 from fastenough.recording import Recording
 
 COUNTERS = {
@@ -83,3 +84,29 @@ def pinned(recording: Recording) -> bool:
     asked: Sequence[object] = [setting["asked"] for setting in recording.head["settings"]
                                if setting["name"] == "affinity"]
     return bool(asked) and all(cpu is not None for cpu in asked)
+
+
+def is_emulated(recording: Recording) -> bool:
+    return "emulated" in recording.head["marks"]
+
+
+def steal_text(recordings: Sequence[Recording]) -> str | None:
+    """In words, that a hypervisor took time or may have; None where it did not."""
+    steals = [counter_total(recording, "steal_ns") for recording in recordings]
+    known = sum(steal for steal in steals if steal is not None)
+    if known:
+        return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
+    virtual = any("virtual-machine" in recording.head["marks"] for recording in recordings)
+    if virtual and any(steal is None for steal in steals):
+        return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
+    before = max((_stolen_before(recording) for recording in recordings), default=0)
+    if before:
+        return (f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
+                "that was counted while it was measured")
+    return None
+
+
+def _stolen_before(recording: Recording) -> int:
+    """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
+    profile = recording.head.get("profile") or {}
+    return int(profile.get("steal_so_far_ns") or 0)

@@ -6,42 +6,29 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from fastenough.facts import (
-    allowance,
-    cpu,
-    disturbance,
-    interrupts,
-    kernel,
-    machine,
-    memory,
-    power,
-    software,
-    tasks,
-    timing,
-    tunables,
-)
 from fastenough.facts.fact import Absent, Fact, Inputs
 from fastenough.link import Link, Stalled, read_matching
+from fastenough.registry import listed
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
 
-FACTS: tuple[Fact, ...] = (
-    *machine.FACTS,
-    *kernel.FACTS,
-    *cpu.FACTS,
-    *memory.FACTS,
-    *timing.FACTS,
-    *power.FACTS,
-    *interrupts.FACTS,
-    *tasks.FACTS,
-    *tunables.FACTS,
-    *allowance.FACTS,
-    *disturbance.FACTS,
-    *software.FACTS,
-)
+FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
+    "machine",
+    "kernel",
+    "cpu",
+    "memory",
+    "timing",
+    "power",
+    "interrupts",
+    "tasks",
+    "tunables",
+    "allowance",
+    "disturbance",
+    "software",
+)) for fact in family)
 
 _GZIP = b"\x1f\x8b"
 
@@ -59,20 +46,20 @@ def _texts(link: Link, patterns: Iterable[str]) -> dict[str, str]:
     return {path: _text(content) for path, content in read_matching(link, patterns).items()}
 
 
-def _further(inputs: Inputs) -> list[str]:
+def _further(facts: Iterable[Fact], inputs: Inputs) -> list[str]:
     """Files that are known only now, in the order in which facts name them."""
     paths: dict[str, None] = {}
-    for name_files in dict.fromkeys(fact.further for fact in FACTS if fact.further):
+    for name_files in dict.fromkeys(fact.further for fact in facts if fact.further):
         paths.update(dict.fromkeys(name_files(inputs)))
     return list(paths)
 
 
-def gather(link: Link) -> Inputs:
-    """Ask a board everything that any fact is parsed from, each file and command once."""
-    files = _texts(link, (pattern for fact in FACTS for pattern in fact.files))
-    files |= _texts(link, _further(Inputs(files, {})))
+def gather(link: Link, facts: Sequence[Fact] = FACTS) -> Inputs:
+    """Ask a board everything that any of the facts is parsed from, each file and command once."""
+    files = _texts(link, (pattern for fact in facts for pattern in fact.files))
+    files |= _texts(link, _further(facts, Inputs(files, {})))
     outputs: dict[str, str] = {}
-    for command in sorted({command for fact in FACTS for command in fact.commands}):
+    for command in sorted({command for fact in facts for command in fact.commands}):
         try:
             completed = link.run(command.split())
         except (OSError, Stalled):
@@ -82,12 +69,16 @@ def gather(link: Link) -> Inputs:
     return Inputs(files, outputs)
 
 
-def collect(link: Link) -> dict[str, Any]:
-    """The profile: every fact by name, None where it is absent, and under ``absent`` the reason for each of those."""
-    inputs = gather(link)
+def collect(link: Link, only: Collection[str] | None = None) -> dict[str, Any]:
+    """The profile: every fact by name, None where it is absent, and under ``absent`` the reason for each of those.
+
+    ``only``: the names of the facts that are wanted; all of them where it is None.
+    """
+    facts = [fact for fact in FACTS if only is None or fact.name in only]
+    inputs = gather(link, facts)
     profile: dict[str, Any] = {}
     absent: dict[str, str] = {}
-    for fact in FACTS:
+    for fact in facts:
         try:
             profile[fact.name] = fact.parse(inputs)
         except Absent as reason:

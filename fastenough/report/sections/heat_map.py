@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from fastenough.analysis import Pool
+from fastenough.analysis import Merged
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K, Course
@@ -54,7 +54,7 @@ def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Colum
     return columns, joins[:-1]
 
 
-def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[float, float], values: Pool) -> _Column:
+def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[float, float], values: Merged) -> _Column:
     """These intervals of all CPUs together."""
     late, counts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for course in courses:
@@ -71,7 +71,7 @@ def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[fl
     return _Column(*times_s, late_us, np.concatenate(counts), float(late_us.max()) if late_us.size else np.nan)
 
 
-def _row_edges(together: list[Pool]) -> NDArray[np.float64]:
+def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
     """In µs, at edges of the intervals' buckets, so that each of these lies in one row and no row is skipped."""
     unit_ns = together[0].unit_ns
     low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes()[0].min()) for values in together))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boards: one file per kind, one line here for each.  A board is a link and a way to boot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+
+from fastenough.board.base import AS_BOOTED, Board, Booted, Wires, configuration_of, require_configuration
+from fastenough.model import BadInput
+
+__all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_of", "open_board", "require_configuration"]
+
+BOARDS = {
+    "local": "fastenough.board.local:open_board",
+    "virtual": "fastenough.board.virtual:open_board",
+    "ssh": "fastenough.board.ssh:open_board",
+}
+"""Kind of board to the function that opens it, loaded only when used; it takes what follows the colon."""
+
+_NAME = re.compile(r"(?P<kind>[a-z][a-z0-9-]*)(:(//)?(?P<which>.*))?", re.DOTALL)
+
+
+def open_board(name: str) -> Board:
+    """The board of that name: ``local``, ``virtual``, ``virtual:rt``, ``ssh://user@host:22``; nothing is booted yet.
+
+    Raises BadInput for a kind that is not known and for a name that the kind does not take.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None or found["kind"] not in BOARDS:
+        raise BadInput(f"no board is called {name!r}; use one of {', '.join(BOARDS)}")
+    module, function = BOARDS[found["kind"]].split(":")
+    opener: Callable[[str], Board] = getattr(import_module(module), function)
+    return opener(found["which"] or "")

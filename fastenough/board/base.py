@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a board is: a way to touch it (a link), and a way to boot it in one of its configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from fastenough.facts import collect
+from fastenough.link import Link
+from fastenough.model import BadInput, Configuration, NotApplicable
+from fastenough.virtual.gauge import SimulatedGauge
+
+AS_BOOTED = "as-booted"
+"""The configuration of a board that is measured as it is found."""
+
+
+@dataclass(frozen=True)
+class Wires:
+    """Where an instrument is connected: the GPIO chip's label, and the offsets of the board's input and output."""
+
+    chip: str
+    input: int
+    output: int
+
+
+def _no_module(name: str) -> str:
+    raise NotApplicable(f"no kernel module {name} is known for this board")
+
+
+def _no_simulated_gauge() -> SimulatedGauge:
+    raise BadInput('only a configuration of the virtual board that the plan boots (board = "virtual") has a simulated '
+                   "gauge; give the port of a real one")
+
+
+@dataclass(frozen=True)
+class Booted:
+    """A board in one configuration, ready to be used.
+
+    ``probe``: path of the probe on the board.  ``marks``: what every recording made here says, such as ``emulated``.
+    ``wires``: where the board's pins are connected by construction, None where a plan has to say it.
+    ``last_words``: why the board is gone, as far as that is known.  ``module``: name of a kernel module to its path on
+    the board, built or installed; raises NotApplicable.  ``wire_gauge``: a simulated gauge on simulated pins, which
+    ends with the board; raises BadInput where there are none.
+    """
+
+    link: Link
+    configuration: Configuration
+    probe: str
+    marks: tuple[str, ...] = ()
+    wires: Wires | None = None
+    last_words: Callable[[], list[str]] = list
+    module: Callable[[str], str] = _no_module
+    wire_gauge: Callable[[], SimulatedGauge] = _no_simulated_gauge
+
+
+class Board(Protocol):
+    """A board that can be booted in one or more configurations.
+
+    ``name`` is what a person writes to mean it: ``local``, ``virtual:rt``, ``ssh://user@host:22``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def configurations(self) -> tuple[str, ...]:
+        """What it can boot; ``("as-booted",)`` where it is measured as it is found, under whatever name."""
+
+    def boot(self, configuration: str) -> AbstractContextManager[Booted]:
+        """The board in that configuration; nothing that was started for it is left when the context ends.
+
+        Raises NotApplicable where a tool is missing, FastenoughError when the board does not come up, BadInput for a
+        configuration that it does not have.
+        """
+
+
+def require_configuration(board: Board, configuration: str) -> None:
+    """Raises BadInput for a configuration that the board cannot be booted in."""
+    known = board.configurations()
+    if known != (AS_BOOTED,) and configuration not in known:
+        raise BadInput(f"board {board.name} has no configuration {configuration!r}; use one of {', '.join(known)}")
+
+
+def configuration_of(link: Link, name: str) -> Configuration:
+    """What a board runs, read from the board itself; None for what it does not tell."""
+    facts = collect(link, ("kernel", "kernel_config", "cmdline"))
+    kernel, config = facts["kernel"] or {}, facts["kernel_config"] or {}
+    return Configuration(name, kernel.get("release"), config.get("sha256"), facts["cmdline"])
+
+
+def installed_module(link: Link, name: str) -> str:
+    """Where DKMS has put a module of the running kernel; raises NotApplicable where it has not."""
+    if link.which("modinfo") is None:
+        raise NotApplicable("modinfo is not there: apt-get install kmod")
+    found = link.run(["modinfo", "-n", name])
+    if found.status:
+        raise NotApplicable(f"the module {name} is not installed on the board; see docs/module.md, or leave "
+                            "linux-kernel out of implementations")
+    return found.text.strip()

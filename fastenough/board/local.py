@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine the bench itself runs on, measured as it is booted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module
+from fastenough.link import Link, LocalLink, find_probe
+from fastenough.model import BadInput
+
+
+@dataclass(frozen=True)
+class LocalBoard:
+    """``link``: by whose rights the board is touched; ``probe``: a probe other than the installed one."""
+
+    link: Link = field(default_factory=LocalLink)
+    probe: str | None = None
+    name: str = "local"
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        yield Booted(self.link, configuration_of(self.link, configuration), self.probe or find_probe(self.link),
+                     module=partial(installed_module, self.link))
+
+
+def open_board(which: str) -> LocalBoard:
+    """The bench's own machine; there is only one."""
+    if which:
+        raise BadInput(f"there is only one local board; say 'local', not 'local:{which}'")
+    return LocalBoard()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The virtual board: one of Debian's kernels in QEMU, booted for the purpose, or the virtual bench that is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from fastenough.board.base import AS_BOOTED, Booted, Wires, configuration_of, require_configuration
+from fastenough.link import Link
+from fastenough.model import NotApplicable
+from fastenough.virtual.board import MARK, VirtualBoard
+from fastenough.virtual.keeper import open_virtual
+from fastenough.virtual.module import SOURCES, build_module
+from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE, install
+
+WIRES = Wires(CHIP, INPUT_LINE, OUTPUT_LINE)
+_MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject"}
+
+
+@dataclass(frozen=True)
+class GuestBoard:
+    """``which`` is the one kernel that is meant, empty where any is.
+
+    ``as-booted`` is the guest of ``fastenough bench up``; the name of a kernel boots a guest of its own.
+    """
+
+    which: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"virtual:{self.which}" if self.which else "virtual"
+
+    def configurations(self) -> tuple[str, ...]:
+        return AS_BOOTED, *((self.which,) if self.which else KERNELS)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        require_configuration(self, configuration)
+        with _running(self.which) if configuration == AS_BOOTED else _own_guest(configuration) as booted:
+            yield booted
+
+
+@contextmanager
+def _running(which: str) -> Iterator[Booted]:
+    with closing(open_virtual(which)) as link:
+        kernel = link.name.partition(":")[2]
+        yield Booted(link, configuration_of(link, kernel), PROBE, (MARK,), WIRES,
+                     module=partial(_module, link, kernel))
+
+
+@contextmanager
+def _own_guest(kernel: str) -> Iterator[Booted]:
+    with VirtualBoard(kernel) as board:
+        yield Booted(board.link, configuration_of(board.link, kernel), install(board.link), (MARK,), WIRES,
+                     board.qemu.last_words, partial(_module, board.link, kernel), board.wire_gauge)
+
+
+def _module(link: Link, kernel: str, name: str) -> str:
+    """Built on the bench, and put where nothing is kept."""
+    if name not in _MODULES:
+        raise NotApplicable(f"no kernel module is called {name}; there are {', '.join(_MODULES)}")
+    path = f"/tmp/{name}.ko"
+    link.write(path, build_module(fetch(kernel), _MODULES[name]).read_bytes())
+    return path
+
+
+def open_board(which: str) -> GuestBoard:
+    """A kernel's name, or nothing; raises BadInput for a kernel that there is not."""
+    if which:
+        require_configuration(GuestBoard(), which)
+    return GuestBoard(which)
