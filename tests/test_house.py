@@ -21,7 +21,6 @@ STILL_LONG = {
     "target/probe/options.c": "probe",
     "target/probe/record.c": "probe",
     "target/module/recording.c": "module",
-    "fastenough/virtual/agent.c": "boards",
 }
 """Modules that are being divided, and by whom; nothing may be added."""
 
