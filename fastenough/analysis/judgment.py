@@ -119,7 +119,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
-        gaps.append("what was measured is throughput: there is no latency to judge")
+        gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
     emulated = any(is_emulated(recording) for recording in measured)
