@@ -160,10 +160,16 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
 
 
 def judged_series(recording: Recording) -> list[Series]:
-    """The series a limit applies to: the owed view where there is one, and no throughput."""
-    names = {series.name for series in recording.series}
+    """The series a limit applies to: corrected ones where a CPU has one, and no throughput."""
+    corrected = {_variant(series) for series in recording.series if series.name.endswith(OWED)}
     return [series for series in recording.series
-            if series.name + OWED not in names and series.bytes is None and series.refused is None]
+            if series.bytes is None and series.refused is None
+            and (series.name.endswith(OWED) or _variant(series) not in corrected)]
+
+
+def _variant(series: Series) -> str:
+    """Equal for the plain and the corrected series of one act."""
+    return repr((series.name.removesuffix(OWED), series.cpu, sorted(series.labels.items())))
 
 
 def kinds(recording: Recording) -> list[list[Series]]:
