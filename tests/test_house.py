@@ -17,9 +17,6 @@ LONGEST_MODULE = 350
 
 STILL_LONG = {
     "fastenough/analysis/verdict.py": "analysis",
-    "target/probe/frame.c": "probe",
-    "target/probe/options.c": "probe",
-    "target/probe/record.c": "probe",
     "target/module/recording.c": "module",
     "fastenough/virtual/agent.c": "boards",
 }

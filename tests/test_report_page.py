@@ -21,6 +21,7 @@ from tools import require
 from fastenough.analysis import judge, merge_samples
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.aggregate import Aggregate
 from fastenough.recording.reader import Interval
 from fastenough.report import plot, write_report
 from fastenough.report.context import make_context
@@ -262,8 +263,9 @@ def _many(tmp_path: Path, runs: int) -> list[Recording]:
     length = each.total * 1_000_000
     intervals = tuple(Interval(i, i * length, (i + 1) * length, 0, 0, dict.fromkeys(ids, each), none, none, {})
                       for i in range(20))
-    return [replace(first, head=first.head | {"run_id": f"run-{i}"}, intervals=intervals,
-                    totals=dict.fromkeys(ids, total)) for i in range(runs)]
+    added = Aggregate(dict.fromkeys(ids, total), none, none, 20, 0, 20 * length)
+    return [replace(first, head=first.head | {"run_id": f"run-{i}"}, intervals=intervals, aggregate=added)
+            for i in range(runs)]
 
 
 def test_twenty_thousand_million_samples_are_drawn_in_seconds(tmp_path: Path) -> None:

@@ -33,19 +33,20 @@ def counter_total(recording: Recording, name: str) -> int | None:
 
     One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
     """
-    values = [interval.counters.get(name) for interval in recording.intervals]
+    over_time = recording.aggregate.counters.get(name)
     whole = recording.end["counters"].get(name) if recording.end is not None else None
-    if name not in _SIGNED and any(value is not None and value < 0 for value in (*values, whole)):
+    least = min((value for value in (None if over_time is None else over_time.least, whole) if value is not None),
+                default=0)
+    if name not in _SIGNED and least < 0:
         return None
     if recording.end is not None:
         return None if whole is None else int(whole)
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    return over_time.sum if over_time is not None and over_time.known == recording.aggregate.intervals else None
 
 
 def events_of(recording: Recording, kind: str) -> int:
     """How many events of one kind were recorded."""
-    return sum(event["kind"] == kind for event in recording.events)
+    return recording.aggregate.events.get(kind, 0)
 
 
 _MOST_CPUS = 1 << 14

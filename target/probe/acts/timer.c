@@ -4,12 +4,8 @@
 #include <string.h>
 
 #include "frame.h"
-#include "periodic.h"
+#include "grid.h"
 #include "timer_method.h"
-
-/* More missed periods than these in one go are counted as lost values, so that charging them does not
- * itself become a stall. */
-#define CHARGED_MOST (1u << 20)
 
 static const char *const clock_names[] = {"monotonic", "realtime", NULL};
 static const clockid_t clock_ids[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
@@ -41,32 +37,13 @@ struct timer_act {
 	struct sleep sleep;
 	const struct timer_method *method;
 	int64_t offset_ns;
-	struct series *wakeup, *corrected;
-	struct samples *samples; /* of wakeup, where they are kept */
+	struct wakeups wakeups;
+	struct samples *samples; /* of each wake-up, where they are kept */
 };
 
-static void charge_missed(struct timer_act *act, int64_t begin_ns, uint64_t missed)
+static inline void account(struct timer_act *act, int64_t begin_ns)
 {
-	uint64_t charged = missed < CHARGED_MOST ? missed : CHARGED_MOST;
-
-	for (uint64_t n = 1; n <= charged; n++)
-		series_add(act->corrected, fe_delay_charged(act->sleep.due_ns, begin_ns, act->sleep.period_ns, n));
-	if (missed > charged)
-		series_add_lost(act->corrected, missed - charged);
-	series_add_missed(act->wakeup, missed);
-	series_add_missed(act->corrected, missed);
-}
-
-static void account(struct timer_act *act, int64_t begin_ns)
-{
-	int64_t latency_ns = begin_ns - act->sleep.due_ns;
-	uint64_t missed = act->method->missed(&act->sleep, begin_ns);
-
-	series_add(act->wakeup, latency_ns);
-	series_add(act->corrected, latency_ns);
-	if (__builtin_expect(missed > 0, 0))
-		charge_missed(act, begin_ns, missed);
-	act->sleep.due_ns += (int64_t)(missed + 1) * act->sleep.period_ns;
+	grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, act->method->missed(&act->sleep, begin_ns));
 	act->sleep.begin_ns = begin_ns;
 }
 
@@ -74,7 +51,8 @@ static int begin(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? wall_offset_ns() : 0;
 
-	act->sleep.due_ns = run_first_due_ns(run, act->offset_ns, act->sleep.period_ns) + to_clock_ns;
+	act->sleep.grid = grid_begin(run, act->offset_ns, act->sleep.grid.period_ns);
+	act->sleep.grid.due_ns += to_clock_ns;
 	return act->method->begin(&act->sleep);
 }
 
@@ -100,7 +78,7 @@ static inline __attribute__((always_inline)) int act_on(struct worker *self, str
 		error = wait_due(self, act);
 		begin_ns = clock_ns(act->sleep.clock);
 		if (!error && keep)
-			samples_keep(act->samples, act->sleep.due_ns, begin_ns - act->sleep.due_ns);
+			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
 		if (!error)
 			account(act, begin_ns);
 	}
@@ -147,15 +125,11 @@ static void add_thread(struct run *run, const struct timer_method *method, int i
 	};
 
 	act->method = method;
-	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .period_ns = spec.period_ns, .fd = -1};
+	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
-	act->wakeup = run_add_series(run, &spec);
+	act->wakeups = grid_add_series(run, &spec);
 	if (chosen.samples)
-		act->samples = run_add_samples(run, act->wakeup);
-	spec.name = "wakeup_owed";
-	spec.silent = true;
-	spec.to = "the same; periods in which the act never took place are charged from their own due time";
-	act->corrected = run_add_series(run, &spec);
+		act->samples = run_add_samples(run, act->wakeups.each);
 	run_add_worker(run, &(struct worker_spec){.name = "timer", .cpu = spec.cpu, .period_ns = spec.period_ns,
 						  .function = timer_worker, .argument = act});
 }

@@ -54,12 +54,6 @@ static int64_t earliest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The next instant of a grid that is still to come. */
-static int64_t next_after(int64_t instant_ns, int64_t period_ns)
-{
-	return instant_ns + (int64_t)(fe_periods_missed(instant_ns, mono_ns(), period_ns) + 1) * period_ns;
-}
-
 static void report_until_end(struct run *run)
 {
 	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
@@ -80,15 +74,15 @@ static void report_until_end(struct run *run)
 			run_stop(run, OUTCOME_COMPLETED);
 		if (!reached && mono_ns() >= next_interval_ns) {
 			record_interval(run);
-			next_interval_ns = next_after(next_interval_ns, run->settings->report_ns);
+			next_interval_ns = fe_due_after(next_interval_ns, mono_ns(), run->settings->report_ns);
 		}
 		if (!reached && mono_ns() >= next_live_ns) {
 			live_draw(run);
-			next_live_ns = next_after(next_live_ns, live_ns);
+			next_live_ns = fe_due_after(next_live_ns, mono_ns(), live_ns);
 		}
 		if (mono_ns() >= next_samples_ns) {
 			samples_drain(run);
-			next_samples_ns = next_after(next_samples_ns, samples_every_ns(run));
+			next_samples_ns = fe_due_after(next_samples_ns, mono_ns(), samples_every_ns(run));
 		}
 	}
 	timer_delete(watchdog);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -38,6 +39,8 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->spec = *spec;
 	series->highest_ns = series->told_ns = INT64_MIN;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
+	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
+	series->limit_ns = UINT64_MAX;
 	series->threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
 	for (int i = 0; i < 2; i++) {
 		series->epochs[i].buckets = map_buckets();
@@ -113,9 +116,34 @@ bool series_next_notice(struct series *series, struct notice *notice)
 	return true;
 }
 
+void series_exceed(struct series *series, struct epoch *epoch)
+{
+	struct exceedances *over = &epoch->over;
+	uint64_t more;
+
+	over->exceeded++;
+	over->runs += series->run_length == 0;
+	series->run_length++;
+	more = 2 * series->run_length - 1;
+	over->sum_sq_lo += more;
+	over->sum_sq_hi += over->sum_sq_lo < more;
+	if (series->run_length > over->longest)
+		over->longest = series->run_length;
+}
+
+void series_gap(struct series *series, struct epoch *epoch)
+{
+	epoch->gaps++;
+	series->before = 0;
+	series->run_length = 0;
+}
+
 void series_add_lost(struct series *series, uint64_t count)
 {
-	series_enter(series)->lost += count;
+	struct epoch *epoch = series_enter(series);
+
+	epoch->lost += count;
+	series_gap(series, epoch);
 	series_leave(series);
 }
 
@@ -186,6 +214,23 @@ static void settle_buckets(struct series *series, struct epoch *epoch)
 	}
 }
 
+static void settle_order(struct series *series, struct epoch *epoch)
+{
+	struct exceedances *total = &series->total_over, *over = &epoch->over;
+
+	for (size_t edge = 1; edge <= SERIES_EDGES; edge++)
+		series->total_rises[edge] += epoch->rises[edge];
+	memset(epoch->rises, 0, sizeof(epoch->rises));
+	series->total_gaps += epoch->gaps;
+	epoch->gaps = 0;
+	total->exceeded += over->exceeded;
+	total->runs += over->runs;
+	total->longest = over->longest > total->longest ? over->longest : total->longest;
+	total->sum_sq_lo += over->sum_sq_lo;
+	total->sum_sq_hi += over->sum_sq_hi + (total->sum_sq_lo < over->sum_sq_lo);
+	*over = (struct exceedances){0};
+}
+
 void series_settle(struct series *series, struct epoch *epoch)
 {
 	if (epoch->stats.count) {
@@ -198,6 +243,7 @@ void series_settle(struct series *series, struct epoch *epoch)
 	series->total_missed += epoch->missed;
 	epoch->stats = (struct fe_stats){0};
 	epoch->lost = epoch->missed = 0;
+	settle_order(series, epoch);
 	series->crowded = epoch->crowded;
 	epoch->crowded = (struct notice){0};
 }

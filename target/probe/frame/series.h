@@ -22,8 +22,14 @@
 /* The magnitudes of all values of a run together: so neither the sum, nor its part in an interval, nor the sum of
  * squares ever overflows.  A century of latency, or one step of a wall clock that began in 1970. */
 #define SERIES_SUM_MOST ((uint64_t)1 << 62)
+/* The coarse scale of rises: how often the values rose is kept as well, for a histogram forgets their order. */
+#define SERIES_RISE_K 3
+#define SERIES_EDGES (FE_HIST_BUCKETS(63, SERIES_RISE_K) + 1) /* from 1 on */
 #define NOTICES 64
 #define MAX_LABELS 4
+
+/* What a limit has to do with it: judged by it, only shown beside it, or moving bytes and shown as a speed. */
+enum series_role { SERIES_VERDICT, SERIES_DIAGNOSTIC, SERIES_THROUGHPUT };
 
 struct series_label {
 	const char *name, *value;
@@ -39,6 +45,10 @@ struct series_spec {
 	int64_t period_ns;       /* periodic acts only, else 0 */
 	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
 	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
+	enum series_role role;
+	bool two_sided;          /* off in either direction counts: a limit bounds the magnitude */
+	bool corrected;          /* missed activations are charged with their delay, and are values too */
+	bool relative;           /* each due time counts from the last act */
 	bool silent;             /* new maxima are no events: another series has them already */
 	struct series_label labels[MAX_LABELS];
 };
@@ -49,10 +59,21 @@ struct notice {
 	bool maximum, over_threshold;
 };
 
+/* Values above a limit given beforehand, and runs of such values one after the other. */
+struct exceedances {
+	uint64_t exceeded, runs, longest;
+	uint64_t sum_sq_lo, sum_sq_hi; /* of the lengths of the runs */
+};
+
 struct epoch {
 	uint32_t *buckets; /* points at bucket 0; -(SERIES_HALF - 1) .. SERIES_HALF - 1 are valid */
 	struct fe_stats stats;
 	uint64_t lost, missed;
+	uint64_t gaps; /* places where lost values leave the order unknown */
+	/* Where a value's coarse bucket is above that of the value before it, one more run begins in each bucket
+	 * between: +1 at the first of them, -1 behind the last.  Sums over the edges from 1 on are numbers of runs. */
+	int64_t rises[SERIES_EDGES + 1];
+	struct exceedances over;
 	struct notice crowded; /* the latest maximum the ring had no room for; none where maximum is false */
 };
 
@@ -62,6 +83,10 @@ struct series {
 	_Atomic uint32_t current;
 	int64_t watch_ns; /* values above are worth a notice */
 	uint64_t magnitudes; /* of all values so far, added */
+	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
+	uint64_t run_length; /* of values above the limit, up to the last one */
+	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
+	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
@@ -74,7 +99,9 @@ struct series {
 	struct series_spec spec;
 	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
 	struct fe_stats total;
-	uint64_t total_lost, total_missed;
+	uint64_t total_lost, total_missed, total_gaps;
+	int64_t total_rises[SERIES_EDGES + 1];
+	struct exceedances total_over;
 	struct notice crowded; /* from the epoch read last */
 	struct notice untold;  /* the latest maximum that found the recording's events used up */
 	int64_t told_ns;       /* the greatest maximum recorded */
@@ -115,6 +142,32 @@ static inline void series_leave(struct series *series)
 	atomic_store_explicit(&series->busy, busy + 1, memory_order_release);
 }
 
+/* How far a value is off, for rises and limits. */
+static inline uint64_t series_size(const struct series *series, int64_t value)
+{
+	return fe_magnitude(value) & ~((uint64_t)(value >> 63) & series->one_sided);
+}
+
+/* A value above the limit. */
+void series_exceed(struct series *series, struct epoch *epoch);
+/* A value was lost: what follows begins anew. */
+void series_gap(struct series *series, struct epoch *epoch);
+
+static inline void series_follow(struct series *series, struct epoch *epoch, uint64_t size)
+{
+	uint32_t bucket = fe_hist_index(size, SERIES_RISE_K);
+
+	if (bucket > series->before) {
+		epoch->rises[series->before + 1]++;
+		epoch->rises[bucket + 1]--;
+	}
+	series->before = bucket;
+	if (__builtin_expect(size > series->limit_ns, 0))
+		series_exceed(series, epoch);
+	else
+		series->run_length = 0;
+}
+
 static inline void series_store(struct series *series, struct epoch *epoch, int64_t value)
 {
 	uint32_t *bucket = &epoch->buckets[series_bucket(value)];
@@ -122,11 +175,13 @@ static inline void series_store(struct series *series, struct epoch *epoch, int6
 
 	if (__builtin_expect(*bucket == UINT32_MAX || magnitudes > SERIES_SUM_MOST, 0)) {
 		epoch->lost++;
+		series_gap(series, epoch);
 		return;
 	}
 	series->magnitudes = magnitudes;
 	++*bucket;
 	fe_stats_add(&epoch->stats, value);
+	series_follow(series, epoch, series_size(series, value));
 }
 
 /* Store one value: the whole cost of recording a sample. */

@@ -6,7 +6,7 @@
  * As in the source the periodic thread may be an ordinary one, so that the traffic displaces it; as a
  * real-time thread it has one priority more than the traffic, and what disturbs it is memory alone.
  */
-#include "periodic.h"
+#include "grid.h"
 #include "patience.h"
 #include "placement.h"
 #include "shared.h"
@@ -22,12 +22,8 @@ static struct {
 	int64_t size;
 } chosen = {.size = 1024 * 1024};
 
-struct phase {
-	struct series *wakeup, *corrected;
-};
-
 static struct {
-	struct phase on, off;
+	struct wakeups on, off; /* of the one grid */
 	struct shared *shared;
 	struct watch watch;
 } state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 2, .look = shared_look, .finish = shared_finish}};
@@ -45,35 +41,15 @@ static int64_t break_ns(const struct run *run)
 	return run_start_ns(run) + run_settings(run)->duration_ns / 2;
 }
 
-static void account(const struct phase *phase, int64_t due_ns, int64_t begin_ns, int64_t period_ns, uint64_t missed)
-{
-	series_add(phase->wakeup, begin_ns - due_ns);
-	series_add(phase->corrected, begin_ns - due_ns);
-	for (uint64_t n = 1; n <= missed; n++)
-		series_add(phase->corrected, fe_delay_charged(due_ns, begin_ns, period_ns, n));
-	series_add_missed(phase->wakeup, missed);
-	series_add_missed(phase->corrected, missed);
-}
-
 static void periodic(struct worker *self, void *argument)
 {
-	int64_t period_ns = run_settings(worker_run(self))->interval_ns;
-	int64_t due_ns = run_first_due_ns(worker_run(self), 0, period_ns);
+	struct grid grid = grid_begin(worker_run(self), 0, run_settings(worker_run(self))->interval_ns);
 	int64_t off_ns = break_ns(worker_run(self));
 
 	(void)argument;
-	while (run_continues(self)) {
-		int64_t begin_ns;
-		uint64_t missed;
-
-		sleep_until(due_ns);
-		begin_ns = mono_ns();
-		if (begin_ns < due_ns)
-			continue; /* a signal ended the sleep */
-		missed = fe_periods_missed(due_ns, begin_ns, period_ns);
-		account(due_ns < off_ns ? &state.on : &state.off, due_ns, begin_ns, period_ns, missed);
+	while (run_continues(self) && grid_sleep(self, &grid)) {
+		grid_account(&grid, grid.due_ns < off_ns ? &state.on : &state.off, mono_ns());
 		watch_progress(&state.watch);
-		due_ns += (int64_t)(missed + 1) * period_ns;
 	}
 	run_finish(worker_run(self));
 	watch_leave(&state.watch);
@@ -102,21 +78,15 @@ static void traffic(struct worker *self, void *argument)
 }
 
 /* Without a period: each of the two is silent for half of the run, which is no loss. */
-static void add_phase(struct run *run, struct phase *phase, const char *is_on, int cpu)
+static struct wakeups add_phase(struct run *run, const char *is_on, int cpu)
 {
-	struct series_spec spec = {
+	return grid_add_series(run, &(struct series_spec){
 		.name = "wakeup",
 		.from = "due time, on a grid of one interval",
 		.to = "first reading of the clock after the sleep",
 		.cpu = cpu,
 		.labels = {{"traffic", is_on}, {"task", tasks[chosen.task]}},
-	};
-
-	phase->wakeup = run_add_series(run, &spec);
-	spec.name = "wakeup_owed";
-	spec.silent = true;
-	spec.to = "the same; periods in which the act never took place are charged from their own due time";
-	phase->corrected = run_add_series(run, &spec);
+	});
 }
 
 static void setup(struct run *run)
@@ -133,8 +103,8 @@ static void setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	state.watch.period_ns = run_settings(run)->interval_ns;
 	run_parameter_int(run, "break_after_ns", run_settings(run)->duration_ns / 2);
-	add_phase(run, &state.on, "on", cpus.first);
-	add_phase(run, &state.off, "off", cpus.first);
+	state.on = add_phase(run, "on", cpus.first);
+	state.off = add_phase(run, "off", cpus.first);
 	state.shared = shared_new(run, (size_t)chosen.size, cpus.second, cpus.first == cpus.second);
 	run_add_worker(run, &(struct worker_spec){.name = "periodic", .cpu = cpus.first, .ordinary = ordinary,
 						  .function = periodic});

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "frame.h"
+#include "periodic.h"
 
 static inline void cpu_relax(void)
 {
@@ -39,11 +40,7 @@ struct pace {
 
 static inline void pace_wait(struct pace *pace)
 {
-	int64_t now_ns = mono_ns();
-
-	pace->due_ns += pace->period_ns;
-	if (pace->due_ns < now_ns)
-		pace->due_ns += ((now_ns - pace->due_ns) / pace->period_ns + 1) * pace->period_ns;
+	pace->due_ns = fe_due_after(pace->due_ns + pace->period_ns, mono_ns(), pace->period_ns);
 	sleep_until(pace->due_ns);
 }
 

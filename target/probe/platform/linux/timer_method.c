@@ -33,19 +33,19 @@ static void finish_nothing(struct sleep *sleep)
 /* Where nobody but the clock tells what was missed. */
 static uint64_t missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
 {
-	return fe_periods_missed(sleep->due_ns, begin_ns, sleep->period_ns);
+	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
 }
 
 /* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
 static uint64_t missed_by_grid(const struct sleep *sleep, int64_t begin_ns)
 {
-	return fe_periods_over(sleep->due_ns, begin_ns, sleep->period_ns);
+	return fe_periods_over(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
 }
 
 /* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
 static bool due_already(const struct sleep *sleep)
 {
-	return __builtin_expect(sleep->due_ns <= sleep->begin_ns, 0);
+	return __builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0);
 }
 
 /* Where the kernel keeps the grid, its count is the one that stays in step with its expiries. */
@@ -58,7 +58,7 @@ static uint64_t missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
 /* A signal ended the waiting.  Where the clock alone says what is due, this is an act if the due time has passed. */
 static int interrupted(const struct sleep *sleep, int error)
 {
-	return error == EINTR && clock_ns(sleep->clock) >= sleep->due_ns ? 0 : error;
+	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
 }
 
 /* What a system call that returned -1 on failure came to. */
@@ -70,8 +70,8 @@ static int result_of(const struct sleep *sleep, long returned)
 /* A relative sleep is due an interval after it began. */
 static struct timespec interval_from_now(struct sleep *sleep)
 {
-	sleep->due_ns = clock_ns(sleep->clock) + sleep->period_ns;
-	return timespec_of(sleep->period_ns);
+	sleep->grid.due_ns = clock_ns(sleep->clock) + sleep->grid.period_ns;
+	return timespec_of(sleep->grid.period_ns);
 }
 
 /*
@@ -80,7 +80,7 @@ static struct timespec interval_from_now(struct sleep *sleep)
 
 static int wait_absolute(struct sleep *sleep)
 {
-	struct timespec due = timespec_of(sleep->due_ns);
+	struct timespec due = timespec_of(sleep->grid.due_ns);
 
 	if (due_already(sleep))
 		return 0;
@@ -148,7 +148,7 @@ static int wait_posix_timer(struct sleep *sleep)
 static int begin_posix_timer(struct sleep *sleep)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
-	struct itimerspec when = {timespec_of(sleep->period_ns), timespec_of(sleep->due_ns)};
+	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
 
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	if (timer_create(sleep->clock, &event, &sleep->timer))
@@ -179,13 +179,13 @@ static int begin_setitimer(struct sleep *sleep)
 {
 	for (int64_t close_ns = CLOSE_NS;; close_ns *= 2) {
 		int64_t before_ns = clock_ns(sleep->clock);
-		int64_t first_ns = fe_due_after(sleep->due_ns, before_ns, sleep->period_ns) - before_ns;
+		int64_t first_ns = fe_due_after(sleep->grid.due_ns, before_ns, sleep->grid.period_ns) - before_ns;
 		int error;
 
 		first_ns += NS_PER_US - first_ns % NS_PER_US;
-		error = arm_setitimer(first_ns, sleep->period_ns);
+		error = arm_setitimer(first_ns, sleep->grid.period_ns);
 		if (error || clock_ns(sleep->clock) - before_ns <= close_ns) {
-			sleep->due_ns = before_ns + first_ns;
+			sleep->grid.due_ns = before_ns + first_ns;
 			return error;
 		}
 	}
@@ -200,7 +200,7 @@ static int wait_setitimer(struct sleep *sleep)
 
 	do {
 		error = interrupted(sleep, wait_alarm(SI_KERNEL, &info));
-	} while (!error && clock_ns(sleep->clock) < sleep->due_ns);
+	} while (!error && clock_ns(sleep->clock) < sleep->grid.due_ns);
 	return error;
 }
 
@@ -218,7 +218,7 @@ static void finish_setitimer(struct sleep *sleep)
 
 static int begin_timerfd(struct sleep *sleep)
 {
-	struct itimerspec when = {timespec_of(sleep->period_ns), timespec_of(sleep->due_ns)};
+	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
 
 	sleep->fd = timerfd_create(sleep->clock, TFD_CLOEXEC);
 	if (sleep->fd < 0)
@@ -253,7 +253,7 @@ static long futex_wait(struct sleep *sleep, int operation)
 #if defined(SYS_futex_time64)
 	struct {
 		int64_t s, ns;
-	} due = {sleep->due_ns / NS_PER_S, sleep->due_ns % NS_PER_S};
+	} due = {sleep->grid.due_ns / NS_PER_S, sleep->grid.due_ns % NS_PER_S};
 	struct {
 		long s, ns;
 	} old_due = {(long)due.s, (long)due.ns};
@@ -263,7 +263,7 @@ static long futex_wait(struct sleep *sleep, int operation)
 		return result;
 	return syscall(SYS_futex, &sleep->word, operation, 0, &old_due, NULL, FUTEX_BITSET_MATCH_ANY);
 #else
-	struct timespec due = timespec_of(sleep->due_ns);
+	struct timespec due = timespec_of(sleep->grid.due_ns);
 
 	return syscall(SYS_futex, &sleep->word, operation, 0, &due, NULL, FUTEX_BITSET_MATCH_ANY);
 #endif

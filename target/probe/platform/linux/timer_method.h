@@ -7,12 +7,14 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "grid.h"
+
 /* One thread's periodic sleep. */
 struct sleep {
 	clockid_t clock;
-	int64_t due_ns, period_ns; /* on that clock */
-	int64_t begin_ns;          /* when the last act began; 0 before the first */
-	uint64_t overruns;         /* told by the kernel at the last wake-up, where it tells */
+	struct grid grid;  /* on that clock */
+	int64_t begin_ns;  /* when the last act began; 0 before the first */
+	uint64_t overruns; /* told by the kernel at the last wake-up, where it tells */
 	timer_t timer;
 	int fd;
 	uint32_t word; /* a futex nobody wakes */
@@ -24,7 +26,7 @@ struct timer_method {
 	bool one_per_process;  /* the kernel has only one of these for all threads */
 	bool monotonic_only;
 	bool whole_microseconds;
-	int (*begin)(struct sleep *sleep);  /* due_ns is the first due time; an errno */
+	int (*begin)(struct sleep *sleep);  /* the grid begins with the first due time; an errno */
 	int (*wait)(struct sleep *sleep);   /* 0: a due time has come; EINTR: none has, wait again; else an errno */
 	uint64_t (*missed)(const struct sleep *sleep, int64_t begin_ns);
 	void (*finish)(struct sleep *sleep);
