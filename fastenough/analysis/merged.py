@@ -16,6 +16,7 @@ from fastenough.analysis.differences import difference, group_text, kind_text, r
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
 from fastenough.model import BadInput, Series
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.aggregate import MOST_COUNT
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
@@ -122,15 +123,18 @@ def is_jitter(series: Series) -> bool:
 def _refuse_mixed(parts: Sequence[Part]) -> None:
     """Raises MixedRuns where two of them may not be merged."""
     first_run, first = parts[0]
-    run, series = run_values(first_run), series_values(first_run, first)
+    run_key, series_key = run_values(first_run), series_values(first_run, first)
     agreeing = {id(first_run)}
     for other_run, other in parts[1:]:
         found = (None if id(other_run) in agreeing
-                 else difference(RUN_KEYS, run, run_values(other_run), FOR_MERGING))
-        found = found or difference(SERIES_KEYS, series, series_values(other_run, other), FOR_MERGING)
+                 else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING))
+        found = found or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
         if found is not None:
             raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {found}")
         agreeing.add(id(other_run))
+    if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
+        raise MixedRuns(f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
+                        f"{MOST_COUNT} values, which no machine produced; leave out those that claim it")
 
 
 def merge_samples(parts: Sequence[Part]) -> Merged:
