@@ -37,7 +37,7 @@ def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
 
 def test_a_copy_under_another_id_is_not_believed(tmp_path: Path) -> None:
     few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
-    copy = replace(few, head=few.head | {"run_id": "copy"})
+    copy = replace(few, head=replace(few.head, run_id="copy"))
     assessment = judge([few, copy], LIMIT)
     assert assessment.verdict is Verdict.BROKEN
     assert "run copy: it is not believed: it holds the data of run run-1" in _text(assessment)
@@ -53,8 +53,8 @@ def test_two_runs_with_one_id_are_not_believed(tmp_path: Path) -> None:
 def test_a_corrected_series_hides_no_cpu_that_has_only_a_plain_one(tmp_path: Path) -> None:
     late = [VALUES[0], [np.append(interval, 900_000) for interval in VALUES[1]]]
     run = _run(tmp_path, values=late)
-    bare = replace(run, series=tuple(series for series in run.series if (series.name, series.cpu) != (
-        "wakeup_owed", 1)))
+    kept = tuple(series for series in run.series if (series.name, series.cpu) != ("wakeup_corrected", 1))
+    bare = replace(run, head=replace(run.head, series=kept))
     assert judge([bare], LIMIT).verdict is Verdict.FAIL
 
 

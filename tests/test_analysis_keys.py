@@ -13,7 +13,9 @@ from recordings import PROFILE, Plan, latencies, recording
 
 from fastenough.analysis import MixedRuns, compare, grouped, judge, merge_samples
 from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids
+from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
+from fastenough.recording.head import Head, Instant, LoadStated, Setting, Tool
 from fastenough.report.context import make_context
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,37 +24,38 @@ GAUGE = {"name": "fastenough gauge 1.2 on atmega328p", "port": "/dev/ttyACM0", "
          "tick_ps": 62_500, "serial": "A1", "calibration": {"tick_ps": 62_499.1}, "self_test": {"passed": True}}
 TICKS: dict[str, Any] = {"unit": "ticks", "tick_ps": 62_500, "clock": "gauge"}
 
-Head = dict[str, Any]
-
-
 def _profile(**change: Any) -> Callable[[Head], Head]:
-    return lambda head: head | {"profile": head["profile"] | change}
+    return lambda head: replace(head, profile={**(head.profile or {}), **change})
 
 
 def _head(**change: Any) -> Callable[[Head], Head]:
-    return lambda head: head | change
+    return lambda head: replace(head, **change)
 
 
 def _parameter(**change: Any) -> Callable[[Head], Head]:
-    return lambda head: head | {"parameters": head["parameters"] | change}
+    return lambda head: replace(head, parameters={**head.parameters, **change})
+
+
+def _same(head: Head) -> Head:
+    return head
 
 
 OTHER: dict[str, Callable[[Head], Head]] = {
     "probe": _head(probe="spin"),
-    "emulation": _head(marks=["emulated"]),
+    "emulation": _head(marks=frozenset({"emulated"})),
     "act": _parameter(interval_ns=7),
     "board": _head(board="the other one"),
-    "configuration": _head(configuration="rt"),
+    "configuration": _head(configuration=Configuration("rt")),
     "kernel": _profile(kernel=PROFILE["kernel"] | {"version": "#2"}),
     "kernel configuration": _profile(kernel_config={"sha256": "b2" * 32}),
     "command line": _profile(cmdline="root=/dev/sda1"),
     "implementation": _head(implementation="linux-kernel"),
     "parameters": _parameter(priority=50),
-    "settings": _head(settings=[{"name": "governor", "asked": "powersave", "granted": "powersave"}]),
-    "load": _head(load={"name": "cpu", "commands": []}),
-    "load's commands": _head(load={"name": "none", "commands": [["stress-ng", "--cpu", "2"]]}),
+    "settings": _head(settings=(Setting("governor", "powersave", "powersave"),)),
+    "load": _head(load=LoadStated("cpu")),
+    "load's commands": _head(load=LoadStated("none", (("stress-ng", "--cpu", "2"),))),
     "instrument": _head(instrument=GAUGE | {"serial": "B2"}),
-    "marks": _head(marks=["not-real-time"]),
+    "marks": _head(marks=frozenset({"not-real-time"})),
     "firmware": _profile(firmware={"bios_version": "1.3"}),
     "device tree": _profile(device_tree={"model": "a board"}, absent={}),
     "processor": _profile(cpu=PROFILE["cpu"] | {"smt": True}),
@@ -69,14 +72,15 @@ OTHER: dict[str, Callable[[Head], Head]] = {
     "CPU quota": _profile(cpu_quota={"granted_us": 50_000, "period_us": 100_000}),
     "real-time budget": _profile(real_time_budget={"granted_us": 50_000, "period_us": 100_000}),
     "CPUs allowed": _profile(cpus_allowed="0"),
-    "tool": _head(tool={"name": "test", "version": "1"}),
+    "tool": _head(tool=Tool("test", "1")),
     "packages": _profile(packages={"of_interest": {"stress-ng": "0.17"}}),
     "modules": _profile(modules=["loop", "fastenough"]),
 }
 """For each key of a run a head that differs in it."""
 
 OTHER_SERIES: dict[str, Any] = {
-    "bytes": {"bytes": 10}, "two-sided": {"name": "jitter"}, "series": {"name": "gap"}, "unit": {"unit": "us"},
+    "bytes": {"bytes": 10}, "two-sided": {"two_sided": True}, "role": {"role": Role.DIAGNOSTIC},
+    "corrected": {"corrected": True}, "relative": {"relative": True}, "series": {"name": "gap"}, "unit": {"unit": "us"},
     "tick": {"tick_ps": 1000}, "resolution k": {"k": 8}, "clock": {"clock": "realtime"},
     "from": {"from_event": "elsewhere"}, "to": {"to_event": "elsewhere"}, "period": {"period_ns": 5},
     "labels": {"labels": {"placement": "same"}},
@@ -89,7 +93,7 @@ def _run(tmp_path: Path, name: str = "run-1", **change: Any) -> Recording:
 
 
 def _changed(run: Recording, change: Callable[[Head], Head], name: str = "run-2") -> Recording:
-    return replace(run, head=change(dict(run.head)) | {"run_id": name})
+    return replace(run, head=replace(change(run.head), run_id=name))
 
 
 def _merge(*runs: Recording) -> int:
@@ -100,7 +104,7 @@ def _merge(*runs: Recording) -> int:
 def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)
     other = _changed(one, OTHER[key.name])
-    assert _merge(one, _changed(one, dict)) == 2 * one.totals[0].total
+    assert _merge(one, _changed(one, _same)) == 2 * one.totals[0].total
     if key.forbids is Forbids.NOTHING:
         assert _merge(one, other) == 2 * one.totals[0].total
     else:
@@ -117,7 +121,7 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
 @pytest.mark.parametrize("key", SERIES_KEYS, ids=lambda key: key.name)
 def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)
-    other = replace(_changed(one, dict), series=(replace(one.series[0], **OTHER_SERIES[key.name]),))
+    other = _changed(one, _head(series=(replace(one.series[0], **OTHER_SERIES[key.name]),)))
     with pytest.raises(MixedRuns, match=f"cannot be merged: {key.name} differs: "):
         _merge(one, other)
     assert len(grouped([one, other])) == 2
@@ -127,7 +131,7 @@ def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     _profile(hostname="another name"), _profile(boot_id="another boot", uptime_s=9.0, load_average="8 8 8"),
     _profile(memory=PROFILE["memory"] | {"free_bytes": 5}), _profile(real_time_tasks=[{"pid": 77}]),
     _profile(kernel=PROFILE["kernel"] | {"tainted": 4096}), _parameter(duration_ns=5, loops=3, floor_ns=21, seed=4),
-    _head(begin={"mono_ns": 5 * 10**14, "wall_ns": 1_800_000_000_000_000_000}), _head(cost={"clock_read_ns": 31}),
+    _head(begin=Instant(5 * 10**14, 1_800_000_000_000_000_000)), _head(cost_ns={"clock_read_ns": 31}),
 ])
 def test_what_changes_from_day_to_day_does_not_matter(tmp_path: Path, change: Callable[[Head], Head]) -> None:
     one = _run(tmp_path)

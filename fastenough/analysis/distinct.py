@@ -16,9 +16,9 @@ def _data(recording: Recording) -> _Data | None:
         return None
     totals = [(total.minimum, total.maximum, total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
               for total in recording.totals.values()]
-    begin = recording.head["begin"]
+    begin = recording.head.begin
     lost = tuple((recording.lost(series.id), recording.missed(series.id)) for series in recording.series)
-    return (begin["mono_ns"], begin["wall_ns"], recording.duration_ns, lost, *totals)
+    return (begin.mono_ns, begin.wall_ns, recording.duration_ns, lost, *totals)
 
 
 def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[str, ...]]:
@@ -39,7 +39,7 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         by_id.setdefault(recording.run_id, data)
         if data is not None:
             by_data.setdefault(data, recording.run_id)
-        kept.append(recording if why is None else unbelievable(recording.run_id, why, recording.head))
+        kept.append(recording if why is None else unbelievable(why, recording.head))
     return kept, tuple(again)
 
 

@@ -63,7 +63,7 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
     weakest = min(merged, key=lambda values: values.judged, default=None)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
-        probe=str(recordings[0].head["probe"]),
+        probe=recordings[0].head.probe,
         load=load_name(recordings[0]),
         verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
         findings=tuple(findings),
@@ -111,7 +111,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     a finding.
     """
     recordings, again = distinct(recordings)
-    unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
+    unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]

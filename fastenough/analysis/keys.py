@@ -10,13 +10,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fastenough.model import Series
-
-Head = Mapping[str, Any]
+from fastenough.model import HOW_LONG, Series
+from fastenough.recording import Head
 
 
 class Forbids(StrEnum):
@@ -64,13 +63,13 @@ _NO_PROFILE = "it holds no profile"
 _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NOT_THE_ACT = frozenset({"duration_ns", "duration_s", "duration", "loops", "break_after_ns", "seed", "floor_ns"})
+_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns"}
 _HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
                              "way", "first_cpu", "second_cpu"})
 
 
 def _head(name: str) -> Callable[[Head, Series | None], Any]:
-    return lambda head, _: head.get(name)
+    return lambda head, _: getattr(head, name)
 
 
 def _of_series(name: str) -> Callable[[Head, Series | None], Any]:
@@ -81,14 +80,14 @@ def _fact(name: str, *parts: str) -> Callable[[Head, Series | None], Any]:
     """A fact of the profile, or some parts of one; where it cannot be told here, the reason stands for it."""
 
     def of(head: Head, _: Series | None) -> Any:
-        profile = head.get("profile")
+        profile = head.profile
         if not profile:
-            return Unknown(head["run_id"], _NO_PROFILE)
+            return Unknown(head.run_id, _NO_PROFILE)
         if name not in profile:
-            return Unknown(head["run_id"], f"its profile does not have {name}")
+            return Unknown(head.run_id, f"its profile does not have {name}")
         why = (profile.get("absent") or {}).get(name)
         if why is not None:
-            return Unknown(head["run_id"], why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
+            return Unknown(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
         fact = profile[name]
         return fact if not parts or not isinstance(fact, dict) else {part: fact.get(part) for part in parts}
 
@@ -110,7 +109,7 @@ _THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
 
 
 def _parameters(head: Head, _: Series | None) -> dict[str, Any]:
-    return {name: value for name, value in head["parameters"].items() if name not in _NOT_THE_ACT}
+    return {name: value for name, value in head.parameters.items() if name not in _NOT_THE_ACT}
 
 
 def _act(head: Head, _: Series | None) -> dict[str, Any]:
@@ -122,18 +121,17 @@ def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
 
 
 def _settings(head: Head, _: Series | None) -> list[tuple[str, int, str, str]]:
-    return sorted((setting["name"], setting.get("cpu", -1), setting.get("thread", ""), str(setting["granted"]))
-                  for setting in head["settings"])
+    return sorted((setting.name, -1 if setting.cpu is None else setting.cpu, setting.thread or "",
+                   str(setting.in_effect)) for setting in head.settings)
 
 
 def _load(head: Head, _: Series | None) -> str | None:
-    load = head.get("load")
-    return None if load is None else str(load.get("name"))
+    return None if head.load is None else head.load.name
 
 
 def _load_commands(head: Head, _: Series | None) -> list[list[str]]:
     """Without what names this one run: how long, and its temporary folder."""
-    commands = (head.get("load") or {}).get("commands", ())
+    commands = () if head.load is None else head.load.commands
     return [[_SCRATCH.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
              if before != "--timeout"] for command in commands]
 
@@ -142,32 +140,31 @@ _OF_ONE_SESSION = ("port", "calibration", "self_test")
 
 
 def _instrument(head: Head, _: Series | None) -> dict[str, Any] | None:
-    known = head.get("instrument")
-    return known and {name: value for name, value in known.items() if name not in _OF_ONE_SESSION}
+    known = head.instrument
+    return None if known is None else {name: value for name, value in known.items() if name not in _OF_ONE_SESSION}
 
 
 def _marks(head: Head, _: Series | None) -> list[str]:
-    return sorted(set(head["marks"]) - {"emulated"})
+    return sorted(head.marks - {"emulated"})
 
 
 def _emulated(head: Head, _: Series | None) -> bool:
-    return "emulated" in head["marks"]
+    return "emulated" in head.marks
 
 
 def _configuration(head: Head, _: Series | None) -> str | None:
-    known = head.get("configuration")
-    return known["name"] if isinstance(known, dict) else known
+    return None if head.configuration is None else head.configuration.name
 
 
 def _tick(head: Head, series: Series | None) -> int | None:
     """The instrument's nominal tick: the measured one is another after each calibration."""
     assert series is not None
-    nominal = (head.get("instrument") or {}).get("tick_ps")
+    nominal = (head.instrument or {}).get("tick_ps")
     return series.tick_ps if series.tick_ps is None or nominal is None else nominal
 
 
-def _jitter(_: Head, series: Series | None) -> bool:
-    return series is not None and "jitter" in series.name
+def _tool(head: Head, _: Series | None) -> dict[str, Any]:
+    return asdict(head.tool)
 
 
 # --- the registry
@@ -219,7 +216,7 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("real-time budget", Forbids.MERGING, _fact("real_time_budget"), "a control group's budget stops its real-time "
         "tasks"),
     Key("CPUs allowed", Forbids.MERGING, _fact("cpus_allowed"), "probe and load crowd on what is left to them"),
-    Key("tool", Forbids.NOTHING, _head("tool"), "another version may time the same act in another way"),
+    Key("tool", Forbids.NOTHING, _tool, "another version may time the same act in another way"),
     Key("packages", Forbids.NOTHING, _fact("packages", "of_interest"), "versions of libraries and of the programs that "
         "loads run"),
     Key("modules", Forbids.NOTHING, _fact("modules"), "drivers that were loaded"),
@@ -227,7 +224,10 @@ RUN_KEYS: tuple[Key, ...] = (
 
 SERIES_KEYS: tuple[Key, ...] = (
     Key("bytes", Forbids.BOTH, _of_series("bytes"), "transfers of different size do not compare"),
-    Key("two-sided", Forbids.BOTH, _jitter, "a deviation in either direction is no delay"),
+    Key("two-sided", Forbids.BOTH, _of_series("two_sided"), "a deviation in either direction is no delay"),
+    Key("role", Forbids.MERGING, _of_series("role"), "what is judged and what explains it are never one"),
+    Key("corrected", Forbids.MERGING, _of_series("corrected"), "one counts each period due, the other each act"),
+    Key("relative", Forbids.MERGING, _of_series("relative"), "due times that count from the last act drift with it"),
     Key("series", Forbids.MERGING, _of_series("name"), "another series lies between other events"),
     Key("unit", Forbids.MERGING, _of_series("unit"), "numbers of different units do not add"),
     Key("tick", Forbids.MERGING, _tick, "so long is one count of the instrument, nominally"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
-from fastenough.model import BadInput, Series
+from fastenough.model import BadInput, Role, Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import MOST_COUNT
 
@@ -22,9 +22,7 @@ FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
 Part = tuple[Recording, Series]
 """One series of one run."""
-
-OWED = "_owed"
-
+_CORRECTED = "_corrected"
 
 class MixedRuns(BadInput):
     """Runs that may not be put together; the message names the key that differs."""
@@ -32,8 +30,7 @@ class MixedRuns(BadInput):
 
 def load_name(recording: Recording) -> str | None:
     """The name of the load, None where the recording does not state any."""
-    load = recording.head.get("load")
-    return None if load is None else str(load.get("name"))
+    return None if recording.head.load is None else recording.head.load.name
 
 
 def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
@@ -115,11 +112,6 @@ class Merged:
         return low[order], high[order], count[order]
 
 
-def is_jitter(series: Series) -> bool:
-    """Values about an expected instant, off in either direction; all others are delays, late only."""
-    return "jitter" in series.name
-
-
 def _refuse_mixed(parts: Sequence[Part]) -> None:
     """Raises MixedRuns where two of them may not be merged."""
     first_run, first = parts[0]
@@ -151,8 +143,8 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
         cpus=tuple(sorted({series.cpu for _, series in parts if series.cpu is not None})),
         unit_ns=max(series.unit_ns for _, series in parts),
         period_ns=first.period_ns,
-        corrected=first.name.endswith(OWED),
-        two_sided=is_jitter(first),
+        corrected=first.corrected,
+        two_sided=first.two_sided,
         histogram=Histogram.merged((recording.totals[series.id] for recording, series in parts), first.k),
         lost=sum(recording.lost(series.id) for recording, series in parts),
         missed=sum(recording.missed(series.id) for recording, series in parts),
@@ -164,16 +156,22 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
 
 
 def judged_series(recording: Recording) -> list[Series]:
-    """The series a limit applies to: corrected ones where a CPU has one, and no throughput."""
-    corrected = {_variant(series) for series in recording.series if series.name.endswith(OWED)}
-    return [series for series in recording.series
-            if series.bytes is None and series.refused is None
-            and (series.name.endswith(OWED) or _variant(series) not in corrected)]
+    """The series a limit applies to: per CPU those whose role it is, the corrected one where there are both.
+
+    Where the plain series is none for a verdict because a corrected one is, and a CPU has only the plain one, this one
+    is judged: no CPU is passed over.
+    """
+    taken = [series for series in recording.series if series.refused is None and series.role is not Role.THROUGHPUT]
+    corrected = {variant(series) for series in taken if series.corrected and series.role is Role.VERDICT}
+    acts = {act for act, _ in corrected}
+    return [series for series in taken if (series.role is Role.VERDICT or variant(series)[0] in acts)
+            and (series.corrected or variant(series) not in corrected)]
 
 
-def _variant(series: Series) -> str:
-    """Equal for the plain and the corrected series of one act."""
-    return repr((series.name.removesuffix(OWED), series.cpu, sorted(series.labels.items())))
+def variant(series: Series) -> tuple[str, int | None]:
+    """The act (its plain series' name and labels) and CPU: the same for a plain series and the corrected one of it."""
+    name = series.name.removesuffix(_CORRECTED) if series.corrected else series.name
+    return repr((name, sorted(series.labels.items()))), series.cpu
 
 
 def kinds(recording: Recording) -> list[list[Series]]:

@@ -110,7 +110,7 @@ def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
 
 
 def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
-    marks = {mark for recording in recordings for mark in recording.head["marks"]}
+    marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
     if stolen is not None and "emulated" not in marks:
         if verdict is Verdict.FAIL:
