@@ -20,14 +20,30 @@ from fastenough.recording.rises import Rises
 K = 10
 WALL_NS = 1_790_000_000_000_000_000
 PROFILE: dict[str, Any] = {
+    "hostname": "example",
     "kernel": {"release": "6.1.0-30-rt-amd64", "version": "#1 SMP PREEMPT_RT", "preemption": "preempt-rt"},
-    "cpu": {"model": "Example <CPU> & co", "count": 2},
+    "kernel_config": {"sha256": "a1" * 32, "of_interest": {"CONFIG_PREEMPT_RT": "y"}},
+    "cpu": {"model": "Example <CPU> & co", "count": 2, "microcode": "0x2f"},
+    "cpu_isolation": {"isolated": "1", "nohz_full": ""},
     "clocksource": "tsc",
+    "clock_event_devices": {"clockevent0": "lapic-deadline"},
+    "frequency": {"cpus": {"cpu0": {"scaling_governor": "performance"}}, "boost": None, "no_turbo": None},
+    "idle": {"driver": "intel_idle", "governor": "menu", "states": {}},
     "cmdline": "root=/dev/sda1 isolcpus=1",
     "hypervisor": None,
     "emulated": False,
-    "packages": {"stress-ng": "0.15.06", "rt-tests": "2.4"},
-    "tunables": {"kernel.sched_rt_runtime_us": 950000},
+    "firmware": {"bios_vendor": "Example", "bios_version": "1.2"},
+    "device_tree": None,
+    "memory": {"total_bytes": 1 << 33, "swap_bytes": 0, "transparent_huge_pages": "madvise"},
+    "packages": {"of_interest": {"stress-ng": "0.15.06", "rt-tests": "2.4"}},
+    "modules": ["loop"],
+    "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000, "timer_migration": 1},
+    "cpu_quota": None,
+    "real_time_budget": None,
+    "cpus_allowed": "0-1",
+    "boot_id": "11111111-2222-3333-4444-555555555555",
+    "uptime_s": 1234.5,
+    "absent": {"device_tree": "the board has no device tree"},
 }
 COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
             "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0}
