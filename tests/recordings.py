@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.recording import Histogram, Recording, RecordingWriter, read_recording
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
 
 K = 10
 WALL_NS = 1_790_000_000_000_000_000
@@ -48,10 +48,14 @@ class Plan:
     missed: int = 0
     head: dict[str, Any] = field(default_factory=dict)
     series: dict[str, Any] = field(default_factory=dict)
-    views: tuple[str, ...] = ("wakeup", "wakeup_owed")
+    views: tuple[str, ...] = ("wakeup", "wakeup_corrected")
     events: Sequence[dict[str, Any]] = ()
     interval_ns: int | None = None
     end: dict[str, Any] = field(default_factory=dict)
+
+
+def _configuration(name: str) -> dict[str, Any]:
+    return {"name": name, "kernel_release": None, "kernel_config_sha256": None, "command_line": None}
 
 
 def instant(offset_ns: int) -> dict[str, int]:
@@ -75,28 +79,32 @@ def latencies(seed: int, *, cpus: int = 2, intervals: int = 30, per_interval: in
 
 
 def _series(plan: Plan, k: int) -> list[dict[str, Any]]:
-    events = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking"}
+    common = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking",
+              "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "period_ns": plan.period_ns, "relative": False}
     return [
-        {"id": cpu * len(plan.views) + view, "name": name, "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "cpu": cpu,
-         "period_ns": plan.period_ns} | events | plan.series
+        {"id": cpu * len(plan.views) + view, "name": name, "cpu": cpu, "corrected": name.endswith("_corrected"),
+         "role": "diagnostic" if f"{name}_corrected" in plan.views else "verdict", "two_sided": "jitter" in name,
+         } | common | plan.series
         for cpu in range(len(plan.values)) for view, name in enumerate(plan.views)
     ]
 
 
 def _head(plan: Plan) -> dict[str, Any]:
     load = {} if plan.load is None else {"load": {"name": plan.load, "commands": []}}
-    asked = plan.settings or (
-        {"name": "policy", "asked": "fifo", "granted": "fifo"}, {"name": "priority", "asked": 98, "granted": 98},
-        {"name": "rt_throttling_us", "asked": None, "granted": 950000},
+    settings = plan.settings or (
+        {"name": "policy", "requested": "fifo", "in_effect": "fifo"},
+        {"name": "priority", "requested": 98, "in_effect": 98},
+        {"name": "rt_throttling_us", "requested": None, "in_effect": 950000},
     )
-    return {
-        "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "test", "version": "0"},
+    head: dict[str, Any] = {
+        "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "test", "version": "0"},
         "run_id": plan.run_id, "probe": "timer", "implementation": "linux-user",
         "parameters": {"mode": "clock_nanosleep", "interval_ns": plan.period_ns},
-        "series": _series(plan, K), "settings": list(asked), "cost": {"clock_read_ns": 25},
+        "series": _series(plan, K), "settings": list(settings), "cost": {"clock_read_ns": 25},
         "interval_ns": 10**9, "begin": instant(0), "marks": list(plan.marks), "profile": PROFILE,
         "profile_sha256": "0" * 64, "board": "testboard", "configuration": "stock",
     } | load | plan.head
+    return head | {"configuration": _configuration(head["configuration"])}
 
 
 def _proof(plan: Plan) -> dict[str, Any]:
@@ -130,8 +138,9 @@ def write(path: Path, plan: Plan) -> Path:
         for event in plan.events:
             writer.line({"type": "event", "at": instant(now)} | event)
         if plan.outcome is not None:
-            ends = [end_series(identity, Histogram.merged(held, K), plan.lost if intervals else 0,
-                               plan.missed if intervals else 0) for identity, held in totals.items()]
+            ends = [end_series(identity, series_end(Histogram.merged(held, K), plan.lost if intervals else 0,
+                                                    plan.missed if intervals else 0))
+                    for identity, held in totals.items()]
             writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
                          "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan) | plan.end)
     return path

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_h
 from fastenough.analysis.pool import Pool
 from fastenough.model import BadInput
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.building import series_line
 from fastenough.recording.histogram import bucket_lowest
 
 
@@ -100,7 +102,7 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
     ({"head": {"implementation": "linux-kernel"}}, "implementation differs"),
     ({"head": {"configuration": "rt"}}, "configuration differs"),
     ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "kernel differs: preemption"),
-    ({"settings": ({"name": "priority", "asked": 50, "granted": 50},)}, "settings differs"),
+    ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "settings differs"),
 ])
 def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
@@ -126,7 +128,7 @@ def test_a_load_that_ran_other_commands_is_another_load(tmp_path: Path) -> None:
 def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1)))
     empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [
-        one.head["series"][0] | {"k": 8}]}, outcome=None))
+        series_line(replace(one.series[0], k=8))]}, outcome=None))
     with pytest.raises(MixedRuns, match="resolution k differs: 10 against 8"):
         pool([(one, one.series[0]), (empty, empty.series[0])])
 

@@ -123,12 +123,12 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
     listed = fastenough("list", "--store", str(measured / "fastenough-data"))
     assert all(run in listed.stdout for run in runs)
     shown = fastenough("show", "last", "--store", str(measured / "fastenough-data"))
-    assert "wakeup_owed" in shown.stdout
+    assert "wakeup_corrected" in shown.stdout
     document = json.loads(
         fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
     assert document["end"]["outcome"] == "completed"
     assert document["head"]["load"]["name"] == "none"
-    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_owed"]
+    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
     taken = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup"]
     for act, due in zip(taken, owed, strict=True):
         assert act["n"] + act["missed"] == due["n"]

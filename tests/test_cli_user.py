@@ -82,7 +82,7 @@ def test_as_granted_is_measured_and_never_passes(user: User) -> None:
     assert "nothing about real-time threads" in ended.stdout
     recording = _latest(user)
     assert recording.outcome == "completed"
-    assert "not-real-time" in recording.head["marks"]
+    assert "not-real-time" in recording.head.marks
     failing = user.call("report", "--limit", "1ns")
     assert failing.returncode == 3, "what ordinary threads did is no failure of real-time ones either"
 
@@ -97,7 +97,7 @@ def test_sudo_measures_and_all_files_are_the_users(sudoer: User) -> None:
     assert ended.returncode == 3, ended.stderr
     assert ended.stderr.splitlines()[0] == (
         "not root: the probe and the settings run through sudo; the loads and all files are yours")
-    granted = {setting["name"]: setting["granted"] for setting in _latest(sudoer).head["settings"]}
+    granted = {setting.name: setting.in_effect for setting in _latest(sudoer).head.settings}
     assert granted["policy"] == "fifo"
     assert granted["priority"] == 98
     assert (sudoer.home / "report" / "index.html").is_file()

@@ -22,7 +22,7 @@ from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Histogram, Recording, RecordingWriter
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
 from fastenough.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,7 +156,7 @@ def stored(store: Store, outside: Outside, serial: str | None = None, port: str 
                  "end": {"mono_ns": 10**11, "wall_ns": 10**18 + 10**11}, "series": [interval_series(0, histogram)],
                  "counters": {}})
     writer.line({"type": "end", "outcome": "completed", "reasons": [], "at": {"mono_ns": 10**11, "wall_ns": 10**18},
-                 "series": [end_series(0, histogram)], "counters": {}, "events_dropped": 0})
+                 "series": [end_series(0, series_end(histogram))], "counters": {}, "events_dropped": 0})
     run.seal()
     assert run.writer is not None
     return store.load(run.writer.id)

@@ -173,7 +173,7 @@ def test_what_cannot_be_is_refused(what: str, tmp_path: Path, whole: list[bytes]
 def test_texts_come_out_printable(tmp_path: Path, whole: list[bytes]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(_changed(whole, 0, lambda line: line.update(board="a\ud800\x1b[31m\x9b\u202eb")))
-    assert read_recording(path).head["board"] == "a\ufffd\ufffd[31m\ufffd\ufffdb"
+    assert read_recording(path).head.board == "a\ufffd\ufffd[31m\ufffd\ufffdb"
 
 
 def test_deep_nesting_is_refused(tmp_path: Path, whole: list[bytes]) -> None:

@@ -52,12 +52,12 @@ def test_every_load_runs_and_proves_it(name: str) -> None:
         _begun(running)
         time.sleep(1)
         running.begin()
-        assert eventually(lambda: running.proof()["ran"], 10), running.proof()["reasons"]
+        assert eventually(lambda: running.proof().ran, 10), running.proof().reasons
         tree = descendants(os.getpid())
         assert {policy for pid in tree if (policy := _policy(pid)) is not None} == {os.SCHED_OTHER}
         head = running.head()
-    assert head["name"] == name
-    assert head["bounds"]["time_s"] > 3
+    assert head.name == name
+    assert head.bounds["time_s"] > 3
     assert not any(Path(f"/proc/{pid}").exists() for pid in tree)
     assert not any(Path(scratch).exists() for scratch in scratches)
 
@@ -78,7 +78,7 @@ def test_a_load_that_ends_early_did_not_run() -> None:
         time.sleep(0.3)
         proof = running.proof()
     assert not proof["ran"]
-    assert any("CPU seconds" in reason for reason in proof["reasons"])
+    assert any("CPU seconds" in reason for reason in proof.reasons)
 
 
 def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
@@ -90,7 +90,7 @@ def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
         assert eventually(lambda: running.proof()["processes"] == 0)
         proof = running.proof()
     assert not proof["ran"]
-    assert "processes" in " ".join(proof["reasons"])
+    assert "processes" in " ".join(proof.reasons)
 
 
 def test_every_command_must_go_on() -> None:
@@ -98,7 +98,7 @@ def test_every_command_must_go_on() -> None:
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
         assert eventually(lambda: not running.proof()["ran"])
-        assert running.proof()["reasons"] == ["sh of load half ended too early: no such host"]
+        assert running.proof().reasons == ("sh of load half ended too early: no such host",)
 
 
 def test_work_of_ended_children_counts() -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from fastenough.recording import Recording
 
@@ -33,7 +33,7 @@ def counter_total(recording: Recording, name: str) -> int | None:
     One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
     """
     values = [interval.counters.get(name) for interval in recording.intervals]
-    whole = recording.end["counters"].get(name) if recording.end is not None else None
+    whole = recording.end.counters.get(name) if recording.end is not None else None
     if name not in _SIGNED and any(value is not None and value < 0 for value in (*values, whole)):
         return None
     if recording.end is not None:
@@ -44,7 +44,7 @@ def counter_total(recording: Recording, name: str) -> int | None:
 
 def events_of(recording: Recording, kind: str) -> int:
     """How many events of one kind were recorded."""
-    return sum(event["kind"] == kind for event in recording.events)
+    return sum(event.kind == kind for event in recording.events)
 
 
 _MOST_CPUS = 1 << 14
@@ -53,7 +53,7 @@ _MOST_CPUS = 1 << 14
 
 def _cpus_in_use(recording: Recording) -> set[int]:
     """The CPUs the machine had when the run began; none where the profile does not say."""
-    profile = recording.head.get("profile") or {}
+    profile = recording.head.profile or {}
     online = str((profile.get("cpu_isolation") or {}).get("online") or "")
     cpus: set[int] = set()
     for part in filter(None, online.split(",")):
@@ -79,6 +79,5 @@ def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
 
 def pinned(recording: Recording) -> bool:
     """Whether every measuring thread was to stay on a CPU of its own."""
-    asked: Sequence[object] = [setting["asked"] for setting in recording.head["settings"]
-                               if setting["name"] == "affinity"]
-    return bool(asked) and all(cpu is not None for cpu in asked)
+    requested = [setting.requested for setting in recording.head.settings if setting.name == "affinity"]
+    return bool(requested) and all(cpu is not None for cpu in requested)

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.model import BadInput, Series
-from fastenough.recording import Histogram, Recording
+from fastenough.model import HOW_LONG, BadInput, Role, Series
+from fastenough.recording import Head, Histogram, Recording
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
 
-OWED = "_owed"
 _OF_ONE_RUN = re.compile(r"fastenough-[0-9a-f]+")
-_HOW_LONG = frozenset({"duration_ns", "duration_s", "duration", "loops"})
 
 
 class MixedRuns(BadInput):
@@ -32,20 +30,19 @@ class MixedRuns(BadInput):
 
 def load_name(recording: Recording) -> str | None:
     """The name of the load, None where the recording does not state any."""
-    load = recording.head.get("load")
-    return None if load is None else str(load.get("name"))
+    return None if recording.head.load is None else recording.head.load.name
 
 
 def load_commands(recording: Recording) -> list[list[str]]:
     """What the load ran, without what names this one run: how long, and its temporary folder."""
-    commands = (recording.head.get("load") or {}).get("commands", ())
+    commands = recording.head.load.commands if recording.head.load else ()
     return [[_OF_ONE_RUN.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
              if before != "--timeout"] for command in commands]
 
 
-def _instrument(head: dict[str, Any]) -> dict[str, Any] | None:
+def _instrument(head: Head) -> Mapping[str, Any] | None:
     """The instrument, by its serial number where it has one: the port's name is another after each plugging in."""
-    known = head.get("instrument")
+    known = head.instrument
     if not known or not known.get("serial"):
         return known
     return {name: value for name, value in known.items() if name != "port"}
@@ -54,21 +51,22 @@ def _instrument(head: dict[str, Any]) -> dict[str, Any] | None:
 def run_key(recording: Recording) -> dict[str, Any]:
     """What two runs must share to be one evidence: names and plain values."""
     head = recording.head
-    profile = head.get("profile") or {}
+    profile = head.profile or {}
     return {
-        "board": head.get("board"),
+        "board": head.board,
         "processor": profile.get("cpu"),
         "kernel": profile.get("kernel"),
         "command line": profile.get("cmdline"),
-        "configuration": head.get("configuration"),
-        "probe": head["probe"],
-        "implementation": head["implementation"],
-        "parameters": {name: value for name, value in head["parameters"].items() if name not in _HOW_LONG},
-        "settings": sorted((s["name"], s.get("cpu", -1), str(s["granted"])) for s in head["settings"]),
+        "configuration": None if head.configuration is None else head.configuration.name,
+        "probe": head.probe,
+        "implementation": head.implementation,
+        "parameters": {name: value for name, value in head.parameters.items() if name not in HOW_LONG},
+        "settings": sorted((setting.name, -1 if setting.cpu is None else setting.cpu, str(setting.in_effect))
+                           for setting in head.settings),
         "load": load_name(recording),
         "load's commands": load_commands(recording),
         "instrument": _instrument(head),
-        "marks": sorted(head["marks"]),
+        "marks": sorted(head.marks),
     }
 
 
@@ -77,7 +75,8 @@ def series_key(series: Series) -> dict[str, Any]:
     return {
         "series": series.name, "unit": series.unit, "tick": series.tick_ps, "resolution k": series.k,
         "clock": series.clock, "from": series.from_event, "to": series.to_event,
-        "period": series.period_ns, "bytes": series.bytes, "labels": series.labels,
+        "period": series.period_ns, "bytes": series.bytes, "labels": series.labels, "role": series.role,
+        "two-sided": series.two_sided, "corrected": series.corrected, "relative": series.relative,
     }
 
 
@@ -118,7 +117,7 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
 class Pool:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
-    ``duration_ns`` is the time measured per CPU, added over runs.  ``owed``: missed periods are already
+    ``duration_ns`` is the time measured per CPU, added over runs.  ``corrected``: missed periods are already
     charged in the values.  ``two_sided``: a value off in either direction counts (jitter).
     """
 
@@ -126,7 +125,7 @@ class Pool:
     cpus: tuple[int, ...]
     unit_ns: float
     period_ns: int | None
-    owed: bool
+    corrected: bool
     two_sided: bool
     histogram: Histogram
     lost: int
@@ -148,7 +147,7 @@ class Pool:
 
     @property
     def _missed_uncharged(self) -> int:
-        return 0 if self.owed else self.missed
+        return 0 if self.corrected else self.missed
 
     @property
     def maximum_ns(self) -> float | None:
@@ -185,11 +184,6 @@ class Pool:
         return low[order], high[order], count[order]
 
 
-def is_jitter(series: Series) -> bool:
-    """Values about an expected instant, off in either direction; all others are delays, late only."""
-    return "jitter" in series.name
-
-
 def pool(parts: Sequence[tuple[Recording, Series]]) -> Pool:
     """Add up series of one or several runs; raises MixedRuns where they may not be added."""
     first_recording, first = parts[0]
@@ -205,8 +199,8 @@ def pool(parts: Sequence[tuple[Recording, Series]]) -> Pool:
         cpus=tuple(sorted({series.cpu for _, series in parts if series.cpu is not None})),
         unit_ns=first.unit_ns,
         period_ns=first.period_ns,
-        owed=first.name.endswith(OWED),
-        two_sided=is_jitter(first),
+        corrected=first.corrected,
+        two_sided=first.two_sided,
         histogram=Histogram.merged((recording.totals[series.id] for recording, series in parts), first.k),
         lost=sum(recording.lost(series.id) for recording, series in parts),
         missed=sum(recording.missed(series.id) for recording, series in parts),
@@ -218,10 +212,8 @@ def pool(parts: Sequence[tuple[Recording, Series]]) -> Pool:
 
 
 def judged_series(recording: Recording) -> list[Series]:
-    """The series a limit applies to: the owed view where there is one, and no throughput."""
-    names = {series.name for series in recording.series}
-    return [series for series in recording.series
-            if series.name + OWED not in names and series.bytes is None and series.refused is None]
+    """The series a limit applies to: those that say so themselves."""
+    return [series for series in recording.series if series.role is Role.VERDICT]
 
 
 def kinds(recording: Recording) -> list[list[Series]]:

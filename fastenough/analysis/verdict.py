@@ -20,9 +20,10 @@ from dataclasses import dataclass, field, replace
 from fastenough.analysis import bounds, words
 from fastenough.analysis.machine import counter_total, cpus_not_measured, events_of, pinned
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
-from fastenough.analysis.pool import OWED, Pool, grouped, judged_series, load_name, pool
+from fastenough.analysis.pool import Pool, grouped, judged_series, load_name, pool
 from fastenough.model import Outcome, Requirement, Series, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.head import Change, Setting
 
 NEVER_MEANS_RATE = 1e-4
 """With a miss rate of 0, a PASS needs so many samples that a rate of one in 10,000 activations would have shown
@@ -129,7 +130,7 @@ def _whole(recording: Recording) -> Iterator[Finding]:
 
 
 def _ended_well(recording: Recording) -> Iterator[Finding]:
-    why = "; ".join(recording.end["reasons"]) if recording.end else ""
+    why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
         yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "mend that and run it again")
     if recording.outcome is Outcome.ABORTED:
@@ -152,19 +153,19 @@ def _samples_taken(recording: Recording) -> Iterator[Finding]:
 
 def _load_ran(recording: Recording) -> Iterator[Finding]:
     name = load_name(recording)
-    proof = (recording.end or {}).get("load")
+    proof = recording.end.load if recording.end else None
     if name is None:
         yield Finding(Verdict.INCONCLUSIVE, "the recording does not state under which load it was taken",
                       "measure with fastenough run or assess, which state and prove the load")
     elif name == "none":
-        if proof is not None and proof.get("ran") is False:
+        if proof is not None and proof.ran is False:
             yield Finding(Verdict.BROKEN, "what was to be an idle machine was not", "run it again")
-    elif proof is None or proof.get("name") != name:
+    elif proof is None or proof.name != name:
         yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
-    elif proof.get("ran") is not True:
-        why = "; ".join(proof.get("reasons", ())) or "no reason is recorded"
+    elif proof.ran is not True:
+        why = "; ".join(proof.reasons) or "no reason is recorded"
         yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "mend that and run it again")
-    elif proof.get("stated"):
+    elif proof.stated:
         yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
 
@@ -175,9 +176,13 @@ _REAL_TIME = {"policy", "priority", "memory_lock"}
 
 def as_granted(recording: Recording) -> bool:
     """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
-    return "not-real-time" in recording.head["marks"] and any(
-        setting["name"] in _REAL_TIME and setting["asked"] not in (None, setting["granted"])
-        for setting in recording.head["settings"])
+    return "not-real-time" in recording.head.marks and any(
+        setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings)
+
+
+def _whose(setting: Setting | Change) -> str:
+    thread = "" if setting.thread is None else f" of thread {setting.thread}"
+    return thread + ("" if setting.cpu is None else f" of cpu {setting.cpu}")
 
 
 def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
@@ -185,17 +190,16 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
     if less:
         yield Finding(Verdict.INCONCLUSIVE, "measured with what was granted, which is no real-time scheduling; this "
                       "says nothing about real-time threads", "grant it (fastenough doctor says how) and run it again")
-    for setting in recording.head["settings"]:
-        asked, granted = setting["asked"], setting["granted"]
-        if asked is None or asked == granted or (less and setting["name"] in _REAL_TIME):
+    for setting in recording.head.settings:
+        if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
-        where = "".join(f" of {what} {setting[what]}" for what in ("thread", "cpu") if what in setting)
-        why = f" ({setting['reason']})" if "reason" in setting else ""
-        if granted is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{setting['name']}{where} was asked to be {asked} and could not be "
-                          f"read back{why}", f"make {setting['name']} readable, or do not ask for it")
+        what = f"{setting.name}{_whose(setting)} was requested to be {setting.requested}"
+        why = "" if setting.reason is None else f" ({setting.reason})"
+        if setting.in_effect is None:
+            yield Finding(Verdict.INCONCLUSIVE, f"{what} and could not be read back{why}",
+                          f"make {setting.name} readable, or do not request it")
         else:
-            yield Finding(Verdict.BROKEN, f"{setting['name']}{where} was asked to be {asked} but is {granted}{why}",
+            yield Finding(Verdict.BROKEN, f"{what} but is {setting.in_effect}{why}",
                           "grant what is asked (fastenough doctor says how) and run it again")
 
 
@@ -203,9 +207,8 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
     """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
         return
-    changes = [f"{change['name']}" + "".join(f" of {what} {change[what]}" for what in ("thread", "cpu")
-                                             if what in change) + f" from {change['before']} to {change['after']}"
-               for change in (recording.end or {}).get("settings_changed", ())]
+    changes = [f"{change.name}{_whose(change)} from {change.before} to {change.after}"
+               for change in (recording.end.changes if recording.end else ())]
     if changes:
         yield Finding(Verdict.BROKEN, f"settings changed while the run lasted: {'; '.join(changes)}",
                       "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and "
@@ -246,7 +249,7 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
 
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     for series in judged_series(recording):
-        if not series.name.endswith(OWED) or series.period_ns is None:
+        if not series.corrected or series.period_ns is None:
             continue
         due = recording.duration_ns / series.period_ns
         held = recording.totals[series.id].total + recording.lost(series.id)
@@ -382,7 +385,7 @@ EVIDENCE_CHECKS: tuple[Callable[[_Evidence], Iterator[Finding]], ...] = (
 
 
 def is_emulated(recording: Recording) -> bool:
-    return "emulated" in recording.head["marks"]
+    return "emulated" in recording.head.marks
 
 
 def steal_text(recordings: Sequence[Recording]) -> str | None:
@@ -391,7 +394,7 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
     known = sum(steal for steal in steals if steal is not None)
     if known:
         return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
-    virtual = any("virtual-machine" in recording.head["marks"] for recording in recordings)
+    virtual = any("virtual-machine" in recording.head.marks for recording in recordings)
     if virtual and any(steal is None for steal in steals):
         return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
     before = max((_stolen_before(recording) for recording in recordings), default=0)
@@ -403,7 +406,7 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
 
 def _stolen_before(recording: Recording) -> int:
     """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
-    profile = recording.head.get("profile") or {}
+    profile = recording.head.profile or {}
     return int(profile.get("steal_so_far_ns") or 0)
 
 
@@ -470,7 +473,7 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
     weakest = min(pools, key=lambda values: values.judged, default=None)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
-        probe=str(recordings[0].head["probe"]),
+        probe=str(recordings[0].head.probe),
         load=load_name(recordings[0]),
         verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
         findings=tuple(findings),
@@ -581,7 +584,7 @@ def _settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
 
 
 def _cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
-    marks = {mark for recording in recordings for mark in recording.head["marks"]}
+    marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
     if stolen is not None and "emulated" not in marks:
         if verdict is Verdict.FAIL:
@@ -620,7 +623,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for what recordings hold: that is
     a finding.
     """
-    unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
+    unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]

@@ -32,6 +32,12 @@ def series_name(series: Series) -> str:
     return f"{series.name} ({labels})" if labels else series.name
 
 
+def configuration_word(recording: Recording) -> str:
+    """Which configuration, in one word."""
+    configuration = recording.head.configuration
+    return configuration.name.split()[0] if configuration and configuration.name.strip() else "–"
+
+
 @dataclass(frozen=True)
 class Group:
     """Runs of one key.  ``setup`` tells the group from others under the same load; empty where none differs."""
@@ -73,8 +79,8 @@ class Group:
     def configuration(self) -> str:
         """Which system this is, in a few words."""
         head = self.recordings[0].head
-        kernel = (head.get("profile") or {}).get("kernel") or {}
-        said = [str(part) for part in (head.get("board"), head.get("configuration")) if part]
+        kernel = (head.profile or {}).get("kernel") or {}
+        said = [part for part in (head.board, head.configuration and head.configuration.name) if part]
         said += [str(part) for part in (kernel.get("release"), kernel.get("preemption"))
                  if part and part != "none" and not any(str(part) in word for word in said)]
         return " ".join(said) or "configuration not stated"
@@ -83,15 +89,15 @@ class Group:
     def instrument(self) -> str:
         """What took the times."""
         head = self.recordings[0].head
-        gauge = head.get("instrument")
+        gauge = head.instrument
         who = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
-        return who + (", emulated" if "emulated" in head["marks"] else "")
+        return who + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Pool) -> str:
         """What every figure and table states: n, duration, load, configuration, instrument."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
         return (f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.configuration}, "
-                f"{self.recordings[0].head['implementation']}, {self.instrument}")
+                f"{self.recordings[0].head.implementation}, {self.instrument}")
 
 
 @dataclass(frozen=True)
@@ -141,8 +147,8 @@ def _differing(name: str, key: dict[str, Any], keys: Sequence[dict[str, Any]]) -
     """Of parameters and settings only those that differ."""
     if name == "settings":
         common = [entry for entry in keys[0][name] if all(entry in other[name] for other in keys)]
-        return dict.fromkeys(f"{setting} {granted}" for setting, cpu, granted in key[name]
-                             if (setting, cpu, granted) not in common)
+        return dict.fromkeys(f"{setting} {in_effect}" for setting, cpu, in_effect in key[name]
+                             if (setting, cpu, in_effect) not in common)
     if name != "parameters":
         return key[name]
     return {parameter: value for parameter, value in key[name].items()

@@ -8,11 +8,12 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Recording, read_from, unbelievable
+from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.recording import Head, Instant, LoadStated, Recording, read_from, unbelievable
+from fastenough.recording.building import Added, made_head
+from fastenough.recording.head import Tool
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
@@ -84,13 +85,12 @@ def fault_of(runs: Folder, name: str) -> str | None:
         return str(error)
 
 
-def _known_head(summary: RunSummary) -> dict[str, Any]:
+def _known_head(summary: RunSummary) -> Head:
     """What a summary says of the head, for a run whose recording is not believed."""
-    known = {name: getattr(summary, name) for name in ("probe", "implementation", "board", "configuration")}
-    head: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
-    if summary.load is not None:
-        head["load"] = {"name": summary.load}
-    return head | {"begin": {"mono_ns": 0, "wall_ns": summary.begin_wall_ns or 0}}
+    known = Added(summary.board, None if summary.configuration is None else Configuration(summary.configuration),
+                  None if summary.load is None else LoadStated(summary.load))
+    head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
+    return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
 
 
 def _read(folder: Folder, summary: RunSummary) -> Recording:
@@ -112,12 +112,11 @@ def _read(folder: Folder, summary: RunSummary) -> Recording:
 
 def read_run(runs: Folder, name: str) -> Recording:
     """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
-    run_id = run_id_of(name)
     summary = summary_of(runs, name, suspicious=False)
     try:
         with runs.below(name) as folder:
             return _read(folder, summary)
     except OSError as error:
-        return unbelievable(run_id, f"it cannot be read: {error.strerror}", _known_head(summary))
+        return unbelievable(f"it cannot be read: {error.strerror}", _known_head(summary))
     except FastenoughError as error:
-        return unbelievable(run_id, str(error), _known_head(summary))
+        return unbelievable(str(error), _known_head(summary))

@@ -35,7 +35,7 @@ def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Colum
     joins: list[float] = []
     together = max(1, -(-sum(len(recording.intervals) for recording in recordings) // _MOST_COLUMNS))
     at_s = 0.0
-    for recording in sorted(recordings, key=lambda recording: recording.head["begin"]["wall_ns"]):
+    for recording in sorted(recordings, key=lambda recording: recording.head.begin.wall_ns):
         ids = [series.id for series in recording.series
                if (series.name, series.labels) == (kind.series.name, kind.series.labels)]
         for first in range(0, len(recording.intervals), together):
