@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -39,23 +38,19 @@ def run_id_of(name: str) -> str:
 
 def run_folders(runs: Folder) -> Iterator[tuple[str, str]]:
     """Id and name of every run, oldest first; files that lie beside them are none."""
-    for name in runs.names():
-        try:
-            if not stat.S_ISREG(runs.status(name).st_mode):
-                yield run_id_of(name), name
-        except OSError:
-            continue
+    for name in runs.subfolders():
+        yield run_id_of(name), name
 
 
 def stamp(runs: Folder, name: str) -> tuple[str, bool]:
     """What changes whenever a run's files do, and whether its recording is newer than its summary; opens nothing."""
-    found = {file: entry for file in (RUN_FILE, SEALED_FILE, LIVE_FILE)
-             if (entry := runs.status_below(name, file)) is not None}
+    found = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
+    if found[SEALED_FILE] is None:
+        found[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
     text = " ".join(f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
-                    for entry in found.values())
-    newer = (SEALED_FILE in found and RUN_FILE in found
-             and found[SEALED_FILE].st_mtime_ns > found[RUN_FILE].st_mtime_ns)
-    return text, newer
+                    for entry in found.values() if entry is not None)
+    summary, sealed = found[RUN_FILE], found[SEALED_FILE]
+    return text, summary is not None and sealed is not None and sealed.st_mtime_ns > summary.st_mtime_ns
 
 
 def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
