@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastenough.analysis import checks, evidence, wording, words
+from fastenough import words
+from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.machine import cpus_not_measured, is_emulated

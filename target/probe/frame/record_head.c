@@ -104,7 +104,7 @@ void record_head(struct run *run)
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
 	json_member_text(json, "probe", run->probe->name);
-	json_member_text(json, "implementation", "linux-user");
+	json_member_text(json, "implementation", platform_name);
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');
