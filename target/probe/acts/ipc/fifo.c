@@ -234,6 +234,7 @@ static void add_transfer(struct run *run, int cpu, int64_t block, int64_t pipe, 
 		.to = "the reader reads the clock after the last byte was read",
 		.cpu = cpu,
 		.bytes = total,
+		.role = SERIES_THROUGHPUT,
 		.refused = transfer->refused ? transfer->reason : NULL,
 		.labels = {{"by", views[chosen.view]}, {"block", transfer->block_text}, {"pipe", transfer->pipe_text},
 			   {"channel", channel_names[chosen.channel]}}});

@@ -70,6 +70,7 @@ static void add_size(struct run *run, int index, int cpu)
 		.to = "the normal process reads the clock after copying the last byte out",
 		.cpu = cpu,
 		.bytes = sizes[index],
+		.role = SERIES_THROUGHPUT,
 		.labels = {{"size", state.texts[index]}, {"placement", placement_names[chosen.placement]}}});
 }
 
