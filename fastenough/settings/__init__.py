@@ -43,7 +43,7 @@ _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.f
 
 _NEVER_TAKEN = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
 """What the kernel answers to a value that it can never have had."""
-_MEND = "fastenough doctor --restore puts it back, as root or with sudo"
+_FIX = "fastenough doctor --restore puts it back, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
@@ -189,7 +189,7 @@ class Settings:
         self.put_back = tuple(place_name(entry, self._link) for entry in restored if entry not in kept)
         self._journal.replace(kept)
         if failed:
-            raise FastenoughError(f"{failed[0][1]}; {_MEND}")
+            raise FastenoughError(f"{failed[0][1]}; {_FIX}")
         return len(restored)
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:

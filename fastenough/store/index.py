@@ -82,7 +82,7 @@ class Index:
         try:
             yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
-            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: mend the "
+            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
                                   "cause, then run 'fastenough store rebuild'") from None
 
     def _said(self, error: Exception) -> str:
