@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastenough.analysis import checks, evidence, wording, words
+from fastenough import words
+from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
@@ -121,7 +122,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
-        gaps.append("what was measured is throughput: there is no latency to judge")
+        gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
     emulated = any(is_emulated(recording) for recording in measured)

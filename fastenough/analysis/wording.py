@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.model import Requirement, Verdict
