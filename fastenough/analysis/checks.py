@@ -31,7 +31,7 @@ def _whole(recording: Recording) -> Iterator[Finding]:
 def _ended_well(recording: Recording) -> Iterator[Finding]:
     why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
-        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "mend that and run it again")
+        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix that and run it again")
     if recording.outcome is Outcome.ABORTED:
         yield Finding(Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}",
                       "run it again to its end")
@@ -63,7 +63,7 @@ def _load_ran(recording: Recording) -> Iterator[Finding]:
         yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
     elif proof.ran is not True:
         why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "mend that and run it again")
+        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "fix that and run it again")
     elif proof.stated:
         yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
