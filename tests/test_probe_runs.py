@@ -39,12 +39,12 @@ def _timer(probe: str, path: Path, *arguments: str) -> Recording:
     return _record(probe, path, "timer", "-i", "500us", "-D", "400ms", "--report", "100ms", *arguments)
 
 
-def _owed_by_wakeup(recording: Recording) -> Iterator[tuple[int, int, int, int]]:
-    """Per thread: acts that took place, acts missed, values owed and lost."""
-    for wakeup, owed in zip(recording.named("wakeup"), recording.named("wakeup_corrected"), strict=True):
-        assert recording.missed(wakeup.id) == recording.missed(owed.id)
-        yield (recording.totals[wakeup.id].total, recording.missed(wakeup.id), recording.totals[owed.id].total,
-               recording.lost(owed.id))
+def _corrected_by_wakeup(recording: Recording) -> Iterator[tuple[int, int, int, int]]:
+    """Per thread: acts that took place, acts missed, values corrected for them and lost."""
+    for wakeup, corrected in zip(recording.named("wakeup"), recording.named("wakeup_corrected"), strict=True):
+        assert recording.missed(wakeup.id) == recording.missed(corrected.id)
+        yield (recording.totals[wakeup.id].total, recording.missed(wakeup.id), recording.totals[corrected.id].total,
+               recording.lost(corrected.id))
 
 
 @pytest.mark.parametrize("method", GRID_METHODS + RELATIVE_METHODS)
@@ -52,8 +52,8 @@ def test_every_method_accounts_for_every_period(probe_binary: str, tmp_path: Pat
     recording = _timer(probe_binary, tmp_path / "r", "--method", method, "--affinity", "0")
     assert recording.outcome is Outcome.COMPLETED
     assert recording.head.parameters["method"] == method
-    ((taken, missed, owed, lost),) = _owed_by_wakeup(recording)
-    assert taken + missed == owed + lost
+    ((taken, missed, corrected, lost),) = _corrected_by_wakeup(recording)
+    assert taken + missed == corrected + lost
     assert taken > 0
     if method in GRID_METHODS:  # the grid, not the sleeper, says how many periods there were
         assert recording.end is not None
@@ -65,7 +65,7 @@ def test_every_method_accounts_for_every_period(probe_binary: str, tmp_path: Pat
 def test_clock(probe_binary: str, tmp_path: Path, clock: str) -> None:
     recording = _timer(probe_binary, tmp_path / "r", "--clock", clock)
     assert {series.clock for series in recording.series} == {clock}
-    assert all(taken + missed == owed for taken, missed, owed, _ in _owed_by_wakeup(recording))
+    assert all(taken + missed == corrected for taken, missed, corrected, _ in _corrected_by_wakeup(recording))
 
 
 def _settings(recording: Recording, name: str) -> list[dict[str, object]]:
@@ -99,7 +99,7 @@ def test_every_chosen_cpu_is_measured_and_offset(probe_binary: str, tmp_path: Pa
 
 def test_loops_end_the_run(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "timer", "--loops", "50", "-i", "1ms", "-a", "0")
-    (taken, *_), = _owed_by_wakeup(recording)
+    (taken, *_), = _corrected_by_wakeup(recording)
     assert (recording.outcome, taken) == (Outcome.COMPLETED, 50)
 
 
@@ -241,7 +241,7 @@ def test_the_live_table_is_redrawn_on_a_terminal(probe_binary: str, tmp_path: Pa
     text = shown.decode()
     assert text.count("running 0:0") >= 2 and " left" in text
     last = text.rsplit("\x1b[J", 1)[1]
-    assert "wakeup_owed" in last and "running" not in last
+    assert "wakeup_corrected" in last and "running" not in last
 
 
 def test_the_histogram_by_microseconds_holds_every_sample(probe_binary: str) -> None:

@@ -31,6 +31,7 @@ def _statement(verdict: Verdict, requirement: Requirement | None, derived: bool)
     if derived:
         said = f"No limit was stated. Hardest requirement these data reach: {what}"
         return {Verdict.PASS: f"{said}",
+                Verdict.FAIL: "No limit was stated, and periods were missed by an unknown time: these data reach none",
                 Verdict.BROKEN: "The measurement is broken: no requirement can be judged by it",
                 Verdict.INCONCLUSIVE: f"{said}; but they do not prove it"}[verdict]
     return {
