@@ -37,6 +37,7 @@ _OPTIONS = {
 _LAST_WORDS_S = 2.0
 _SAID_MOST = 16384
 _WORDS_MOST = 200
+_NO_MATTER = "Warning: Permanently added"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class _Connection:
             size = os.fstat(self._said.fileno()).st_size
             text = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST)).decode(errors="replace")
             lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.splitlines())
-            return [line[:_WORDS_MOST] for line in lines if line]
+            return [line[:_WORDS_MOST] for line in lines if line and not line.startswith(_NO_MATTER)]
         return []
 
     def why(self) -> str:
@@ -129,8 +130,8 @@ class _Connection:
         lines = self.said()
         return f"ssh://{self.address} is gone: {lines[-1] if lines else 'its ssh has ended'}"
 
-    def refusal(self) -> FastenoughError:
-        """The error to be told when no agent came up, with what to do."""
+    def refusal(self, late: str) -> FastenoughError:
+        """The error to be told when no agent came up, with what to do; ``late`` is said where ssh said nothing."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_LAST_WORDS_S)
         self.end()
@@ -145,7 +146,8 @@ class _Connection:
         if "Permission denied" in text:
             return BadInput(f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
                             f"ssh-copy-id, and try: {by_hand}")
-        return BoardGone(f"ssh://{self.address} cannot be reached: {self.said()[-1] if text else 'ssh said nothing'}")
+        why = late or (self.said() or ["ssh has ended"])[-1]
+        return BoardGone(f"ssh://{self.address} cannot be reached: {why}")
 
 
 class SshLink(AgentLink):
@@ -194,7 +196,7 @@ def open_ssh(address: Address, file_for: Callable[[str], bytes], pace: Pace = PA
     connection = _Connection(address, opening.command)
     try:
         if not opening.done(connection.process):
-            raise connection.refusal()
+            raise connection.refusal(opening.late)
         return SshLink(connection, pace)
     except BaseException:
         connection.end()
