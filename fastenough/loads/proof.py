@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
-from typing import Any
 
 from fastenough.link import Link, read_matching
 from fastenough.loads.load import Expectation
+from fastenough.recording.head import LoadProof, LoadUse
 
 _FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
 _TICKS_PER_S = 100
@@ -94,30 +94,29 @@ def _switched(before: Sample, after: Sample, counter: _Counter) -> int:
     return sum(max(0, counter(use) - counter(before.uses.get(key, Use()))) for key, use in after.uses.items())
 
 
-def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> dict[str, Any]:
-    """The ``load`` entry of the recording's end: what was consumed between two looks, and whether it is enough."""
+def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> LoadProof:
+    """What was consumed between two looks, and whether it is enough."""
     window_s = after.mono_s - before.mono_s
-    proof: dict[str, Any] = {
-        "name": name,
-        "ran": True,
-        "window_s": round(window_s, 3),
-        "cpu_time_s": _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S,
-        "voluntary_switches": _switched(before, after, lambda use: use.voluntary),
-        "involuntary_switches": _switched(before, after, lambda use: use.involuntary),
-        "bytes_read": _grown(before, after, lambda use: use.bytes_read),
-        "bytes_written": _grown(before, after, lambda use: use.bytes_written),
-        "processes": after.workers(),
-        "reasons": [],
-    }
-    switches = proof["voluntary_switches"] + proof["involuntary_switches"]
+    cpu_time_s = _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S
+    voluntary = _switched(before, after, lambda use: use.voluntary)
+    involuntary = _switched(before, after, lambda use: use.involuntary)
+    bytes_read = _grown(before, after, lambda use: use.bytes_read)
+    bytes_written = _grown(before, after, lambda use: use.bytes_written)
     bars = [
-        ("CPU seconds", proof["cpu_time_s"], expects.cpu_share * cpus * window_s),
-        ("context switches", switches, expects.switches_per_s * window_s),
-        ("bytes read", proof["bytes_read"], expects.bytes_read_per_s * window_s),
-        ("bytes written", proof["bytes_written"], expects.bytes_written_per_s * window_s),
-        ("processes", proof["processes"], expects.processes + expects.processes_per_cpu * cpus),
+        ("CPU seconds", cpu_time_s, expects.cpu_share * cpus * window_s),
+        ("context switches", voluntary + involuntary, expects.switches_per_s * window_s),
+        ("bytes read", bytes_read, expects.bytes_read_per_s * window_s),
+        ("bytes written", bytes_written, expects.bytes_written_per_s * window_s),
+        ("processes", after.workers(), expects.processes + expects.processes_per_cpu * cpus),
     ]
-    proof["reasons"] = [f"load {name} had {got:g} {what}, at least {least:g} were expected"
-                        for what, got, least in bars if got < least]
-    proof["ran"] = not proof["reasons"]
-    return proof
+    reasons = tuple(f"load {name} had {got:g} {what}, at least {least:g} were expected"
+                    for what, got, least in bars if got < least)
+    return LoadProof(name, not reasons, reasons, window_s=round(window_s, 3), cpu_time_s=cpu_time_s,
+                     voluntary_switches=voluntary, involuntary_switches=involuntary, bytes_read=bytes_read,
+                     bytes_written=bytes_written, processes=after.workers())
+
+
+def used(before: Sample, after: Sample) -> LoadUse:
+    """What was consumed between two looks, for one interval."""
+    return LoadUse(_grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
+                   _switched(before, after, lambda use: use.voluntary + use.involuntary), after.workers())
