@@ -26,6 +26,8 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
 """Environment variable that names another file than ~/.ssh/config."""
+OWN_FILE = "fastenough-probe"
+"""The command that the agent on the board takes for its own file."""
 PACE = Pace(ping_s=5.0, silence_s=20.0, patience_s=30.0)
 _ADDRESS = re.compile(r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
                       r"|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?\])(?P<port>:[0-9]{1,5})?", re.ASCII)
@@ -150,7 +152,14 @@ class _Connection:
         return BoardGone(f"ssh://{self.address} cannot be reached: {why}")
 
 
-class SshLink(AgentLink):
+class _OwnFile(AgentLink):
+    """An agent whose file is the probe's too."""
+
+    def which(self, tool: str) -> str | None:
+        return tool if tool == OWN_FILE else super().which(tool)
+
+
+class SshLink(_OwnFile):
     """A board behind ssh; ``raised`` is a second agent there, by sudo, where sudo asks no question."""
 
     def __init__(self, connection: _Connection, pace: Pace) -> None:
@@ -164,18 +173,14 @@ class SshLink(AgentLink):
             self._raised = self._by_sudo() if self.user else self
         return self._raised
 
-    @property
-    def own_file(self) -> str:
-        """Where our one file can be started again, for as long as this link lives."""
-        return f"/proc/{self.agent_pid}/exe"
-
     def _by_sudo(self) -> AgentLink:
         """A second agent with root's rights, or this one where there are none to be had."""
         try:
-            if self.which("sudo") is None or self.run(["sudo", "-n", "--", self.own_file, "agent", "check"]).status:
+            file = f"/proc/{self.agent_pid}/exe"
+            if self.which("sudo") is None or self.run(["sudo", "-n", "--", file, "agent", "check"]).status:
                 return self
-            command = f"exec sudo -n -- {self.own_file} agent stdio"
-            return AgentLink(_Connection(self._address, command).stream(), self.name, pace=self._pace)
+            command = f"exec sudo -n -- {file} agent stdio"
+            return _OwnFile(_Connection(self._address, command).stream(), self.name, pace=self._pace)
         except Stalled:
             return self
 
