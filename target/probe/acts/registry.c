@@ -7,6 +7,7 @@
 
 extern const struct probe timer_probe;
 extern const struct probe spin_probe;
+extern const struct probe kernel_probe;
 extern const struct probe response_probe;
 extern const struct probe periodic_probe;
 extern const struct probe hog_probe;
@@ -31,6 +32,7 @@ extern const struct probe jitter_probe;
 const struct probe *const probes[] = {
 	&timer_probe,
 	&spin_probe,
+	&kernel_probe,
 	&response_probe,
 	&periodic_probe,
 	&hog_probe,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end: how the run ended, and its totals. */
+#include "bank_source.h"
 #include "record.h"
 
 static void write_total(struct json *json, const struct series *series)
@@ -54,7 +55,12 @@ void record_end(struct run *run)
 		dropped += entry->series->events_dropped;
 	}
 	json_close(json, ']');
-	json_counters(json, &since);
+	json_key(json, "counters");
+	json_open(json, '{');
+	json_counter_members(json, &since);
+	if (run->source)
+		json_source_total(json, run);
+	json_close(json, '}');
 	json_key(json, "settings_changed");
 	json_open(json, '[');
 	json_raw(json, run->changes.text ? run->changes.text : "", run->changes.used);

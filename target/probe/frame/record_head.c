@@ -2,6 +2,7 @@
 /* The head: what was measured, how, and at what cost. */
 #include <string.h>
 
+#include "bank_source.h"
 #include "record.h"
 
 static void write_series(struct json *json, const struct series *series)
@@ -59,7 +60,8 @@ static void write_parameters(struct json *json, const struct run *run)
 {
 	json_key(json, "parameters");
 	json_open(json, '{');
-	json_member_text(json, "policy", policy_names[run->settings->policy]);
+	if (!run->source)
+		json_member_text(json, "policy", policy_names[run->settings->policy]);
 	json_member_int(json, "duration_ns", run->settings->duration_ns);
 	json_member_int(json, "loops", run->settings->loops);
 	if (run->parameters.used)
@@ -103,8 +105,8 @@ void record_head(struct run *run)
 	json_member_int(json, "version", 1);
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
-	json_member_text(json, "probe", run->probe->name);
-	json_member_text(json, "implementation", "linux-user");
+	json_member_text(json, "probe", run->source ? source_probe(run) : run->probe->name);
+	json_member_text(json, "implementation", run->source ? "linux-kernel" : "linux-user");
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');

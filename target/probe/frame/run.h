@@ -98,6 +98,7 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
+	struct bank_source *source; /* NULL: workers act; else the acts are the kernel's */
 	struct setting *asked; /* MAX_SETTINGS of them */
 	int asked_count;
 	struct json changes; /* entries of end.settings_changed */
@@ -166,6 +167,7 @@ void worker_start(struct worker *worker);
 void worker_kick(struct worker *worker);
 
 /* settings.c: what was asked, what was granted */
+struct setting *setting_add(struct run *run, const char *name, const struct worker *worker); /* worker: NULL: of the run */
 void settings_ask(struct run *run);
 void settings_verify(struct run *run);
 bool settings_real_time(const struct run *run);
@@ -186,6 +188,7 @@ void record_end(struct run *run);
 /* Members that recording and summary share. */
 void json_stats(struct json *json, const struct fe_stats *stats);
 void json_counters(struct json *json, const struct counters *counters);
+void json_counter_members(struct json *json, const struct counters *counters);
 void json_labels(struct json *json, const struct series_label *labels);
 void json_reasons(struct json *json, const struct run *run);
 

@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "refusal.h"
+#include "bank_source.h"
 #include "run.h"
 
 #define DMA_LATENCY "/dev/cpu_dma_latency"
 
-static struct setting *setting_add(struct run *run, const char *name, const struct worker *worker)
+struct setting *setting_add(struct run *run, const char *name, const struct worker *worker)
 {
 	struct setting *setting;
 
@@ -304,6 +305,8 @@ void settings_verify(struct run *run)
 
 	for_each_worker(worker, run)
 		verify_worker(run, worker);
+	if (run->source)
+		source_settings(run);
 	difference = first_difference(run);
 	if (difference && !run->settings->allow_difference)
 		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);
