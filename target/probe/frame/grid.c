@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "run.h"
+#include "sleep.h"
 
 struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 {
@@ -30,11 +30,10 @@ struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_
 
 bool grid_sleep(const struct worker *self, const struct grid *grid)
 {
-	struct timespec due = timespec_of(grid->due_ns);
 	int error;
 
 	do {
-		error = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+		error = sleep_until(grid->due_ns);
 	} while (error == EINTR && run_going(self));
 	return error == 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Whether what was granted was also kept: each worker read it back once more behind its last act. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,9 +47,9 @@ static void compare_int(struct run *run, const struct worker *worker, const char
 	changed(run, worker, name, texts[0], texts[1]);
 }
 
-static void compare_policy(struct run *run, const struct worker *worker, const struct granted *after)
+static void compare_policy(struct run *run, const struct worker *worker, const struct thread_state *after)
 {
-	const struct granted *before = &worker->granted;
+	const struct thread_state *before = &worker->before;
 	char texts[2][32];
 
 	snprintf(texts[0], sizeof(texts[0]), "\"%s\"", policy_text(before->policy));
@@ -58,7 +57,7 @@ static void compare_policy(struct run *run, const struct worker *worker, const s
 	if (before->policy != after->policy)
 		changed(run, worker, "policy", texts[0], texts[1]);
 	compare_int(run, worker, "priority", before->priority, after->priority);
-	if (before->policy != SCHED_DEADLINE || after->policy != SCHED_DEADLINE)
+	if (before->policy != POLICY_DEADLINE || after->policy != POLICY_DEADLINE)
 		return; /* others have no reservation */
 	compare_int(run, worker, "runtime_ns", (int64_t)before->runtime_ns, (int64_t)after->runtime_ns);
 	compare_int(run, worker, "deadline_ns", (int64_t)before->deadline_ns, (int64_t)after->deadline_ns);
@@ -71,17 +70,17 @@ static void count_moves(struct run *run, const struct worker *worker)
 	int64_t moves = worker->migrations - worker->migrations_before;
 	char text[32];
 
-	if (worker->granted.affinity.count != 1 || worker->migrations_before < 0 || worker->migrations < 0 || !moves)
+	if (worker->before.affinity.count != 1 || worker->migrations_before < 0 || worker->migrations < 0 || !moves)
 		return;
 	snprintf(text, sizeof(text), "%" PRId64, moves);
 	note_change(run, worker, "migrations", "0", text);
 	run_fail(run, "thread %s, pinned to CPU %d, was moved to another CPU while it ran (%s times); leave its threads "
-		 "and CPUs alone", worker->spec.name, worker->granted.affinity.cpu[0], text);
+		 "and CPUs alone", worker->spec.name, worker->before.affinity.cpu[0], text);
 }
 
 static void compare_affinity(struct run *run, const struct worker *worker)
 {
-	const struct cpu_list *before = &worker->granted.affinity, *after = &worker->kept.affinity;
+	const struct cpu_list *before = &worker->before.affinity, *after = &worker->after.affinity;
 	char texts[2][64];
 
 	if (before->count == after->count && !memcmp(before->cpu, after->cpu, sizeof(*before->cpu) * (size_t)before->count))
@@ -101,15 +100,10 @@ void settings_remember(struct run *run)
 /* A thread that did not stop may be starved because of what was changed. */
 static void compare_stuck(struct run *run, const struct worker *worker)
 {
-	struct granted now = worker->granted;
-	struct sched_param parameters;
-	int policy = sched_getscheduler(worker->tid);
+	struct thread_state now = worker->before;
 
-	if (policy < 0 || sched_getparam(worker->tid, &parameters))
-		return;
-	now.policy = policy;
-	now.priority = parameters.sched_priority;
-	compare_policy(run, worker, &now);
+	if (thread_look(worker->tid, &now))
+		compare_policy(run, worker, &now);
 }
 
 void settings_compare(struct run *run)
@@ -119,7 +113,7 @@ void settings_compare(struct run *run)
 			compare_stuck(run, worker);
 			continue;
 		}
-		compare_policy(run, worker, &worker->kept);
+		compare_policy(run, worker, &worker->after);
 		compare_affinity(run, worker);
 		count_moves(run, worker);
 	}

@@ -106,7 +106,7 @@ void record_head(struct run *run)
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
 	json_member_text(json, "probe", run->source ? source_probe(run) : run->probe->name);
-	json_member_text(json, "implementation", run->source ? "linux-kernel" : "linux-user");
+	json_member_text(json, "implementation", run->source ? "linux-kernel" : platform_name);
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');

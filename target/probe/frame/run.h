@@ -13,13 +13,10 @@
 #include "machine.h"
 #include "output.h"
 #include "samples.h"
+#include "thread.h"
 
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
-
-#ifndef SCHED_DEADLINE /* libc headers may lack it */
-#define SCHED_DEADLINE 6
-#endif
 
 /* Exit statuses, the same as the bench's. */
 enum {
@@ -37,25 +34,14 @@ struct instant {
 	int64_t mono_ns, wall_ns;
 };
 
-/* What a worker reads back about itself. */
-struct granted {
-	int policy_error, affinity_error; /* errno of asking, 0 if it was granted without complaint */
-	int policy_unread, affinity_unread; /* errno of reading back */
-	int policy;                       /* SCHED_*; -1: could not be read back */
-	int priority;
-	uint64_t runtime_ns, deadline_ns, period_ns;
-	struct cpu_list affinity;
-	int64_t timer_slack_ns;
-};
-
 struct worker {
 	struct run *run;
 	struct worker_spec spec;
-	int priority; /* asked */
+	int priority; /* requested */
 	pthread_t thread;
 	pid_t tid;
 	void *stack;
-	struct granted granted, kept; /* before its first act, and after its last: set before done */
+	struct thread_state before, after; /* its first act, and its last: set before done */
 	int64_t migrations_before;
 	int64_t acts;
 	int sched_fd;
@@ -171,7 +157,7 @@ struct setting *setting_add(struct run *run, const char *name, const struct work
 void settings_ask(struct run *run);
 void settings_verify(struct run *run);
 bool settings_real_time(const struct run *run);
-const char *policy_text(int policy);
+const char *policy_text(int policy); /* of struct thread_state */
 void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
 
 /* kept.c: fails a run whose settings were changed while it ran */

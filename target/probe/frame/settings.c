@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,24 +156,13 @@ void settings_ask(struct run *run)
 
 const char *policy_text(int policy)
 {
-	switch (policy) {
-	case SCHED_FIFO:
-		return "fifo";
-	case SCHED_RR:
-		return "rr";
-	case 6:
-		return "deadline";
-	case SCHED_OTHER:
-		return "other";
-	default:
-		return "unknown";
-	}
+	return policy >= 0 && policy < POLICIES ? policy_names[policy] : "unknown";
 }
 
 /* Why a policy or priority is another than asked, or is not known. */
 static void explain_policy(struct setting *setting, const struct worker *worker, const char *asked)
 {
-	const struct granted *granted = &worker->granted;
+	const struct thread_state *granted = &worker->before;
 	char why[REFUSAL_SIZE];
 
 	if (granted->policy_error) {
@@ -194,8 +182,8 @@ static void verify_policy(struct run *run, const struct worker *worker, int poli
 	struct setting *setting = setting_add(run, "policy", worker);
 
 	set_text(setting->asked, policy_names[policy]);
-	if (worker->granted.policy >= 0)
-		set_text(setting->granted, policy_text(worker->granted.policy));
+	if (worker->before.policy >= 0)
+		set_text(setting->granted, policy_text(worker->before.policy));
 	setting->differs = !same(setting);
 	setting->real_time = !worker->spec.ordinary;
 	if (setting->differs)
@@ -207,8 +195,8 @@ static void verify_priority(struct run *run, const struct worker *worker)
 	struct setting *setting = setting_add(run, "priority", worker);
 
 	set_int(setting->asked, worker->priority);
-	if (worker->granted.policy >= 0)
-		set_int(setting->granted, worker->granted.priority);
+	if (worker->before.policy >= 0)
+		set_int(setting->granted, worker->before.priority);
 	setting->differs = !same(setting);
 	setting->real_time = true;
 	if (setting->differs)
@@ -218,7 +206,7 @@ static void verify_priority(struct run *run, const struct worker *worker)
 static void verify_reservation(struct run *run, const struct worker *worker)
 {
 	const char *const names[] = {"runtime_ns", "deadline_ns", "period_ns"};
-	uint64_t granted[] = {worker->granted.runtime_ns, worker->granted.deadline_ns, worker->granted.period_ns};
+	uint64_t granted[] = {worker->before.runtime_ns, worker->before.deadline_ns, worker->before.period_ns};
 
 	for (int i = 0; i < 3; i++)
 		set_int(setting_add(run, names[i], worker)->granted, (int64_t)granted[i]);
@@ -242,15 +230,15 @@ static void verify_affinity(struct run *run, const struct worker *worker, bool p
 	if (pinned)
 		snprintf(setting->asked, sizeof(setting->asked), "\"%d\"", worker->spec.cpu);
 	setting->differs = pinned;
-	if (worker->granted.affinity.count == 0) {
-		refusal_of_reading(why, worker->granted.affinity_unread, "sched_getaffinity");
+	if (worker->before.affinity.count == 0) {
+		refusal_of_reading(why, worker->before.affinity_unread, "sched_getaffinity");
 		explain(setting, "affinity cannot be read back (%s)", why);
 		return;
 	}
-	affinity_text(setting->granted, &worker->granted.affinity);
+	affinity_text(setting->granted, &worker->before.affinity);
 	setting->differs = pinned && !same(setting);
 	if (setting->differs) {
-		refusal_of_affinity(why, worker->granted.affinity_error);
+		refusal_of_affinity(why, worker->before.affinity_error);
 		explain(setting, "cannot stay on CPU %d (%s)", worker->spec.cpu, why);
 	}
 }
@@ -262,11 +250,11 @@ static void verify_slack(struct run *run, const struct worker *worker, bool ordi
 
 	if (ordinary)
 		set_int(setting->asked, run->settings->timer_slack_ns);
-	if (worker->granted.timer_slack_ns < 0) {
+	if (worker->before.timer_slack_ns < 0) {
 		explain(setting, "this kernel does not tell");
 		return;
 	}
-	set_int(setting->granted, worker->granted.timer_slack_ns);
+	set_int(setting->granted, worker->before.timer_slack_ns);
 	setting->differs = ordinary && !same(setting);
 	if (setting->differs)
 		explain(setting, "the kernel kept another slack");

@@ -7,6 +7,7 @@
 
 #include "frame.h"
 #include "periodic.h"
+#include "sleep.h"
 
 static inline void cpu_relax(void)
 {
@@ -21,16 +22,7 @@ static inline void cpu_relax(void)
 
 static inline void nap(int64_t ns)
 {
-	struct timespec length = timespec_of(ns);
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL);
-}
-
-static inline void sleep_until(int64_t due_ns)
-{
-	struct timespec due = timespec_of(due_ns);
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+	sleep_for(ns);
 }
 
 /* A grid of due times; those that have passed already are left out, so that threads on one grid meet. */
