@@ -110,7 +110,7 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
     (entry,) = settings.apply("kernel-module", " ".join(_module_words(bench, cell, wires, half_period_ns)))
     if entry["granted"] != entry["asked"]:
         raise FastenoughError(f"the module was refused: {entry.get('reason', 'it does not say why')}")
-    with Probing(bench.link, [bench.probe, "kernel", "--record=-"], 0.0) as task:
+    with Probing(bench.link, [bench.probe, "kernel", "--until-interrupt", "--record=-"], 0.0) as task:
         yield task
     removed = bench.link.run(["rmmod", MODULE], timeout_s=_GRACE_S)
     if removed.status:
@@ -119,7 +119,7 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
 
 def _probe_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
     words = [bench.probe, cell.probe, f"--chip={wires.chip}", f"--out={wires.output}", f"--priority={_PRIORITY}",
-             f"--affinity={bench.cpu}", "--record=-"]
+             f"--affinity={bench.cpu}", "--until-interrupt", "--record=-"]
     return [*words, f"--in={wires.input}"] if cell.probe == "response" else [*words, f"--interval={half_period_ns}ns"]
 
 
@@ -132,7 +132,7 @@ def _module_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -
 def own_lines(own: Probing, reasons: Sequence[str]) -> Iterator[bytes]:
     """The board's own recording, as the bench keeps it; with reasons it has failed, and ends with them."""
     if not reasons:
-        yield from map(as_planned, own.lines)
+        yield from own.lines
         return
     recording = own.recording()
     yield from (raw for raw in own.lines if raw.endswith(b"\n") and json.loads(raw)["type"] != "end")
@@ -142,14 +142,6 @@ def own_lines(own: Probing, reasons: Sequence[str]) -> Iterator[bytes]:
               for number, total in recording.totals.items()]
     yield _raw({"type": "end", "outcome": Outcome.FAILED.value, "reasons": list(reasons), "at": at, "series": series,
                 "counters": {}, "events_dropped": 0})
-
-
-def as_planned(raw: bytes) -> bytes:
-    """A line of the board's own recording; a task that the bench ended by a signal has done what it was to do."""
-    line = json.loads(raw)
-    if line["type"] != "end" or line["outcome"] != Outcome.ABORTED:
-        return raw
-    return _raw(line | {"outcome": Outcome.COMPLETED.value, "reasons": []})
 
 
 @dataclass
