@@ -37,8 +37,9 @@ def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_
         assert [one.begin_mono_ns for one in intervals[1:]] == [one.end_mono_ns for one in intervals[:-1]]
         assert recording.events
         for event in recording.events:
-            (interval,) = [one for one in intervals if one.begin_mono_ns <= event["at"]["mono_ns"] < one.end_mono_ns]
-            assert interval.histograms[event["series"]].maximum == event["value"]
+            (interval,) = [one for one in intervals if one.begin_mono_ns <= event.at.mono_ns < one.end_mono_ns]
+            assert event.series is not None
+            assert interval.histograms[event.series].maximum == event.value
 
 
 def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: Path) -> None:
@@ -46,11 +47,11 @@ def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: 
     recording = recorded(board, 0.3, tmp_path)
     board.unload_module()
     assert recording.end is not None
-    known = {name for name, count in recording.end["counters"].items() if count is not None}
+    known = {name for name, count in recording.end.counters.items() if count is not None}
     assert known >= {"steal_ns", "throttled", "cgroup_throttled", "major_faults", "clock_step_ns", "clock_sets"}
-    assert recording.end["counters"]["migrations"] is None, "what a kernel thread did is not known, and not zero"
-    assert recording.head["marks"] == ["self-measured"]
-    assert recording.head["parameters"]["method"] == "kernel-thread"
+    assert recording.end.counters["migrations"] is None, "what a kernel thread did is not known, and not zero"
+    assert recording.head.marks == {"self-measured"}
+    assert recording.head.parameters["method"] == "kernel-thread"
 
 
 def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> None:
@@ -64,8 +65,8 @@ def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> Non
     recording = parsed([head, *lines], tmp_path)
     board.unload_module()
     assert recording.end is not None
-    assert recording.end["counters"]["clock_sets"] >= 1
-    assert "clock-step" in {event["kind"] for event in recording.events}
+    assert (recording.end.counters["clock_sets"] or 0) >= 1
+    assert "clock-step" in {event.kind for event in recording.events}
 
 
 def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_a_chip_may_have_any_name(board: VirtualBoard, tmp_path: Path, label: st
         board.unload_module()
     finally:
         board.unload_module("blind_chip")
-    parameters = recording.head["parameters"]
+    parameters = recording.head.parameters
     assert (parameters["chip"], parameters["in"], parameters["out"]) == (label, 0, 1)
 
 
@@ -117,7 +118,7 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
     board.unload_module()
     assert recording.outcome is not Outcome.COMPLETED
     assert recording.end is not None
-    assert [(change["before"], change["after"]) for change in recording.end["settings_changed"]] == [(77, 50)]
+    assert [(change.name, change.before, change.after) for change in recording.end.changes] == [("priority", 77, 50)]
 
 
 @pytest.mark.parametrize(("options", "said"), [

@@ -79,12 +79,12 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
     assert probe.wait(PATIENCE_S) == 128 + signal.SIGINT
     board.unload_module()
     assert recording.end is not None
-    counters = recording.end["counters"]
+    counters = recording.end.counters
     assert [counters[name] for name in ("seen", "answered", "unchanged")] == [EDGES, EDGES, 0]
-    assert since_load(recording.end) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
+    assert since_load(recording.end.counters) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
     assert recording.totals[0].total == EDGES
     assert board.pins.counts[OUTPUT_LINE] - before == EDGES
-    assert (recording.run_id, recording.head["implementation"]) == ("edges", "linux-kernel")
+    assert (recording.run_id, recording.head.implementation) == ("edges", "linux-kernel")
 
 
 def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:
@@ -109,13 +109,13 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     recording = recorded(board, 1.0, tmp_path, "--report=250ms")
     board.unload_module()
     assert recording.end is not None
-    toggled = since_load(recording.end)["toggled"]
+    toggled = since_load(recording.end.counters)["toggled"]
     board.pins.settle()
     let_go_of_high = toggled % 2
     assert board.pins.counts[OUTPUT_LINE] - before == toggled + let_go_of_high
     levels = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE]
     assert all(one != following for one, following in pairwise(levels))
-    assert recording.end["counters"]["toggled"] == recording.totals[0].total > 0
+    assert recording.end.counters["toggled"] == recording.totals[0].total > 0
     assert_every_period_is_accounted_for(recording, 5_000_000)
 
 
@@ -125,10 +125,10 @@ def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -
     The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
     """
     assert recording.end is not None
-    wakeup, owed = recording.end["series"]
-    assert wakeup["taken"] + wakeup["missed"] == owed["taken"]
+    wakeup, owed = recording.end.series.values()
+    assert wakeup.taken + wakeup.missed == owed.taken
     late_ns = recording.totals[0].maximum or 0
-    assert abs(owed["taken"] * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+    assert abs(owed.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
 
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
@@ -137,14 +137,14 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
     recording = recorded(board, 0.6, tmp_path, "--report=200ms")
     board.unload_module()
     assert recording.end is not None
-    assert recording.end["outcome"] == "completed"
+    assert recording.end.outcome == "completed"
     assert len(recording.intervals) >= 3
     assert recording.totals[0].minimum is not None
     assert recording.totals[0].minimum >= 0
     assert_every_period_is_accounted_for(recording, 1_000_000)
-    assert {event["kind"] for event in recording.events} == {"max"}
-    assert max(event["value"] for event in recording.events if event["series"] == 0) == recording.totals[0].maximum
-    assert {event["cpu"] for event in recording.events} == {1}
+    assert {event.kind for event in recording.events} == {"max"}
+    assert max(event.value for event in recording.events if event.series == 0) == recording.totals[0].maximum
+    assert {event.cpu for event in recording.events} == {1}
 
 
 def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard, tmp_path: Path) -> None:
@@ -154,18 +154,18 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
     board.unload_module()
     assert recording.end is not None
     assert len(recording.intervals) > 2
-    assert recording.end["series"][0]["missed"] > 0
+    assert recording.end.series[0].missed > 0
     assert_every_period_is_accounted_for(recording, 20_000)
 
 
 def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     board.load_module({"task": "timer-thread", "priority": 77, "cpu": 1})
     head = recorded(board, 0.1, tmp_path).head
-    settings = {entry["name"]: entry["granted"] for entry in head["settings"]}
+    settings = {entry.name: entry.in_effect for entry in head.settings}
     board.unload_module()
     assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {"policy": "fifo", "priority": 77,
                                                                                "cpu": 1}
-    assert (head["parameters"]["policy"], head["parameters"]["priority"]) == ("fifo", 77)
+    assert (head.parameters["policy"], head.parameters["priority"]) == ("fifo", 77)
 
 
 def test_unloads_at_any_time(board: VirtualBoard) -> None:
@@ -194,7 +194,7 @@ def test_unloads_at_any_time(board: VirtualBoard) -> None:
         over.set()
         gun.join()
     assert (done.status, done.stderr) == (0, b"")
-    ends = [since_load(line) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
+    ends = [since_load(line["counters"]) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
     assert len(ends) == TURNS
     totals = {name: sum(end[name] for end in ends) for name in ("seen", "answered", "unchanged")}
     assert 0 < totals["seen"] <= sent

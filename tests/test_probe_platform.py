@@ -53,7 +53,7 @@ def test_the_timer_act_runs_there_unchanged(throwaway_probe: Path, tmp_path: Pat
                    stdout=subprocess.DEVNULL)
     recording = read_recording(path)
     assert recording.outcome is Outcome.COMPLETED
-    assert '"implementation":"evl-user"' in path.read_text().splitlines()[0]
+    assert recording.head.implementation == "throwaway-user"
     each, corrected = recording.series
     assert recording.totals[corrected.id].total == recording.totals[each.id].total + recording.missed(each.id) > 30
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from fastenough.link import Process
 from fastenough.recording import Recording, read_recording
@@ -65,13 +64,14 @@ def leave_output_low(board: VirtualBoard) -> None:
     board.pins.take()
 
 
-def since_load(end: Mapping[str, Any]) -> dict[str, int]:
-    """What the module's task has counted since it was loaded, by the end of a recording."""
-    return {name.removesuffix(_SINCE): count for name, count in end["counters"].items() if name.endswith(_SINCE)}
+def since_load(counters: Mapping[str, int | None]) -> dict[str, int]:
+    """What the module's task has counted since it was loaded, by the counters of a recording's end."""
+    return {name.removesuffix(_SINCE): count for name, count in counters.items()
+            if name.endswith(_SINCE) and count is not None}
 
 
 def counted(board: VirtualBoard) -> dict[str, int]:
     """What the module's task has counted since it was loaded; it is stopped, and the module taken out."""
     *_, end = reading(board, "--duration=1ms").lines(60.0)
     board.unload_module()
-    return since_load(json.loads(end))
+    return since_load(json.loads(end)["counters"])

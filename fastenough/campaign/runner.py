@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fastenough.campaign.plan import Plan, RunSpec
 from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.transcript import Transcript, Writer
+from fastenough.campaign.transcript import Transcript, Writer, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import Link
 from fastenough.loads import RunningLoad
-from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
+from fastenough.model import BadInput, Configuration, ExitStatus, NotApplicable, Outcome
+from fastenough.recording import LoadStated
+from fastenough.recording.building import Added
+from fastenough.recording.head import Setting
 
 _WARM_UP_S = 1.0
 _BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
@@ -39,6 +42,13 @@ class Keeper(Protocol):
     def fault(self, run_id: str) -> str | None: ...
 
 
+def configuration_in(profile: Mapping[str, Any]) -> Configuration:
+    """What was found booted, named by its kernel."""
+    kernel, config = profile.get("kernel") or {}, profile.get("kernel_config") or {}
+    return Configuration(f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip(),
+                         kernel.get("release"), config.get("sha256"), profile.get("cmdline"))
+
+
 @dataclass(frozen=True)
 class Runner:
     """Measures the runs of one campaign on one board.
@@ -53,26 +63,23 @@ class Runner:
     probe: str
     stopping: Stopping
     origin: Mapping[str, Any]
-    bench_settings: Sequence[Mapping[str, Any]] = ()
+    bench_settings: Sequence[Setting] = ()
 
-    def _added(self, profile: dict[str, Any]) -> dict[str, Any]:
+    def _added(self, profile: dict[str, Any]) -> Added:
         """What the bench adds to a head, the load apart."""
-        kernel = profile.get("kernel") or {}
-        marks = [mark for mark, holds in (("emulated", self.link.emulated or profile.get("emulated")),
-                                          ("virtual-machine", profile.get("hypervisor"))) if holds]
+        marks = tuple(mark for mark, holds in (("emulated", self.link.emulated or profile.get("emulated")),
+                                          ("virtual-machine", profile.get("hypervisor"))) if holds)
         board = profile.get("hostname") if self.link.name == "local" else self.link.name
-        return {
-            "profile": profile, "profile_sha256": profile_sha256(profile), "board": str(board or self.link.name),
-            "configuration": f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip(),
-            "marks": marks, "settings": list(self.bench_settings),
-        }
+        return Added(
+            str(board or self.link.name), configuration_in(profile), None, profile, profile_sha256(profile),
+            tuple(self.bench_settings), marks)
 
     def measure(self, spec: RunSpec, report: Callable[[str, Transcript | None], None]) -> Transcript:
         """Make one run and store it, whatever becomes of it."""
         report("profile", None)
         profile = collect(self.link)
         load = self.plan.load(spec.load)
-        added = self._added(profile) | {"load": {"name": spec.load, "commands": []}}
+        added = replace(self._added(profile), load=LoadStated(spec.load))
 
         def begin() -> Writer:
             return self.keeper.begin({**self.origin, "position": spec.position})
@@ -80,7 +87,7 @@ class Runner:
         try:
             cpus = (profile["cpu"] or {}).get("count") or 1
             with RunningLoad(self.link, load, cpus, spec.duration_s) as running:
-                transcript = Transcript(begin, added | {"load": running.head()}, running.proof)
+                transcript = Transcript(begin, replace(added, load=running.head()), running.proof, running.used)
                 report("load", transcript)
                 self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
                 running.begin()
@@ -89,7 +96,7 @@ class Runner:
                 else:
                     self._listen(spec, transcript, lambda: report("measuring", transcript))
         except NotApplicable as reason:
-            transcript = Transcript(begin, added, dict)
+            transcript = Transcript(begin, added, no_proof)
             transcript.make(spec, Outcome.NOT_APPLICABLE, str(reason))
         assert transcript.writer is not None
         transcript.writer.end()

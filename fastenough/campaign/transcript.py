@@ -4,13 +4,25 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
-from fastenough import __version__
 from fastenough.campaign.plan import RunSpec
 from fastenough.model import FastenoughError, Outcome
+from fastenough.recording import LoadProof, LoadUse
+from fastenough.recording.building import (
+    Added,
+    completed_end,
+    completed_head,
+    end_line,
+    head_line,
+    line_bytes,
+    made_end,
+    made_head,
+    with_load,
+)
+from fastenough.recording.upgrade import upgraded_end, upgraded_head
 
 PROBE_IMPLEMENTATION = "linux-user"
 
@@ -29,53 +41,29 @@ class Writer(Protocol):
     def discard(self) -> None: ...
 
 
-def _instant() -> dict[str, int]:
-    return {"mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+def no_load() -> None:
+    """What a load does in an interval where there is none."""
 
 
-def _raw(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
-
-
-def made_head(spec: RunSpec, added: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a run in which no probe came to speak."""
-    return {
-        "type": "head", "format": "fastenough-recording", "version": 1,
-        "tool": {"name": "fastenough", "version": __version__}, "run_id": "", "probe": spec.probe,
-        "implementation": PROBE_IMPLEMENTATION, "parameters": dict(spec.parameters), "series": [], "settings": [],
-        "cost": {}, "interval_ns": 1_000_000_000, "begin": _instant(), "marks": [],
-    } | dict(added)
-
-
-def made_end(outcome: Outcome, reason: str) -> dict[str, Any]:
-    """The end of a run in which no probe came to speak."""
-    return {"type": "end", "outcome": outcome.value, "reasons": [reason], "at": _instant(), "series": [],
-            "counters": {}, "events_dropped": 0}
-
-
-def complete_head(head: dict[str, Any], run_id: str, added: Mapping[str, Any]) -> dict[str, Any]:
-    """The probe's head with what only the bench knows: lists are joined, the rest is added."""
-    joined = {name: [*head.get(name, []), *(entry for entry in added.get(name, []) if entry not in head.get(name, []))]
-              for name in ("marks", "settings")}
-    return head | dict(added) | joined | {"run_id": run_id}
-
-
-def complete_end(end: dict[str, Any], proof: Mapping[str, Any]) -> dict[str, Any]:
-    """The probe's end with the load's proof; a completed run whose load did not run has failed."""
-    reasons = [*end["reasons"], *proof["reasons"]]
-    failed = end["outcome"] == Outcome.COMPLETED and not proof["ran"]
-    return end | {"load": dict(proof), "reasons": reasons,
-                  "outcome": Outcome.FAILED.value if failed else end["outcome"]}
+def no_proof() -> LoadProof:
+    """Of a run in which nothing was measured."""
+    return LoadProof(None, None)
 
 
 class Transcript:
-    """Takes the probe's lines one by one; begins the run in the store with the first."""
+    """Takes the probe's lines one by one; begins the run in the store with the first.
 
-    def __init__(self, begin: Callable[[], Writer], added: Mapping[str, Any],
-                 prove: Callable[[], Mapping[str, Any]]) -> None:
+    What is stored is of the version that is written, whatever the probe's.  ``prove``: whether the load ran;
+    ``used``: what it did since it was asked last, for each interval.
+    """
+
+    def __init__(self, begin: Callable[[], Writer], added: Added, prove: Callable[[], LoadProof],
+                 used: Callable[[], LoadUse | None] = no_load) -> None:
         self._begin = begin
         self._added = added
         self._prove = prove
+        self._used = used
+        self._head_line: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
         self.outcome: Outcome | None = None
@@ -99,15 +87,22 @@ class Transcript:
                 self._end(line)
             case "interval":
                 self._watch(line)
-                self._write(raw)
+                self._write(self._with_load(raw))
             case _:
                 self._write(raw)
         return str(kind)
 
     def _head(self, head: dict[str, Any]) -> None:
-        self._names = {entry["id"]: entry["name"] for entry in head["series"] if entry["unit"] == "ns"}
+        self._head_line = upgraded_head(head)
+        self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
         self.writer = self._begin()
-        self._write(_raw(complete_head(head, self.writer.id, self._added)))
+        self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
+
+    def _with_load(self, raw: bytes) -> bytes:
+        """A board that is gone says nothing of its load any more; the proof at the end will tell."""
+        with suppress(FastenoughError, OSError):
+            return with_load(raw, self._used())
+        return raw
 
     def _watch(self, interval: dict[str, Any]) -> None:
         for entry in interval["series"]:
@@ -116,8 +111,8 @@ class Transcript:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
     def _end(self, end: dict[str, Any]) -> None:
-        completed = complete_end(end, self._prove())
-        self._write(_raw(completed))
+        completed = completed_end(upgraded_end(end, self._head_line), self._prove())
+        self._write(line_bytes(completed))
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
@@ -126,10 +121,12 @@ class Transcript:
             raise FastenoughError("the probe did not begin with a head; build probe and bench from one version")
         self.writer.line(raw)
 
-    def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
+    def make(self, spec: RunSpec, outcome: Outcome, reason: str,
+             implementation: str = PROBE_IMPLEMENTATION) -> None:
         """Store a run in which no probe came to speak: a head and an end with the reason."""
         self.writer = self._begin()
-        self._write(_raw(made_head(spec, self._added) | {"run_id": self.writer.id}))
-        self._write(_raw(made_end(outcome, reason)))
+        head = made_head(spec.probe, implementation, spec.parameters, self._added, self.writer.id)
+        self._write(line_bytes(head_line(head)))
+        self._write(line_bytes(end_line(made_end(outcome, reason))))
         self.outcome = outcome
         self.reasons = (reason,)

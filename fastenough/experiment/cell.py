@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any, cast
 
 from fastenough.campaign.stopping import Stopping
@@ -18,7 +18,7 @@ from fastenough.experiment.probing import Probing
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import FastenoughError, Outcome
 from fastenough.recording import Recording
-from fastenough.recording.writer import end_series
+from fastenough.recording.building import end_line, ended, line_bytes
 from fastenough.settings import Settings
 
 INTERVAL_NS = 1_000_000_000
@@ -40,23 +40,13 @@ class Counted:
 
 
 class Lines:
-    """Takes a recording's lines as a file does and passes them on; the end is held back until it can be completed.
+    """Takes a recording's lines as a file does and passes them on, but for the end, which is to be completed."""
 
-    ``instrument`` is put in the place of the port, which for a simulated gauge is another each time.
-    """
-
-    def __init__(self, transcript: Transcript, instrument: str) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._instrument = instrument
-        self.end: dict[str, Any] | None = None
 
     def write(self, raw: bytes) -> int:
-        line = json.loads(raw)
-        if line["type"] == "end":
-            self.end = line
-        elif line["type"] == "head":
-            self._transcript.take(_raw(line | {"instrument": line["instrument"] | {"port": self._instrument}}))
-        else:
+        if json.loads(raw)["type"] != "end":
             self._transcript.take(raw)
         return len(raw)
 
@@ -68,19 +58,19 @@ def probe_counted(recording: Recording) -> Counted:
     """From the recording of the probe, cut off or not; of two toggles one is a falling edge."""
     series = recording.series[0].id
     stored, lost, missed = recording.totals[series].total, recording.lost(series), recording.missed(series)
-    if recording.head["probe"] == "periodic":
+    if recording.head.probe == "periodic":
         return Counted(None, stored // 2)
     return Counted(stored + lost + missed, stored, lost + missed)
 
 
 def module_counted(recording: Recording) -> Counted:
     """From the recording of the module's task: all since it was inserted, not only what was recorded."""
-    counters = (recording.end or {"counters": {}})["counters"]
+    counters = {} if recording.end is None else recording.end.counters
     toggled = counters.get("toggled_since_load")
     if toggled is not None:
         return Counted(None, toggled // 2)
     return Counted(counters.get("seen_since_load"), counters.get("answered_since_load"),
-                   counters.get("unchanged_since_load", 0))
+                   counters.get("unchanged_since_load") or 0)
 
 
 def instrument_counters(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None,
@@ -108,8 +98,8 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
             yield task
         return
     (entry,) = settings.apply("kernel-module", " ".join(_module_words(bench, cell, wires, half_period_ns)))
-    if entry["granted"] != entry["asked"]:
-        raise FastenoughError(f"the module was refused: {entry.get('reason', 'it does not say why')}")
+    if entry.differs:
+        raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
     with Probing(bench.link, [bench.probe, "kernel", "--until-interrupt", "--record=-"], 0.0) as task:
         yield task
     removed = bench.link.run(["rmmod", MODULE], timeout_s=_GRACE_S)
@@ -136,12 +126,7 @@ def own_lines(own: Probing, reasons: Sequence[str]) -> Iterator[bytes]:
         return
     recording = own.recording()
     yield from (raw for raw in own.lines if raw.endswith(b"\n") and json.loads(raw)["type"] != "end")
-    last = recording.intervals[-1] if recording.intervals else None
-    at = recording.head["begin"] if last is None else {"mono_ns": last.end_mono_ns, "wall_ns": last.end_wall_ns}
-    series = [end_series(number, total, recording.lost(number), recording.missed(number))
-              for number, total in recording.totals.items()]
-    yield _raw({"type": "end", "outcome": Outcome.FAILED.value, "reasons": list(reasons), "at": at, "series": series,
-                "counters": {}, "events_dropped": 0})
+    yield line_bytes(end_line(ended(recording, Outcome.FAILED, reasons)))
 
 
 @dataclass
@@ -170,7 +155,7 @@ class CellRun:
         """
         if self.bench.simulated is None:
             self.bench.gauge.ready()
-        lines = Lines(transcript, self.bench.instrument)
+        lines = Lines(transcript)
         self.simulated_before = self._simulated()
         run = self._gauge_run(lines)
         fault: FastenoughError | None = None
@@ -179,13 +164,13 @@ class CellRun:
         except FastenoughError as error:
             fault = self._explained(error)
             self.reasons = [str(fault), *self.bench.last_words()]
-            if transcript.writer is not None and lines.end is None:
+            if transcript.writer is not None and run.ended is None:
                 run.end(Outcome.FAILED, self.reasons)
-        if lines.end is not None:
-            end = lines.end | {"counters": lines.end["counters"] | self._counts(run)}
-            if fault is not None and end["outcome"] == Outcome.COMPLETED:
-                end |= {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
-            transcript.take(_raw(end))
+        if run.ended is not None:
+            end = replace(run.ended, counters={**run.ended.counters, **self._counts(run)})
+            if fault is not None and end.outcome is Outcome.COMPLETED:
+                end = replace(end, outcome=Outcome.FAILED, reasons=tuple(self.reasons))
+            transcript.take(line_bytes(end_line(end)))
         if fault is not None:
             raise fault
 
@@ -232,7 +217,7 @@ class CellRun:
         request = (Response(times["min"], times["max"], times["timeout"]) if self.cell.probe == "response"
                    else Periodic(times["period"], times["timeout"]))
         head = RunHead("", self.cell.implementation, calibration=self.bench.calibration,
-                       self_test=self.bench.self_test)
+                       self_test=self.bench.self_test, port=self.bench.instrument)
         return GaugeRun(self.bench.gauge, request, head, cast(IO[bytes], lines), INTERVAL_NS)
 
     def _poll(self, run: GaugeRun, task: Probing, tick: Callable[[], None]) -> tuple[Outcome, list[str]]:
@@ -258,7 +243,3 @@ class CellRun:
         simulated = {f"simulator_{name}": count - self.simulated_before.get(name, 0)
                      for name, count in self._simulated().items()}
         return simulated | instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
-
-
-def _raw(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

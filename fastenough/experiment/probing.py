@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import tempfile
 import threading
@@ -11,11 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from fastenough.link import Link
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable
-from fastenough.recording import Recording, read_recording
+from fastenough.recording import Event, Recording, read_recording
+from fastenough.recording.reader import event_of, head_of
 
 _HEAD_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 20.0
@@ -39,7 +38,7 @@ class Probing:
         except BaseException:
             self._process.stop()
             raise
-        self.head: dict[str, Any] = json.loads(self.lines[0])
+        self.head = head_of(self.lines[0], self._name)
         self._fault: FastenoughError | None = None
         self._thread = threading.Thread(target=self._collect, name=self._name, daemon=True)
         self._thread.start()
@@ -90,18 +89,18 @@ class Probing:
         return FastenoughError(f"the board's task ended by itself in the middle of the run, with status {status}: "
                                f"{said}")
 
-    def first(self, kind: str, timeout_s: float) -> dict[str, Any]:
-        """The first line of that type, once it has come; raises FastenoughError when none does."""
+    def first_event(self, timeout_s: float) -> Event:
+        """The first event, once it has come; raises FastenoughError when none does."""
         deadline = time.monotonic() + timeout_s
         seen = 0
         while time.monotonic() < deadline:
             for raw in self.lines[seen:]:
                 seen += 1
-                line: dict[str, Any] = json.loads(raw)
-                if line["type"] == kind:
-                    return line
+                event = event_of(raw, self._name)
+                if event is not None:
+                    return event
             time.sleep(_POLL_S)
-        raise FastenoughError(f"{self._name} recorded no {kind} within {timeout_s:g} s")
+        raise FastenoughError(f"{self._name} recorded no event within {timeout_s:g} s")
 
     def interrupt(self) -> None:
         """Ask the task to end its recording, and wait until it has."""

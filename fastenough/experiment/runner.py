@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fastenough.campaign import Campaign, Progress, RunSpec
 from fastenough.campaign.plan import OWN
-from fastenough.campaign.runner import Keeper
+from fastenough.campaign.runner import Keeper, configuration_in
 from fastenough.campaign.stopping import Stopping, listening
-from fastenough.campaign.transcript import Transcript, Writer
+from fastenough.campaign.transcript import Transcript, Writer, no_proof
 from fastenough.experiment.bench import Bench, open_bench
 from fastenough.experiment.cell import CellRun, own_lines
 from fastenough.experiment.plan import Cell, Experiment, read_experiment
@@ -24,7 +23,10 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.gauge.session import GaugeLost
 from fastenough.link import BoardGone, LocalLink
 from fastenough.loads import RunningLoad, find_load
-from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable, Outcome
+from fastenough.recording import LoadProof, LoadStated, LoadUse
+from fastenough.recording.building import Added
+from fastenough.recording.head import Setting
 from fastenough.settings import Settings, default_journal, tell_settings
 
 _BENCH_SETTINGS = ("control-priority",)
@@ -93,7 +95,7 @@ class _Making:
     def __post_init__(self) -> None:
         self.runs: list[str] = []
         self._made: set[int] = set()
-        self.bench_settings: list[dict[str, Any]] = []
+        self.bench_settings: list[Setting] = []
         self._cells = self.plan.cells()
         self._planned = tuple(f"{_title(cell)}{own}" for cell in self._cells for own in ("", OWN))
         self._begun_s = time.monotonic()
@@ -136,54 +138,53 @@ class _Making:
                 raise
             except FastenoughError as error:
                 for cell in cells:
-                    self._without(cell, error, {"configuration": name, "board": self.plan.board})
+                    self._without(cell, error, Added(self.plan.board, Configuration(name)))
                 return
             for cell in cells:
                 if not self.stopping.asked:
                     self._cell(bench, cell, added)
 
-    def _added(self, bench: Bench, settings: Settings) -> dict[str, Any]:
+    def _added(self, bench: Bench, settings: Settings) -> Added:
         """What the bench adds to every head of this configuration; its settings are made here."""
         profile = collect(bench.link)
         apart = (*_LATE_SETTINGS, *(_BENCH_SETTINGS if self.plan.board != "local" else ()))
         entries = settings.apply_all({name: wish for name, wish in self.plan.settings.items() if name not in apart})
         tell_settings(settings.put_back, settings.told, entries, self.tell)
-        entries = [_not_asked(entry) if entry["granted"] is None else entry for entry in entries]
-        return {"profile": profile, "profile_sha256": profile_sha256(profile), "board": bench.link.name,
-                "configuration": bench.configuration, "marks": list(bench.marks),
-                "settings": [*self.bench_settings, *entries]}
+        entries = [_not_requested(entry) if entry.in_effect is None else entry for entry in entries]
+        configuration = replace(configuration_in(profile), name=bench.configuration)
+        return Added(bench.link.name, configuration, None, profile, profile_sha256(profile),
+                     (*self.bench_settings, *entries), bench.marks)
 
-    def _without(self, cell: Cell, error: FastenoughError, added: Mapping[str, Any]) -> None:
+    def _without(self, cell: Cell, error: FastenoughError, added: Added) -> None:
         """A cell that could not be measured, as a run with its reason."""
         spec = self._spec(cell)
-        head = {"implementation": cell.implementation, "load": {"name": cell.load, "commands": []}, **added}
-        transcript = Transcript(lambda: self._begin(spec), head, dict)
+        transcript = Transcript(lambda: self._begin(spec), replace(added, load=added.load or LoadStated(cell.load)),
+                                no_proof)
         outcome = Outcome.NOT_APPLICABLE if isinstance(error, NotApplicable) else Outcome.FAILED
-        transcript.make(spec, outcome, str(error))
+        transcript.make(spec, outcome, str(error), cell.implementation)
         assert transcript.writer is not None
         transcript.writer.end()
         self._report(cell, "ended", transcript)
 
-    def _cell(self, bench: Bench, cell: Cell, added: Mapping[str, Any]) -> None:
+    def _cell(self, bench: Bench, cell: Cell, added: Added) -> None:
         """One cell: pins, load, instrument and board; all of it put back afterwards."""
         self._report(cell, "preparing")
         try:
             with Settings(bench.link, _cell_journal(bench)) as settings:
                 entries = settings.apply("pin", _pins(self.plan, cell))
-                with _loaded(bench, cell.load, self.plan.duration_ns / 1e9) as (head, prove):
+                with _loaded(bench, cell.load, self.plan.duration_ns / 1e9) as load:
                     self._measure(CellRun(bench, self.plan, cell, settings, self.stopping),
-                                  {**added, "settings": [*added["settings"], *entries], "load": head},
-                                  lambda: _proof(cell.load, prove))
+                                  replace(added, settings=(*added.settings, *entries), load=load.stated), load)
         except (BadInput, GaugeLost):
             raise
         except FastenoughError as error:
             if self._spec(cell).position not in self._made:
                 self._without(cell, error, added)
 
-    def _measure(self, cell_run: CellRun, added: Mapping[str, Any], prove: Callable[[], Mapping[str, Any]]) -> None:
+    def _measure(self, cell_run: CellRun, added: Added, load: _Load) -> None:
         cell = cell_run.cell
         spec = self._spec(cell)
-        transcript = Transcript(lambda: self._begin(spec), added, prove)
+        transcript = Transcript(lambda: self._begin(spec), added, load.proof, load.used)
         try:
             cell_run.measure(transcript, lambda: self._report(cell, "measuring", transcript))
         except (BadInput, GaugeLost):
@@ -194,25 +195,24 @@ class _Making:
         finally:
             if transcript.writer is not None:
                 transcript.writer.end()
-        self._keep_own(cell_run, added, prove)
+        self._keep_own(cell_run, added, load)
         self._report(cell, "ended", transcript)
 
-    def _keep_own(self, cell_run: CellRun, added: Mapping[str, Any],
-                  prove: Callable[[], Mapping[str, Any]]) -> None:
+    def _keep_own(self, cell_run: CellRun, added: Added, load: _Load) -> None:
         """The board's own recording, as a run that says that nobody else saw it."""
         if cell_run.own is None:
             return
         spec = self._spec(cell_run.cell, own=True)
-        transcript = Transcript(lambda: self._begin(spec), added, prove)
+        transcript = Transcript(lambda: self._begin(spec), added, load.proof)
         for raw in own_lines(cell_run.own, cell_run.reasons):
             transcript.take(raw)
         if transcript.writer is not None:
             transcript.writer.end()
 
 
-def _not_asked(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment asks the same of all its kernels; what one of them does not have is not held against it."""
-    return {**entry, "asked": None}
+def _not_requested(setting: Setting) -> Setting:
+    """An experiment requests the same of all its kernels; what one of them does not have is not held against it."""
+    return replace(setting, requested=None)
 
 
 def _cell_journal(bench: Bench) -> Path:
@@ -221,24 +221,34 @@ def _cell_journal(bench: Bench) -> Path:
     return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
 
 
+@dataclass(frozen=True)
+class _Load:
+    """A load at work, or none."""
+
+    stated: LoadStated
+    running: RunningLoad | None = None
+
+    def proof(self) -> LoadProof:
+        """Whether it ran; what cannot be asked any more proves nothing."""
+        try:
+            return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
+        except FastenoughError as error:
+            return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
+
+    def used(self) -> LoadUse | None:
+        return None if self.running is None else self.running.used()
+
+
 @contextmanager
-def _loaded(bench: Bench, name: str, planned_s: float) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
-    """While inside, the load runs: its entry in the head, and its proof."""
+def _loaded(bench: Bench, name: str, planned_s: float) -> Iterator[_Load]:
+    """While inside, the load runs."""
     load = find_load(name)
     if not load.commands:
-        yield {"name": name, "commands": []}, lambda: {"name": name, "ran": True, "reasons": []}
+        yield _Load(LoadStated(name))
         return
     with RunningLoad(bench.link, load, len(_online(bench)), planned_s) as running:
         running.begin()
-        yield running.head(), running.proof
-
-
-def _proof(name: str, prove: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Whether the load ran; what cannot be asked any more proves nothing."""
-    try:
-        return prove()
-    except FastenoughError as error:
-        return {"name": name, "ran": False, "reasons": [f"whether the load ran cannot be asked: {error}"]}
+        yield _Load(running.head(), running)
 
 
 def _online(bench: Bench) -> list[int]:

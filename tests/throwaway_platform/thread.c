@@ -8,11 +8,19 @@
 #include <signal.h>
 #include <unistd.h>
 
-const char platform_name[] = "evl-user";
+const char platform_name[] = "throwaway-user";
 
 static const int policies[POLICIES] = {
 	[POLICY_FIFO] = SCHED_FIFO, [POLICY_RR] = SCHED_RR, [POLICY_DEADLINE] = -1, [POLICY_OTHER] = SCHED_OTHER,
 };
+
+int thread_policy_of(int number)
+{
+	for (int policy = 0; policy < POLICIES; policy++)
+		if (policies[policy] == number)
+			return policy;
+	return POLICIES;
+}
 
 int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
 {
@@ -61,10 +69,7 @@ bool thread_look(pid_t thread, struct thread_state *state)
 
 	if (kernel_policy < 0 || sched_getparam(thread, &parameters))
 		return false;
-	state->policy = POLICIES;
-	for (int policy = 0; policy < POLICIES; policy++)
-		if (policies[policy] == kernel_policy)
-			state->policy = policy;
+	state->policy = thread_policy_of(kernel_policy);
 	state->priority = parameters.sched_priority;
 	return true;
 }

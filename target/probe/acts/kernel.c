@@ -47,7 +47,7 @@ static void add_parameters(struct run *run, const struct fe_bank_head *head)
 
 	run_parameter_text(run, "method", tasks[head->task].method);
 	if (policy->known)
-		run_parameter_text(run, "policy", policy_text(policy->requested));
+		run_parameter_text(run, "policy", source_policy(policy->requested));
 	if (priority->known)
 		run_parameter_int(run, "priority", priority->requested);
 	if (head->period_ns)

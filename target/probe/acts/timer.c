@@ -133,6 +133,7 @@ static void add_thread(struct run *run, const struct way *way, int index)
 		.from = way->method.relative ? "due time: begin of the sleep + interval" : "due time, on a grid of one interval",
 		.to = "first reading of the clock after the sleep",
 		.clock = clock_names[chosen.clock],
+		.relative = way->method.relative,
 		.any_cpu = settings->policy == POLICY_DEADLINE,
 		.cpu = run_cpu(run, index),
 		.period_ns = settings->interval_ns + index * chosen.distance_ns,

@@ -33,8 +33,10 @@ struct instant source_part(struct run *run); /* the current epochs then hold wha
 /* Counters of the task: of the interval that ended last, or of the whole run and since it was loaded. */
 void json_source_interval(struct json *json, const struct run *run);
 void json_source_total(struct json *json, const struct run *run);
+/* A kernel's SCHED_* in words. */
+const char *source_policy(int policy);
 /* What was requested of the kernel and is in effect, as settings of the run. */
-void source_settings(struct run *run);
-void source_compare(struct run *run);
+void source_settings_before(struct run *run);
+void source_settings_after(struct run *run); /* as the last bank has them; fails the run where they changed */
 
 #endif

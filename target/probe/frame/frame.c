@@ -145,8 +145,7 @@ static void measure(struct run *run)
 	start_workers(run);
 	if (atomic_load(&run->stop))
 		return;
-	settings_ask(run);
-	settings_verify(run);
+	settings_read_before(run);
 	machine_open(run);
 	settings_remember(run);
 	begin_recording(run);
@@ -155,12 +154,13 @@ static void measure(struct run *run)
 	report_until_end(run);
 	stop_workers(run);
 	samples_close(run);
+	settings_read_after(run);
 	settings_compare(run);
 	if (run->source)
 		source_stop(run);
 	record_interval(run);
 	if (run->source)
-		source_compare(run);
+		source_settings_after(run);
 }
 
 static void skip(struct run *run)

@@ -10,13 +10,17 @@
 
 struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 {
-	struct wakeups wakeups = {.each = run_add_series(run, spec)};
-	struct series_spec corrected = *spec;
+	struct series_spec each = *spec, corrected = *spec;
+	struct wakeups wakeups;
 	char *name;
 
-	if (asprintf(&name, "%s_owed", spec->name) < 0)
+	if (asprintf(&name, "%s_corrected", spec->name) < 0)
 		abort();
+	each.role = SERIES_DIAGNOSTIC;
+	wakeups.each = run_add_series(run, &each);
 	corrected.name = name;
+	corrected.corrected = true;
+	corrected.relative = false; /* each period that passed counts, as on a grid */
 	corrected.silent = true;
 	corrected.to = "the same; periods in which the act never took place are charged from their own due time";
 	wakeups.corrected = run_add_series(run, &corrected);

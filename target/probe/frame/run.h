@@ -57,14 +57,19 @@ struct series_entry {
 	struct series_entry *next;
 };
 
-/* One line of head.settings; asked and granted are JSON. */
+/* One setting; requested and in_effect are JSON. */
 struct setting {
 	const char *name;
-	int cpu; /* -1: of the whole run */
-	char thread[16];
-	char asked[64], granted[64];
+	int cpu;         /* of the thread; -1: none, or of the whole run */
+	char thread[16]; /* empty: of the whole run */
+	char requested[64], in_effect[64];
 	char reason[REASON_SIZE]; /* empty where there is nothing to explain */
 	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
+};
+
+struct settings_read {
+	struct setting *list;
+	int count, most;
 };
 
 /* The live view: the last picture drawn, of which a slow terminal may not have taken all yet. */
@@ -85,9 +90,8 @@ struct run {
 	struct worker *workers, **workers_end;
 	int worker_count;
 	struct bank_source *source; /* NULL: workers act; else the acts are the kernel's */
-	struct setting *asked; /* MAX_SETTINGS of them */
-	int asked_count;
-	struct json changes; /* entries of end.settings_changed */
+	struct settings_read settings_before, settings_after; /* its first act, and its last */
+	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
@@ -152,15 +156,12 @@ void watchdog_feed(timer_t watchdog, int64_t within_ns);
 void worker_start(struct worker *worker);
 void worker_kick(struct worker *worker);
 
-/* settings.c: what was asked, what was granted */
-struct setting *setting_add(struct run *run, const char *name, const struct worker *worker); /* worker: NULL: of the run */
-void settings_ask(struct run *run);
-void settings_verify(struct run *run);
+/* settings.c: what was requested, and what is in effect */
+void settings_read_before(struct run *run); /* bad input where it is not what was requested, and that matters */
+void settings_read_after(struct run *run);
 bool settings_real_time(const struct run *run);
-const char *policy_text(int policy); /* of struct thread_state */
-void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
 
-/* kept.c: fails a run whose settings were changed while it ran */
+/* kept.c: fails a run whose threads' settings were changed while it ran */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
 

@@ -114,7 +114,7 @@ static void add_series(struct run *run, struct hog *hog)
 	for (int i = 0; i < hog->sizes; i++)
 		hog->series[i] = run_add_series(run, &(struct series_spec){
 			.name = "injected", .from = "due time of the task to be delayed", .to = "end of the computing",
-			.cpu = run_cpu(run, 0), .labels = {{"size", hog->size_text[i]}},
+			.role = SERIES_DIAGNOSTIC, .cpu = run_cpu(run, 0), .labels = {{"size", hog->size_text[i]}},
 		});
 }
 

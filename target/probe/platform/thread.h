@@ -39,6 +39,9 @@ struct thread_state {
 /* An errno.  The stack is the caller's. */
 int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument);
 
+/* POLICY_* of the kernel's own number; POLICIES where it is another. */
+int thread_policy_of(int number);
+
 /* Of the calling thread. */
 pid_t thread_id(void);
 void thread_request(const struct thread_request *request, struct thread_state *state);

@@ -36,10 +36,10 @@ static const int kernel_policies[POLICIES] = {
 	[POLICY_OTHER] = SCHED_OTHER,
 };
 
-static int policy_of(int kernel_policy)
+int thread_policy_of(int number)
 {
 	for (int policy = 0; policy < POLICIES; policy++)
-		if (kernel_policies[policy] == kernel_policy)
+		if (kernel_policies[policy] == number)
 			return policy;
 	return POLICIES;
 }
@@ -99,7 +99,7 @@ void thread_read_back(struct thread_state *state)
 
 	state->policy = -1;
 	if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0) {
-		state->policy = policy_of((int)attributes.policy);
+		state->policy = thread_policy_of((int)attributes.policy);
 		state->priority = (int)attributes.priority;
 		state->runtime_ns = attributes.runtime_ns;
 		state->deadline_ns = attributes.deadline_ns;
@@ -118,7 +118,7 @@ bool thread_look(pid_t thread, struct thread_state *state)
 
 	if (policy < 0 || sched_getparam(thread, &parameters))
 		return false;
-	state->policy = policy_of(policy);
+	state->policy = thread_policy_of(policy);
 	state->priority = parameters.sched_priority;
 	return true;
 }
