@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
-from fastenough.link import Link
+from fastenough.link import Link, read_matching
 from fastenough.loads.load import Expectation
 from fastenough.recording.head import LoadProof, LoadUse
 
@@ -55,12 +55,8 @@ def parse_numbers(text: str) -> dict[str, int]:
 
 def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
     """Look at every process below the roots, them included."""
-    stats: dict[int, tuple[int, int, int]] = {}
-    for path in link.glob("/proc/[0-9]*/stat"):
-        try:
-            stats[int(path.split("/")[2])] = parse_stat(link.read(path).decode(errors="replace"))
-        except OSError:
-            continue
+    stats = {int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
+             for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()}
     tree = set(roots) & set(stats)
     grown = bool(tree)
     while grown:
@@ -69,13 +65,13 @@ def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
         grown = bool(more)
     guards = set(roots)
     sample = Sample(mono_s, guards)
+    files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in ("status", "io")])
     for pid in tree:
-        try:
-            text = link.read(f"/proc/{pid}/status").decode(errors="replace")
-            status = parse_numbers(text)
-            moved = parse_numbers(link.read(f"/proc/{pid}/io").decode(errors="replace"))
-        except OSError:
+        if f"/proc/{pid}/status" not in files or f"/proc/{pid}/io" not in files:
             continue
+        text = files[f"/proc/{pid}/status"].decode(errors="replace")
+        status = parse_numbers(text)
+        moved = parse_numbers(files[f"/proc/{pid}/io"].decode(errors="replace"))
         if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
             guards.add(pid)
         sample.uses[(pid, stats[pid][1])] = Use(

@@ -20,11 +20,11 @@ _MARGIN_S = 120
 
 
 def require_tools(link: Link, load: Load) -> None:
-    """Raises NotApplicable with the mend where the board lacks a tool."""
+    """Raises NotApplicable, saying how to fix it, where the board lacks a tool."""
     for tool in load.tools:
         if link.which(tool) is None:
-            mend = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
-            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {mend}")
+            fix = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
+            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {fix}")
 
 
 def _last_words(process: Process) -> str:

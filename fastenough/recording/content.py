@@ -3,44 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from functools import cached_property
+from importlib import import_module
 
 from fastenough.model import Outcome, Series
-from fastenough.recording.head import End, Event, Head, Instant, LimitCount, LoadUse
+from fastenough.recording.aggregate import Aggregate
+from fastenough.recording.head import End, Event, Head, Instant, LimitCount
 from fastenough.recording.histogram import Histogram
+from fastenough.recording.interval import Interval
 from fastenough.recording.rises import Rises
-
-_NOTHING: Mapping[int, Any] = MappingProxyType({})
-"""One for all intervals: most recordings have neither rises nor limits."""
-
-
-def _nothing() -> Mapping[int, Any]:
-    return _NOTHING
-
-
-@dataclass(frozen=True)
-class Interval:
-    """One interval: its bounds on both clocks, and per series id its histogram, losses, rises and count at a limit.
-
-    ``order_unknown``: gaps in the order of a series' values.  ``load``: what the load did meanwhile.
-    """
-
-    seq: int
-    begin_mono_ns: int
-    end_mono_ns: int
-    begin_wall_ns: int
-    end_wall_ns: int
-    histograms: dict[int, Histogram]
-    lost: dict[int, int]
-    missed: dict[int, int]
-    counters: Mapping[str, int | None]
-    rises: Mapping[int, Rises] = field(default_factory=_nothing)
-    limits: Mapping[int, LimitCount] = field(default_factory=_nothing)
-    order_unknown: Mapping[int, int] = field(default_factory=_nothing)
-    load: LoadUse | None = None
+from fastenough.recording.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -51,12 +25,22 @@ class Recording:
     """
 
     head: Head
-    intervals: tuple[Interval, ...]
-    events: tuple[Event, ...]
+    intervals: Sequence[Interval]
+    events: Sequence[Event]
     end: End | None
     cut_off: str | None = None
-    totals: dict[int, Histogram] = field(default_factory=dict)
+    aggregate: Aggregate = field(default_factory=Aggregate)
     damage: str | None = None
+    over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Its intervals as arrays, buckets folded: the same whether they come out of its text or of its columns."""
+        if self.over_time is not None:
+            return self.over_time()
+        rows = import_module("fastenough.recording.interval_rows")  # which loads pyarrow: not for every command
+        made: Timeline = rows.timeline_of_intervals(self.intervals, self.series)
+        return made
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -77,11 +61,14 @@ class Recording:
         return () if self.end is None else self.end.reasons
 
     @property
+    def totals(self) -> dict[int, Histogram]:
+        """The histogram of each series over the whole run, by its id."""
+        return self.aggregate.totals
+
+    @property
     def duration_ns(self) -> int:
         """From the begin of the first to the end of the last interval, on CLOCK_MONOTONIC."""
-        if not self.intervals:
-            return 0
-        return self.intervals[-1].end_mono_ns - self.intervals[0].begin_mono_ns
+        return self.aggregate.end_mono_ns - self.aggregate.begin_mono_ns
 
     @property
     def stopped(self) -> Instant:
@@ -95,28 +82,22 @@ class Recording:
         return tuple(series for series in self.series if series.name == name)
 
     def lost(self, series_id: int) -> int:
-        return sum(interval.lost.get(series_id, 0) for interval in self.intervals)
+        return self.aggregate.lost.get(series_id, 0)
 
     def missed(self, series_id: int) -> int:
-        return sum(interval.missed.get(series_id, 0) for interval in self.intervals)
+        return self.aggregate.missed.get(series_id, 0)
 
     def order_unknown(self, series_id: int) -> int:
         """Gaps in the order of a series' values."""
-        return sum(interval.order_unknown.get(series_id, 0) for interval in self.intervals)
+        return self.aggregate.order_unknown.get(series_id, 0)
 
     def rises(self, series_id: int) -> Rises | None:
         """Of the whole run; None where the series has none."""
-        parts = [interval.rises[series_id] for interval in self.intervals if series_id in interval.rises]
-        return Rises.merged(parts, parts[0].k) if parts else None
+        return self.aggregate.rises.get(series_id)
 
     def limit(self, series_id: int) -> LimitCount | None:
         """What the series did at the limit given before the run; None where there was none."""
-        parts = [interval.limits[series_id] for interval in self.intervals if series_id in interval.limits]
-        total = parts[0] if parts else None
-        for part in parts[1:]:
-            assert total is not None
-            total = total.plus(part)
-        return total
+        return self.aggregate.limits.get(series_id)
 
 
 def unbelievable(damage: str, head: Head) -> Recording:

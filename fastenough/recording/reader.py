@@ -3,70 +3,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import fastjsonschema
 
 from fastenough.model import BadInput, Series
-from fastenough.recording.content import Interval, Recording
+from fastenough.recording.aggregate import Adding, Aggregate
+from fastenough.recording.content import Recording
 from fastenough.recording.head import End, Event, Head
-from fastenough.recording.histogram import Histogram
-from fastenough.recording.intervals import parsed_interval
+from fastenough.recording.interval import Interval
+from fastenough.recording.interval_lines import parsed_interval
 from fastenough.recording.lines import Lines, parse_line
 from fastenough.recording.parsing import parsed_end, parsed_event, parsed_head
 from fastenough.recording.rises import total_fault
 from fastenough.recording.schema import VERSIONS, line_validators
+from fastenough.recording.timeline import Timeline
 from fastenough.recording.upgrade import upgraded_end, upgraded_head
 
 MOST_EVENT_BYTES = 16 << 20
 """Of all events of a recording together: the probe's 10,000 take a fifth of it."""
-MOST_COUNT = 2**62
-"""Of all values of one series."""
 _SAID = 200
 """How much of a complaint about a line is told: it may quote the line."""
 _CUT_OFF = "the recording has no end line: it was cut off"
 
 
 class Reading:
-    """A recording line by line: ``head`` at once, then its intervals and events by iteration, ``end`` behind them.
+    """One pass over a recording out of an open file (plain or zstd-compressed): intervals and events as they come.
 
-    Each is checked as it comes, against the schema and against those before it; what only all of them together can
-    show, the caller checks by ``check_totals``.  ``source`` has the content's hash when all has been read.
-    Raises BadInput for what is not a recording or contradicts itself; ``name`` stands for it in messages.
+    Each line is checked, and memory holds sums, not intervals.  ``head`` is there at once; what is said of the whole,
+    ``recording``, when all have been taken.  ``head_line`` and ``end_line`` are what the file says, in its version.
+    Raises BadInput, with ``name`` in the message, for what is not a recording, contradicts itself, or has not the hash
+    that is given.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.source = Lines(stream, name)
-        self.end: End | None = None
+    def __init__(self, stream: BinaryIO, name: str, sha256: str | None = None) -> None:
+        self._name = name
+        self._sha256 = sha256
+        self._source = Lines(stream, name)
         self._lines = self._in_order()
-        try:
-            self._head_line = next(self._lines)[1]
-        except OSError as error:
-            raise self._unreadable(error) from error
-        self.head: Head = parsed_head(name, self._head_line, self._version)
-        self._by_id = {series.id: series for series in self.head.series}
+        with _readable(name):
+            self.head_line = next(self._lines)[1]
+        self.end_line: dict[str, Any] | None = None
+        self._upgraded = upgraded_head(self.head_line)
+        self.head: Head = parsed_head(name, self._upgraded, self._version)
+        self._end: End | None = None
+        self._adding = Adding(name, self.head.series)
 
-    def _unreadable(self, error: OSError) -> BadInput:
-        return BadInput(f"{self.name}: cannot be read: {error.strerror}")
+    @property
+    def series(self) -> tuple[Series, ...]:
+        return self.head.series
 
     def __iter__(self) -> Iterator[Interval | Event]:
         last: Interval | None = None
-        try:
+        by_id = {series.id: series for series in self.series}
+        with _readable(self._name):
             for number, line in self._lines:
                 if line["type"] == "interval":
-                    interval = parsed_interval(f"{self.name}:{number}", line, self._by_id)
-                    self._check_follows(f"{self.name}:{number}", last, interval)
+                    interval = parsed_interval(f"{self._name}:{number}", line, by_id)
+                    self._check_follows(f"{self._name}:{number}", last, interval)
+                    self._adding.interval(interval)
                     last = interval
                     yield interval
                 elif line["type"] == "event":
+                    self._adding.event(line["kind"])
                     yield parsed_event(line)
                 else:
-                    self.end = parsed_end(self.name, upgraded_end(line, self._head_line), self.head)
-        except OSError as error:
-            raise self._unreadable(error) from error
+                    self.end_line = line
+                    self._end = parsed_end(self._name, upgraded_end(line, self._upgraded), self.head)
+        if self._sha256 is not None and self._source.sha256 != self._sha256:
+            raise BadInput(f"{self._name}: the content is not what was recorded (its SHA-256 is another)"
+                           + (f"; {self._source.fault}" if self._source.fault else ""))
+
+    def recording(self, intervals: Sequence[Interval] = (), events: Sequence[Event] = (),
+                  over_time: Callable[[], Timeline] | None = None) -> Recording:
+        """The whole of it, with these for its intervals and events; only when all have been taken."""
+        return assembled(self._name, self.head, self._end, self._adding.added(), intervals=intervals, events=events,
+                         over_time=over_time)
 
     def _check_follows(self, where: str, last: Interval | None, interval: Interval) -> None:
         """Intervals cover the run without a gap, from its begin on."""
@@ -82,33 +97,47 @@ class Reading:
         """Checked lines with their numbers: a head first, and nothing behind an end."""
         previous = None
         event_bytes = 0
-        for number, raw in enumerate(self.source, start=1):
+        for number, raw in enumerate(self._source, start=1):
             line = self._parsed(number, raw)
             if (line["type"] == "head") != (previous is None):
-                raise BadInput(f"{self.name}:{number}: the head must be the first line, and only the first")
+                raise BadInput(f"{self._name}:{number}: the head must be the first line, and only the first")
             if previous == "end":
-                raise BadInput(f"{self.name}:{number}: something follows the end line")
+                raise BadInput(f"{self._name}:{number}: something follows the end line")
             previous = line["type"]
             event_bytes += len(raw) if previous == "event" else 0
             if event_bytes > MOST_EVENT_BYTES:
-                raise BadInput(f"{self.name}:{number}: the events take more than {MOST_EVENT_BYTES} bytes")
-            yield number, upgraded_head(line) if previous == "head" else line
+                raise BadInput(f"{self._name}:{number}: the events take more than {MOST_EVENT_BYTES} bytes")
+            yield number, line
         if previous is None:
-            raise BadInput(f"{self.name}: no recording: the file is empty or was cut off within its head")
+            raise BadInput(f"{self._name}: no recording: the file is empty or was cut off within its head")
 
     def _parsed(self, number: int, raw: bytes) -> dict[str, Any]:
         """One line, checked against the schema of its type in the version that the head states."""
-        where = f"{self.name}:{number}"
+        where = f"{self._name}:{number}"
         line = _typed_line(where, raw)
         if number == 1:
-            self._version = _stated_version(self.name, line)
+            self._version = _stated_version(self._name, line)
         return _checked(where, line, self._version)
 
-    def check_hash(self, sha256: str | None) -> None:
-        """Raises BadInput where the content, all of which has been read, has another hash than that (None: any)."""
-        if sha256 is not None and self.source.sha256 != sha256:
-            raise BadInput(f"{self.name}: the content is not what was recorded (its SHA-256 is another)"
-                           + (f"; {self.source.fault}" if self.source.fault else ""))
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def assembled(name: str, head: Head, end: End | None, added: Aggregate, *, intervals: Sequence[Interval],
+              events: Sequence[Event], over_time: Callable[[], Timeline] | None = None) -> Recording:
+    """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
+    for number, count in added.limits.items():
+        fault = total_fault(count)
+        if fault is not None:
+            raise BadInput(f"{name}: series {number}: {fault}")
+    recording = Recording(head, intervals, events, end, None if end else _CUT_OFF, added, over_time=over_time)
+    if end is not None:
+        _check_end(name, recording, end)
+    return recording
 
 
 def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
@@ -157,10 +186,12 @@ def _head_line(raw: bytes, name: str) -> tuple[dict[str, Any], int]:
     return upgraded_head(_checked(name, line, version)), version
 
 
-def ends_of(first: bytes, last: bytes, name: str) -> tuple[Head, End | None]:
+def ends_of(first: bytes, last: bytes | None, name: str) -> tuple[Head, End | None]:
     """Head and end alone, from the first and the last line of a recording; no end where the last line is another."""
     head_line, version = _head_line(first, name)
     head = parsed_head(name, head_line, version)
+    if last is None:
+        return head, None
     line = _checked(name, _typed_line(name, last), version)
     return head, parsed_end(name, upgraded_end(line, head_line), head) if line["type"] == "end" else None
 
@@ -169,29 +200,6 @@ def event_of(raw: bytes, name: str) -> Event | None:
     """The event that a line of a recording under way tells, None where it is another line."""
     line = _typed_line(name, raw)
     return parsed_event(_checked(name, line, VERSIONS[-1])) if line["type"] == "event" else None
-
-
-def _totals(name: str, series: tuple[Series, ...], intervals: list[Interval]) -> dict[int, Histogram]:
-    totals = {}
-    for one in series:
-        parts = [interval.histograms[one.id] for interval in intervals if one.id in interval.histograms]
-        besides = sum(interval.lost.get(one.id, 0) + interval.missed.get(one.id, 0) for interval in intervals)
-        if sum(part.total for part in parts) + besides > MOST_COUNT:
-            raise BadInput(f"{name}: series {one.id} counts more than {MOST_COUNT} values")
-        totals[one.id] = Histogram.merged(parts, one.k)
-    return totals
-
-
-def _check_limits(name: str, recording: Recording) -> None:
-    """One limit for the whole run, and runs above it that are possible."""
-    for one in recording.series:
-        parts = [interval.limits.get(one.id) for interval in recording.intervals if one.id in interval.histograms]
-        if len({None if part is None else part.ns for part in parts}) > 1:
-            raise BadInput(f"{name}: series {one.id}: its limit is not the same in all intervals")
-        total = recording.limit(one.id)
-        fault = None if total is None else total_fault(total)
-        if fault is not None:
-            raise BadInput(f"{name}: series {one.id}: {fault}")
 
 
 def _check_end(name: str, recording: Recording, end: End) -> None:
@@ -215,26 +223,19 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
 
 
 def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:
-    """Read a recording out of an open file (plain or zstd-compressed); ``name`` stands for it in messages.
+    """Read a recording whole, as :class:`Reading` does, with its intervals and events in memory.
 
     A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
-    Raises BadInput for what is not a recording, contradicts itself, or has not the hash that is given.
     """
-    reading = Reading(stream, name)
+    lines = Reading(stream, name, sha256)
     intervals: list[Interval] = []
     events: list[Event] = []
-    for entry in reading:
-        if isinstance(entry, Interval):
-            intervals.append(entry)
+    for part in lines:
+        if isinstance(part, Interval):
+            intervals.append(part)
         else:
-            events.append(entry)
-    reading.check_hash(sha256)
-    recording = Recording(reading.head, tuple(intervals), tuple(events), reading.end,
-                          None if reading.end else _CUT_OFF, _totals(name, reading.head.series, intervals))
-    _check_limits(name, recording)
-    if reading.end is not None:
-        _check_end(name, recording, reading.end)
-    return recording
+            events.append(part)
+    return lines.recording(tuple(intervals), tuple(events))
 
 
 def read_recording(path: Path) -> Recording:

@@ -35,7 +35,7 @@
 struct run;
 struct worker;
 
-/* One kind of timed act.  Its line in registry.c makes it known. */
+/* One kind of timed act.  Its line in acts/meson.build makes it known. */
 struct probe {
 	const char *name;
 	const char *summary;                /* one line for --help */

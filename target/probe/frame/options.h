@@ -68,7 +68,7 @@ struct probe;
 /* Reads the command line.  Prints help, version and lists itself and exits; exits 2 on wrong usage. */
 const struct probe *options_parse(int argc, char **argv, struct settings *settings);
 
-/* One line on standard error that says what is wrong and how to mend it; exits with status 2.
+/* One line on standard error that says what is wrong and how to fix it; exits with status 2.
  * What a probe changed outside its process it undoes in an at_quick_exit() handler. */
 void bad_input(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which values may be put into one heap, and the heap.
+"""Samples of several CPUs and runs, merged.
 
-Runs may be added only where everything that shapes a latency is the same; the first key that differs is named.
+Runs may be merged only where everything that shapes a latency is the same; the first key that differs is named.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Merged:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
     ``duration_ns`` is the time measured per CPU, added over runs.  ``corrected``: missed periods are already
@@ -184,7 +184,7 @@ class Pool:
         return low[order], high[order], count[order]
 
 
-def pool(parts: Sequence[tuple[Recording, Series]]) -> Pool:
+def merge_samples(parts: Sequence[tuple[Recording, Series]]) -> Merged:
     """Add up series of one or several runs; raises MixedRuns where they may not be added."""
     first_recording, first = parts[0]
     for recording, series in parts[1:]:
@@ -194,7 +194,7 @@ def pool(parts: Sequence[tuple[Recording, Series]]) -> Pool:
             raise MixedRuns(f"runs {first_recording.run_id} and {recording.run_id} cannot be put together: "
                             f"{difference}")
     runs = {recording.run_id: recording for recording, _ in parts}
-    return Pool(
+    return Merged(
         name=first.name,
         cpus=tuple(sorted({series.cpu for _, series in parts if series.cpu is not None})),
         unit_ns=first.unit_ns,

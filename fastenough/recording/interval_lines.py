@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fastenough.model import BadInput, Series
-from fastenough.recording.content import Interval
 from fastenough.recording.head import LimitCount
 from fastenough.recording.histogram import Histogram, bucket_index
+from fastenough.recording.interval import Interval
 from fastenough.recording.parsing import limit_count, load_use
 from fastenough.recording.rises import Rises, limit_fault, rises_fault
 
