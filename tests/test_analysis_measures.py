@@ -94,7 +94,7 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("change", "word"), [
     ({"load": "cpu"}, "load differs: 'none' against 'cpu'"),
     ({"marks": ("virtual-machine",)}, "marks differs"),
-    ({"period_ns": 500_000}, "parameters differs: interval_ns: 1000000 against 500000"),
+    ({"period_ns": 500_000}, "act differs: interval_ns: 1000000 against 500000"),
     ({"series": {"clock": "CLOCK_REALTIME"}}, "clock differs"),
     ({"series": {"unit": "ticks", "tick_ps": 1000}}, "unit differs"),
     ({"head": {"board": "other"}}, "board differs: 'testboard' against 'other'"),
@@ -108,7 +108,7 @@ def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
     other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
-    with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be put together") as refusal:
+    with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be merged") as refusal:
         merge_samples([(one, one.named("wakeup")[0]), (other, other.named("wakeup")[0])])
     assert word in str(refusal.value)
     assert len(grouped([one, other])) == 2
@@ -173,9 +173,9 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "word"), [
     ({"head": {"probe": "spin"}}, "probe differs"),
-    ({"period_ns": 200_000}, "parameters differs"),
-    ({"marks": ("emulated",)}, "marks differ"),
-    ({"series": {"to": "elsewhere"}}, "to differs"),
+    ({"period_ns": 200_000}, "act differs"),
+    ({"marks": ("emulated",)}, "emulation differs"),
+    ({"series": {"two_sided": True}}, "two-sided differs"),
 ])
 def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,25 @@ def test_transfers_by_block_and_by_pipe(probe_binary: str, tmp_path: Path, chann
         assert {series.labels[view] for series in recording.series} >= sizes
         assert {series.bytes for series in recording.series} == {1 << 20, 10 << 20}
         assert sum(_stored(recording, series) for series in recording.series) == 44
+
+
+@pytest.fixture
+def crowded_cpu() -> Iterator[int]:
+    """A CPU that several others keep busy."""
+    cpu = min(os.sched_getaffinity(0))
+    busy = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    yield cpu
+    for process in busy:
+        process.kill()
+        process.wait()
+
+
+def test_a_rest_after_slow_work_is_not_taken_for_death(probe_binary: str, tmp_path: Path, crowded_cpu: int) -> None:
+    """Two transfers among busy processes, the second longer than the watch waits; then the writer rests."""
+    recording = _record(probe_binary, tmp_path / "r", "fifo", "--by=block", "--largest=16384", "--policy=other", "-l3",
+                        "--timeout=400ms", f"--affinity={crowded_cpu}")
+    assert recording.outcome is Outcome.COMPLETED, recording.end
+    assert max(recording.totals[series.id].maximum or 0 for series in recording.series) > 400_000_000
 
 
 @needs_root

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.analysis.assessment import Finding
 from fastenough.analysis.machine import counter_total, events_of, is_emulated, pinned
 from fastenough.analysis.merged import judged_series, load_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.recording import Recording
 
 COUNTERS = {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 
@@ -102,4 +102,4 @@ class Recording:
 
 def unbelievable(damage: str, head: Head) -> Recording:
     """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
-    return Recording(head, (), (), None, damage=damage)
+    return Recording(replace(head, series=()), (), (), None, damage=damage)

@@ -214,6 +214,8 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
         counted = (total.total, recording.lost(number), recording.missed(number), total.sum, total.sum_sq)
         if counted != (said.stored, said.lost, said.missed, said.sum, said.sum_sq):
             raise BadInput(f"{where}: the intervals do not add up to the totals")
+        if (said.minimum, said.maximum) != (total.minimum, total.maximum):
+            raise BadInput(f"{where}: minimum or maximum is not that of the intervals")
         rises = recording.rises(number)
         if said.rises is not None and (rises is None or [list(each) for each in said.rises] != rises.entries()):
             raise BadInput(f"{where}: the rises of the intervals do not add up to the total")

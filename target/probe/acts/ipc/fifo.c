@@ -171,7 +171,7 @@ static bool transfer_once(struct worker *self, struct transfer *transfer)
 		await_count(self, &state.done, state.number, 0);
 	if (going) {
 		channel_close(&state.channel);
-		rest_since(state.begin_ns);
+		rest_since(state.begin_ns, state.watch.timeout_ns);
 	}
 	return going;
 }

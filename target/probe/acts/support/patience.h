@@ -36,12 +36,17 @@ static inline void pace_wait(struct pace *pace)
 	sleep_until(pace->due_ns);
 }
 
-/* A busy thread rests as long as it worked, so that no CPU ever belongs to it alone. */
-static inline void rest_since(int64_t begin_ns)
-{
-	int64_t worked_ns = mono_ns() - begin_ns;
+#define REST_LEAST_NS (100 * NS_PER_US)
 
-	nap(worked_ns > 100 * NS_PER_US ? worked_ns : 100 * NS_PER_US);
+/*
+ * A busy thread rests as long as it worked, so that no CPU ever belongs to it alone; but not so long that its watch
+ * takes it for dead: on a busy machine the work may have taken seconds.
+ */
+static inline void rest_since(int64_t begin_ns, int64_t timeout_ns)
+{
+	int64_t worked_ns = mono_ns() - begin_ns, most_ns = timeout_ns / 2;
+
+	nap(worked_ns < REST_LEAST_NS ? REST_LEAST_NS : worked_ns > most_ns ? most_ns : worked_ns);
 }
 
 /* Until a counter has come to n: spinning for spin_ns at most, napping then.  False when the run ends. */
