@@ -17,7 +17,7 @@ from gauge_simulation import Build, Follower, Paced, paced
 
 from fastenough.analysis import judge
 from fastenough.analysis.pool import run_key
-from fastenough.experiment.outside import Outside, StoredRun
+from fastenough.campaign.outside import Outside, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict

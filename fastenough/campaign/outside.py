@@ -6,12 +6,10 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastenough.campaign.runner import Keeper
-from fastenough.campaign.transcript import Writer, complete_end, complete_head
+from fastenough.campaign.transcript import Keeper, Writer, complete_end, complete_head, raw_line
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
 
@@ -67,7 +65,7 @@ class StoredRun:
             line = complete_head(line, self.writer.id, self._added)
         elif line["type"] == "end" and (proof := self._outside.proof()) is not None:
             line = complete_end(line, proof)
-        self.writer.line(_raw(line))
+        self.writer.line(raw_line(line))
         return len(raw)
 
     def flush(self) -> None:
@@ -78,6 +76,3 @@ class StoredRun:
         if self.writer is not None:
             self.writer.end()
 
-
-def _raw(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
