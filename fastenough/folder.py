@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
@@ -154,6 +155,15 @@ class Folder:
         """Of the entry itself, be it a link; raises OSError."""
         return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
 
+    def status_below(self, name: str, file: str) -> os.stat_result | None:
+        """Of an entry of the folder ``name`` in this one, without opening either; None where there is none."""
+        try:
+            if not stat.S_ISDIR(self.status(name).st_mode):
+                return None
+            return os.stat(f"{name}/{file}", dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError:
+            return None
+
     def is_link(self, name: str) -> bool:
         try:
             return stat.S_ISLNK(self.status(name).st_mode)
@@ -245,6 +255,20 @@ class Folder:
     def remove_tree(self, name: str) -> None:
         """Remove a folder with what is in it, as far as that can be done; no link is followed."""
         shutil.rmtree(name, ignore_errors=True, dir_fd=self._descriptor)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Whether the folder's lock could be had at once; it is held until the block ends, however that happens."""
+        handle = os.open(".", _LIST, dir_fd=self._descriptor)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            os.close(handle)
 
     def sync(self) -> None:
         """What was made, renamed or removed here is on disk when this returns."""

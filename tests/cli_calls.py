@@ -21,3 +21,10 @@ def fastenough(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None
     """Run one command; ``before`` is put in front of it, as in ``["setpriv", ...]``."""
     return subprocess.run([*before, sys.executable, "-m", "fastenough", *arguments], cwd=cwd,
                           env=environment(**(more or {})), capture_output=True, timeout=timeout_s, check=False)
+
+
+def command_line(*arguments: str, cwd: Path = ROOT, more: Mapping[str, str] | None = None, before: Sequence[str] = (),
+                 timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """The same, said as text."""
+    done = fastenough(*arguments, cwd=cwd, more=more, before=before, timeout_s=timeout_s)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gauge_simulation import Build
+from gauge_simulation import Build, Paced, paced
 from tools import ROOT, build, build_probe, configure
 
 from fastenough.link import find_probe
@@ -55,3 +55,10 @@ def gauge_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         configure(found.directory)
     build(found.directory, "gauge")
     return found
+
+
+@pytest.fixture
+def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
+    """A simulated gauge at the pace of the wall clock."""
+    with paced(gauge_build, tmp_path) as running:
+        yield running

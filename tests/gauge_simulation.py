@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli_calls import command_line
+
 ROOT = Path(__file__).resolve().parents[1]
 HERTZ = 16_000_000
 BOOT = "run 2000000"
@@ -192,6 +194,11 @@ def paced(build: Build, directory: Path) -> Iterator[Paced]:
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def gauge_command(*words: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """``fastenough gauge`` with these words."""
+    return command_line("gauge", *words, before=before)
 
 
 class Impostor(threading.Thread):

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from recordings import PROFILE, Plan, latencies, recording
 
-from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_hz, measure, pool
-from fastenough.analysis.pool import Pool
+from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_hz, measure, merge_samples
+from fastenough.analysis.merged import Merged
 from fastenough.model import BadInput
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.histogram import bucket_lowest
 
 
-def _pool(histogram: Histogram, name: str = "wakeup", period_ns: int | None = 1_000_000) -> Pool:
-    return Pool(name, (0,), 1.0, period_ns, False, "jitter" in name, histogram, 0, 0, 10**9, ("r",), "a", "b")
+def _merged(histogram: Histogram, name: str = "wakeup", period_ns: int | None = 1_000_000) -> Merged:
+    return Merged(name, (0,), 1.0, period_ns, False, "jitter" in name, histogram, 0, 0, 10**9, ("r",), "a", "b")
 
 
-def _all(one: Recording, name: str = "wakeup") -> Pool:
-    return pool([(one, series) for series in one.named(name)])
+def _all(one: Recording, name: str = "wakeup") -> Merged:
+    return merge_samples([(one, series) for series in one.named(name)])
 
 
 def test_measures_agree_with_the_raw_values(tmp_path: Path) -> None:
@@ -41,44 +41,44 @@ def test_measures_agree_with_the_raw_values(tmp_path: Path) -> None:
 
 
 def test_a_quantile_that_n_does_not_reach_is_none_with_its_reason() -> None:
-    measures = measure(_pool(Histogram.from_values(np.arange(5000), 10)))
+    measures = measure(_merged(Histogram.from_values(np.arange(5000), 10)))
     assert measures.quantile(0.9999).value_ns is None
     assert "n = 5,000 is too small: 10,000" in str(measures.quantile(0.9999).reason)
     assert measures.quantile(0.999).value_ns is not None
     assert measures.quantile(0.99).reason is None
-    assert measure(_pool(Histogram.from_values(np.arange(2000), 10))).quantile(0.999).upper_ns is None
+    assert measure(_merged(Histogram.from_values(np.arange(2000), 10))).quantile(0.999).upper_ns is None
 
 
 def test_nothing_and_one_sample() -> None:
-    nothing = measure(_pool(Histogram(10)))
+    nothing = measure(_merged(Histogram(10)))
     assert nothing.n == 0 and nothing.maximum_ns is None and nothing.bound.text.startswith("nothing is excluded")
     assert all(quantile.value_ns is None for quantile in nothing.quantiles)
-    one = measure(_pool(Histogram.from_values([5000], 10)))
+    one = measure(_merged(Histogram.from_values([5000], 10)))
     assert (one.minimum_ns, one.mean_ns, one.maximum_ns) == (5000, 5000, 5000)
     assert one.standard_deviation_ns is None
 
 
 def test_the_bound_is_printed_as_one_in_every() -> None:
-    bound = measure(_pool(Histogram.from_values(np.full(1_000_000, 5), 10))).bound
+    bound = measure(_merged(Histogram.from_values(np.full(1_000_000, 5), 10))).bound
     assert bound.every_ns == pytest.approx(1e6 / 2.9957e-6, rel=1e-3)
     assert bound.text == "not excluded: one in every 333,808 activations = one in every 5.56 min"
 
 
 def test_jitter_counts_in_both_directions() -> None:
     values = np.concatenate([np.zeros(9000), np.full(500, -3000), np.full(490, 2000), np.full(10, -9000)])
-    jitter = _pool(Histogram.from_values(values.astype(np.int64), 10), "jitter")
+    jitter = _merged(Histogram.from_values(values.astype(np.int64), 10), "jitter")
     measures = measure(jitter)
     assert measures.maximum_ns == 9000 and measures.minimum_ns == -9000
     assert measures.quantile(0.5).value_ns == 0
     assert measures.quantile(0.95).value_ns == pytest.approx(3000, rel=0.001)
     assert jitter.exceeded(2500) == (510, 510)
-    latency = _pool(jitter.histogram)
+    latency = _merged(jitter.histogram)
     assert latency.exceeded(2500) == (0, 0), "an early wake-up is not a late one"
 
 
 def test_a_limit_within_a_bucket_is_counted_both_ways() -> None:
     low = int(bucket_lowest([7 * 1024], 10)[0])
-    values = _pool(Histogram.from_values([low, low + 1, low + 5, low + 500_000], 10))
+    values = _merged(Histogram.from_values([low, low + 1, low + 5, low + 500_000], 10))
     assert values.exceeded(low + 3) == (1, 4)
 
 
@@ -107,7 +107,7 @@ def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict
     one = recording(tmp_path, Plan(values))
     other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
     with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be put together") as refusal:
-        pool([(one, one.named("wakeup")[0]), (other, other.named("wakeup")[0])])
+        merge_samples([(one, one.named("wakeup")[0]), (other, other.named("wakeup")[0])])
     assert word in str(refusal.value)
     assert len(grouped([one, other])) == 2
 
@@ -128,13 +128,13 @@ def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [
         one.head["series"][0] | {"k": 8}]}, outcome=None))
     with pytest.raises(MixedRuns, match="resolution k differs: 10 against 8"):
-        pool([(one, one.series[0]), (empty, empty.series[0])])
+        merge_samples([(one, one.series[0]), (empty, empty.series[0])])
 
 
 def test_equal_runs_of_other_length_add_up(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(3, intervals=3)))
     other = recording(tmp_path, Plan(latencies(4, intervals=5), run_id="run-2"))
-    both = pool([(r, series) for r in (one, other) for series in r.named("wakeup")])
+    both = merge_samples([(r, series) for r in (one, other) for series in r.named("wakeup")])
     assert both.n == _all(one).n + _all(other).n
     assert both.duration_ns == one.duration_ns + other.duration_ns
     assert both.cpus == (0, 1) and both.run_ids == ("run-1", "run-2")
@@ -195,7 +195,7 @@ def test_twenty_thousand_million_samples_are_measured_at_once() -> None:
     parts = [Histogram(10, base.index, base.count * 500, base.minimum, base.maximum, base.sum * 500, base.sum_sq * 500)
              for _ in range(200)]
     begin = time.process_time()
-    measures = measure(_pool(Histogram.merged(parts, 10)))
+    measures = measure(_merged(Histogram.merged(parts, 10)))
     assert measures.n == 20 * 10**9
     assert measures.bound.rate * measures.n == pytest.approx(2.9957, rel=1e-3)
     assert all(q.lower_ns is not None and q.upper_ns is not None for q in measures.quantiles)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from recordings import COUNTERS, Plan, latencies, recording
 
-from fastenough.analysis import LIFE_SAFETY, Assessment, judge, verdict
+from fastenough.analysis import LIFE_SAFETY, Assessment, checks, evidence, judge
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -114,16 +115,16 @@ def test_without_it_there_is_no_pass(removals: list[tuple[Recording, str]], whic
     assert expected is Verdict.FAIL or assessment.settle, "it says what would settle it"
 
 
-@pytest.mark.parametrize("checks", ["RUN_CHECKS", "EVIDENCE_CHECKS"])
+@pytest.mark.parametrize(("module", "name"), [(checks, "RUN_CHECKS"), (evidence, "EVIDENCE_CHECKS")])
 def test_every_check_is_needed(removals: list[tuple[Recording, str]], monkeypatch: pytest.MonkeyPatch,
-                               checks: str) -> None:
+                               module: ModuleType, name: str) -> None:
     """Without any one check, some removal above would no longer be noticed."""
-    listed: tuple[Callable[..., Any], ...] = getattr(verdict, checks)
+    listed: tuple[Callable[..., Any], ...] = getattr(module, name)
     for check in listed:
-        monkeypatch.setattr(verdict, checks, tuple(other for other in listed if other is not check))
+        monkeypatch.setattr(module, name, tuple(other for other in listed if other is not check))
         noticed = [words in _text(judge([one], LIMIT)) for one, words in removals]
         assert not all(noticed), f"{check.__name__} is not tested"
-        monkeypatch.setattr(verdict, checks, listed)
+        monkeypatch.setattr(module, name, listed)
 
 
 def test_a_virtual_machine_without_steal_may_pass(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_no_run_is_no_pass(requirement: Requirement | None) -> None:
     assert judge([], requirement).verdict is Verdict.INCONCLUSIVE
 
 
-def test_runs_of_one_key_are_pooled_and_a_broken_one_is_named(tmp_path: Path) -> None:
+def test_runs_of_one_key_are_merged_and_a_broken_one_is_named(tmp_path: Path) -> None:
     halves = [recording(tmp_path, _good(values=[cpu[i::2] for cpu in VALUES], run_id=f"half-{i}")) for i in (0, 1)]
     halves.append(recording(tmp_path, _good(run_id="third")))
     assert judge(halves, LIMIT).verdict is Verdict.PASS

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from recordings import COUNTERS, PROFILE, Plan, latencies, recording
 
-from fastenough.analysis import words
+from fastenough.analysis import Assessment, judge, words
 from fastenough.analysis.machine import counter_total
-from fastenough.analysis.verdict import Assessment, judge
 from fastenough.model import Requirement, Verdict
 
 LOOSE = Requirement(limit_ns=1_000_000)

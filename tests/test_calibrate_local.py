@@ -7,10 +7,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from cli_calls import command_line
 
 from fastenough.analysis.injections import (
     Found,
@@ -29,11 +29,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PLAN = Plan((500_000, 2_000_000, 8_000_000), 5)
 LEAST_SHARE = 0.998
 LEAST_NS = 2_000
-
-
-def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", *words], cwd=ROOT, text=True, capture_output=True,
-                          check=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
@@ -107,17 +102,17 @@ def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
 def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_binary: str) -> None:
-    done = fastenough("calibrate", "--sizes=1ms,5ms", "--each=5")
+    done = command_line("calibrate", "--sizes=1ms,5ms", "--each=5")
     assert done.returncode == 0, done.stderr
     assert "all found, in order" in done.stdout
     assert re.search(r"module.*not-applicable: .+", done.stdout)
-    as_json = json.loads(fastenough("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
+    as_json = json.loads(command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
     assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None]
 
 
 @pytest.mark.parametrize("words", [("--sizes=5ms,1ms",), ("--sizes=soon",), ("--board=moon",), ("--each=0",)])
 def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
-    done = fastenough("calibrate", *words)
+    done = command_line("calibrate", *words)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
 
 

@@ -87,7 +87,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
     (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
     (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
-    (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:8: run 2: unknown key 'repat'; use probe"),
+    (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
     (HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n', "plan.toml:5: run 1: parameters: interval must be"),
 ], ids=range(14))
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:

@@ -19,14 +19,14 @@ from fastenough.settings import SETTINGS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {page.name: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 EVERYTHING = "\n".join(PAGES.values())
-SCHEMA = json.loads((ROOT / "format" / "recording-1.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "format" / "recording-2.schema.json").read_text())
 RECORD_TYPES = [choice["$ref"].rpartition("/")[2] for choice in SCHEMA["oneOf"]]
 
 
 def probe_names() -> list[str]:
-    """The registry in C, read as text: one ``&name_probe,`` a line."""
-    registry = (ROOT / "target" / "probe" / "registry.c").read_text()
-    return [name.replace("_", "-") for name in re.findall(r"^\t&(\w+)_probe,", registry, re.MULTILINE)]
+    """The list of timed acts, read as text: one ``['name', 'file'],`` a line."""
+    listed = (ROOT / "target" / "probe" / "acts" / "meson.build").read_text()
+    return [name.replace("_", "-") for name in re.findall(r"^  \['(\w+)', ", listed, re.MULTILINE)]
 
 
 def test_the_registry_is_as_the_probe_says(probe_binary: Path) -> None:
@@ -84,4 +84,4 @@ def test_the_probe_shown_in_adding_compiles(tmp_path: Path) -> None:
     source = tmp_path / "yield.c"
     source.write_text(shown[1])
     subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                    f"-I{ROOT / 'target' / 'probe'}", f"-I{ROOT / 'format'}", str(source)], check=True)
+                    f"-I{ROOT / 'target' / 'probe' / 'frame'}", f"-I{ROOT / 'format'}", str(source)], check=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gauge_simulation import ROOT, Build, Follower, Paced, paced
+from gauge_simulation import Follower, Paced, gauge_command
 
 from fastenough.campaign import read_plan
 from fastenough.gauge.calibration import (
@@ -107,19 +104,8 @@ def test_other_pulses_are_refused(deviations: list[int], said: str) -> None:
         from_pps(Histogram.from_values(deviations, 4), HERTZ)
 
 
-@pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
-        yield running
-
-
-def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", "gauge", *words], cwd=ROOT, capture_output=True,
-                          text=True, timeout=120, check=False)
-
-
 def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tmp_path: Path) -> None:
-    done = fastenough("calibrate", instrument.port, "-D", "3s", "--json")
+    done = gauge_command("calibrate", instrument.port, "-D", "3s", "--json")
     assert done.returncode == 0, done.stderr
     measured = json.loads(done.stdout)
     assert abs(measured["tick_ps"] / 62_500 - 1) * 1e6 <= measured["uncertainty_ppm"] + measured["reference_ppm"]
@@ -127,12 +113,12 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
     clock = kept(tmp_path, measured)
     Follower(instrument.pins)
     record = tmp_path / "run.jsonl"
-    ran = fastenough("run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration",
+    ran = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration",
                      str(clock))
     assert ran.returncode == 0, ran.stderr
     head = read_recording(record).head["instrument"]["calibration"]
     assert head == {name: value for name, value in measured.items() if name != "serial"}
-    wrong = fastenough("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
+    wrong = gauge_command("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
                        str(kept(tmp_path, measured | {"tick_ps": 60_000, "uncertainty_ppm": 1.0})))
     assert wrong.returncode == 2
     assert "calibrate it again" in wrong.stderr
@@ -153,7 +139,7 @@ def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
     thread = threading.Thread(target=pulses)
     thread.start()
     try:
-        done = fastenough("calibrate", instrument.port, "--pps", "-D", "5s", "--json")
+        done = gauge_command("calibrate", instrument.port, "--pps", "-D", "5s", "--json")
     finally:
         ending.set()
         thread.join()
@@ -164,7 +150,7 @@ def test_the_simulated_gauge_against_pulses(instrument: Paced) -> None:
 
 
 def test_without_pulses_there_is_no_calibration(instrument: Paced) -> None:
-    done = fastenough("calibrate", instrument.port, "--pps", "-D", "100ms")
+    done = gauge_command("calibrate", instrument.port, "--pps", "-D", "100ms")
     assert (done.returncode, done.stdout) == (4, "")
     assert "wire the pulse per second" in done.stderr
 

@@ -6,16 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import resource
-import subprocess
-import sys
 import threading
 import time
 import tty
 from collections.abc import Callable, Iterator
 
 import pytest
-from gauge_simulation import ROOT, Impostor
+from gauge_simulation import Impostor, gauge_command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +34,7 @@ IDENTITY = "gauge=fastenough firmware=1 mcu=atmega328p protocol=2 tick_ps=62500 
 AT_REST = "state=idle mode=none ticks=5 stream_dropped=0 bytes_dropped=0"
 ENOUGH_S = 120
 """Far more than any bound here: a hang is longer."""
+LITTLE_MEMORY = ("prlimit", f"--as={2**31}")
 
 
 def reply(*lines: str) -> bytes:
@@ -69,14 +67,6 @@ def chattering(said: bytes) -> Iterator[str]:
         os.close(theirs)
 
 
-def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
-    def little_memory() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
-
-    return subprocess.run([sys.executable, "-m", "fastenough", "gauge", *words], cwd=ROOT, capture_output=True,
-                          text=True, timeout=ENOUGH_S, check=False, preexec_fn=little_memory)
-
-
 @pytest.mark.parametrize("said", [
     b"\xff\x80\x13", b"\n", b"x" * 1000, b"\0", b"\0\1\0", reply("b 0 1 1")[:20], with_crc("b 0 1 1") + b"\n",
     b"9" * 5000 + b"\n", reply(IDENTITY.replace("k=4", f"k={'9' * 6000}")),
@@ -91,7 +81,7 @@ def test_a_port_that_chatters_is_no_gauge(said: bytes, monkeypatch: pytest.Monke
 
 def test_what_a_person_sees_of_it() -> None:
     with chattering(with_crc("b 0 1 1") + b"\n") as port:
-        done = fastenough("id", port)
+        done = gauge_command("id", port, before=LITTLE_MEMORY)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1 and "not intelligibly" in done.stderr, done.stderr
 

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, Relay, paced
+from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, Relay, gauge_command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,17 +35,6 @@ from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, Splitter, latencies, parse_frame
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import read_recording
-
-
-@pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
-        yield running
-
-
-def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", "gauge", *words], cwd=ROOT, capture_output=True,
-                          text=True, timeout=120, check=False)
 
 
 def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
@@ -88,7 +76,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     record = tmp_path / "gauge.jsonl"
     kept = tmp_path / "selftest.json"
     kept.write_text('{"passed": true, "minimum": {"0": 3, "1": 3}, "maximum": {"0": 3, "1": 4}}')
-    done = fastenough("run", "response", instrument.port, "--record", str(record), "-D", "2s", "--interval", "500ms",
+    done = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "2s", "--interval", "500ms",
                       "--min", "500us", "--max", "2ms", "--self-test", str(kept), "--emulated", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -102,7 +90,7 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     assert instrument_head["self_test"]["maximum"] == {"0": 3, "1": 4}
     assert recording.head["cost"] == {"gauge_offset_ns": 250.0}
     assert len(recording.intervals) >= 4
-    assert one_line(fastenough("run", "response", instrument.port, "--record", str(record)), 2).endswith(
+    assert one_line(gauge_command("run", "response", instrument.port, "--record", str(record)), 2).endswith(
         "exists; name another file\n")
 
 
@@ -121,7 +109,7 @@ def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
     toggling = threading.Thread(target=toggle)
     toggling.start()
     record = tmp_path / "gauge.jsonl"
-    done = fastenough("run", "periodic", instrument.port, "--record", str(record), "-D", "2s", "--period", "5ms",
+    done = gauge_command("run", "periodic", instrument.port, "--record", str(record), "-D", "2s", "--period", "5ms",
                       "--emulated")
     ending.set()
     toggling.join()
@@ -134,10 +122,10 @@ def test_periods_of_a_board(instrument: Paced, tmp_path: Path) -> None:
 
 
 def test_identity_and_self_test(instrument: Paced) -> None:
-    said = json.loads(fastenough("id", instrument.port, "--json").stdout)
+    said = json.loads(gauge_command("id", instrument.port, "--json").stdout)
     assert (said["mcu"], said["tick_ps"], said["k"]) == ("atmega328p", 62_500, 4)
-    assert "resolution 62.5 ns" in fastenough("id", instrument.port).stdout
-    failed = fastenough("selftest", instrument.port)
+    assert "resolution 62.5 ns" in gauge_command("id", instrument.port).stdout
+    failed = gauge_command("selftest", instrument.port)
     assert failed.returncode == 4
     assert "is output wired to input" in failed.stdout
 
@@ -228,14 +216,14 @@ def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -
 
 
 def test_ports_that_are_no_gauge(tmp_path: Path) -> None:
-    assert "no such port" in one_line(fastenough("id", "/dev/ttyNOTHING"), 2)
+    assert "no such port" in one_line(gauge_command("id", "/dev/ttyNOTHING"), 2)
     plain = tmp_path / "file"
     plain.write_text("")
-    assert "cannot be opened as a serial port" in one_line(fastenough("id", str(plain)), 2)
+    assert "cannot be opened as a serial port" in one_line(gauge_command("id", str(plain)), 2)
     silent = Impostor(lambda data: b"")
-    assert "nothing answers" in one_line(fastenough("id", silent.port), 2)
+    assert "nothing answers" in one_line(gauge_command("id", silent.port), 2)
     noise = Impostor(lambda data: b"\xff\x80\x13\n" * 3)
-    assert "not intelligibly at 500000 baud" in one_line(fastenough("id", noise.port), 2)
+    assert "not intelligibly at 500000 baud" in one_line(gauge_command("id", noise.port), 2)
 
 
 def _other_version(data: bytes) -> bytes:
@@ -246,12 +234,12 @@ def _other_version(data: bytes) -> bytes:
 def test_firmware_of_another_version() -> None:
     other = Impostor(_other_version)
     assert "firmware 9.9 speaks protocol 7, this program 2; run: fastenough gauge flash" in one_line(
-        fastenough("id", other.port), 2)
+        gauge_command("id", other.port), 2)
 
 
 def test_a_port_in_use(instrument: Paced) -> None:
     with Gauge(instrument.port):
-        assert "another program is using it" in one_line(fastenough("id", instrument.port), 2)
+        assert "another program is using it" in one_line(gauge_command("id", instrument.port), 2)
 
 
 def test_what_the_gauge_refuses(instrument: Paced) -> None:
@@ -268,20 +256,21 @@ def test_what_the_gauge_refuses(instrument: Paced) -> None:
 
 def test_options_that_do_not_fit(instrument: Paced, tmp_path: Path) -> None:
     record = str(tmp_path / "r")
-    assert "periodic wants --period" in one_line(fastenough("run", "periodic", instrument.port, "--record", record), 2)
+    assert "periodic wants --period" in one_line(
+        gauge_command("run", "periodic", instrument.port, "--record", record), 2)
     assert "too long for this gauge" in one_line(
-        fastenough("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2)
+        gauge_command("run", "response", instrument.port, "--record", record, "--timeout", "3s"), 2)
     assert "no self-test; make one" in one_line(
-        fastenough("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2)
+        gauge_command("run", "response", instrument.port, "--record", record, "--self-test", "/dev/null"), 2)
     assert "is no directory" in one_line(
-        fastenough("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2)
+        gauge_command("run", "response", instrument.port, "--record", "/nowhere/at/all"), 2)
     assert not Path(record).exists()
 
 
 def test_flashing_says_what_is_wrong(gauge_build: Build) -> None:
-    assert "no such port" in one_line(fastenough("flash", "uno", "/dev/ttyNOTHING"), 2)
-    assert "flashing failed" in one_line(fastenough("flash", "uno", "/dev/null", "--dry-run"), 4)
-    assert "is not one of" in one_line(fastenough("flash", "duemilanove", "/dev/null"), 2)
+    assert "no such port" in one_line(gauge_command("flash", "uno", "/dev/ttyNOTHING"), 2)
+    assert "flashing failed" in one_line(gauge_command("flash", "uno", "/dev/null", "--dry-run"), 4)
+    assert "is not one of" in one_line(gauge_command("flash", "duemilanove", "/dev/null"), 2)
 
 
 def test_a_damaged_line_is_told_from_a_whole_one() -> None:

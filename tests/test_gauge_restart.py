@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gauge_simulation import ROOT, Build, Follower, Impostor, Paced, paced
+from gauge_simulation import ROOT, Follower, Impostor, Paced, gauge_command
 
 from fastenough.gauge.protocol import Counters, Restarted, with_crc
 from fastenough.gauge.run import GaugeRun, Response, RunHead
@@ -21,19 +20,12 @@ from fastenough.gauge.session import Gauge
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
-COMMAND = [sys.executable, "-m", "fastenough", "gauge"]
-
-
-@pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
-        yield running
-
 
 def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[str]:
     """A run that has recorded so many intervals."""
     running = subprocess.Popen(
-        [*COMMAND, "run", "response", instrument.port, "--record", str(record), "-D", "60s", "--interval", "200ms"],
+        [sys.executable, "-m", "fastenough", "gauge", "run", "response", instrument.port, "--record", str(record), "-D",
+         "60s", "--interval", "200ms"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 60
     while (not record.exists() or record.read_bytes().count(b'"interval"') < intervals) and time.monotonic() < limit:
@@ -100,10 +92,9 @@ def test_a_killed_bench_leaves_no_gauge_that_refuses(instrument: Paced, tmp_path
         killed = start(instrument, tmp_path / f"killed{number}", 1)
         killed.kill()
         killed.communicate()
-    said = subprocess.run([*COMMAND, "stop", instrument.port], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = gauge_command("stop", instrument.port)
     assert "it was measuring, and is stopped" in said.stdout
-    said = subprocess.run([*COMMAND, "stop", instrument.port, "--json"], cwd=ROOT, capture_output=True, text=True,
-                          check=True)
+    said = gauge_command("stop", instrument.port, "--json")
     assert json.loads(said.stdout) == {"port": instrument.port, "stopped": False}
 
 
@@ -123,8 +114,7 @@ def test_a_stream_left_on_is_turned_off(instrument: Paced) -> None:
 def test_a_simulated_gauge_marks_its_recording(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     record = tmp_path / "gauge.jsonl"
-    done = subprocess.run([*COMMAND, "run", "response", instrument.port, "--record", str(record), "-D", "300ms"],
-                          cwd=ROOT, capture_output=True, text=True, check=False)
+    done = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "300ms")
     assert done.returncode == 0, done.stderr
     head = read_recording(record).head
     assert head["marks"] == ["emulated"]

@@ -13,17 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gauge_simulation import Build, Follower, Paced, paced, pairs
+from gauge_simulation import Build, Follower, Paced, pairs
 
 from fastenough.gauge.session import Gauge
 
 TICK_NS = 62.5
-
-
-@pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
-        yield running
 
 
 class Wire:

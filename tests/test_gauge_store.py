@@ -8,15 +8,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_calls import command_line
 from gauge_simulation import Build, Follower, Paced, paced
 
 from fastenough.analysis import judge
-from fastenough.analysis.pool import run_key
+from fastenough.analysis.merged import run_key
 from fastenough.campaign.outside import Outside, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
@@ -29,37 +29,26 @@ ROOT = Path(__file__).resolve().parents[1]
 RESPONSE = ("--min", "500us", "--max", "2ms", "--interval", "300ms")
 
 
-def fastenough(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fastenough", *words], cwd=ROOT, capture_output=True, text=True,
-                          check=False, timeout=120)
-
-
-@pytest.fixture
-def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
-    with paced(gauge_build, tmp_path) as running:
-        yield running
-
-
 def test_a_run_is_listed_shown_and_reported(instrument: Paced, tmp_path: Path) -> None:
     Follower(instrument.pins)
     store = str(tmp_path / "store")
-    done = fastenough("gauge", "run", "response", instrument.port, "--store", store, "-D", "1s", *RESPONSE, "--load",
+    done = command_line("gauge", "run", "response", instrument.port, "--store", store, "-D", "1s", *RESPONSE, "--load",
                       "none", "--board", "the lab's", "--configuration", "6.1-rt", "--json")
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)["run"]
-    (listed,) = json.loads(fastenough("list", "--store", store, "--json").stdout)
+    (listed,) = json.loads(command_line("list", "--store", store, "--json").stdout)
     assert (listed["id"], listed["board"], listed["probe"], listed["load"], listed["outcome"]) == (
         run, "the lab's", "response", "none", "completed")
     assert listed["samples"] == json.loads(done.stdout)["series"][0]["count"] > 0
-    shown = json.loads(fastenough("show", run, "--store", store, "--json").stdout)
+    shown = json.loads(command_line("show", run, "--store", store, "--json").stdout)
     assert shown["head"]["instrument"]["mcu"] == "atmega328p"
     assert shown["head"]["run_id"] == run
     assert "emulated" in shown["head"]["marks"]
-    reported = fastenough("report", "--store", store, "--out", str(tmp_path / "report"), "--limit", "1s")
+    reported = command_line("report", "--store", store, "--out", str(tmp_path / "report"), "--limit", "1s")
     assert reported.returncode == 3, reported.stdout + reported.stderr
     assert "emulated" in reported.stdout
     assert (tmp_path / "report" / "index.html").is_file()
-    assert fastenough("store", "verify", "--store", store).returncode == 0
+    assert command_line("store", "verify", "--store", store).returncode == 0
 
 
 def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tmp_path: Path) -> None:
@@ -88,7 +77,7 @@ def test_unplugged_in_mid_run_and_back_under_another_name(gauge_build: Build, tm
         with paced(gauge_build, tmp_path) as second:
             Follower(second.pins)
             assert Path(link).readlink() != before
-            done = fastenough("gauge", "run", "response", link, "--store", str(store.path), "-D", "1s", *RESPONSE)
+            done = command_line("gauge", "run", "response", link, "--store", str(store.path), "-D", "1s", *RESPONSE)
     finally:
         os.close(blocker)
     assert done.returncode == 0, done.stderr
@@ -127,14 +116,14 @@ def wait_for_intervals(store: Path, count: int) -> None:
 
 
 def test_nothing_is_kept_of_a_run_that_never_began(tmp_path: Path) -> None:
-    done = fastenough("gauge", "run", "response", "/dev/null", "--store", str(tmp_path / "store"))
+    done = command_line("gauge", "run", "response", "/dev/null", "--store", str(tmp_path / "store"))
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert Store(tmp_path / "store").runs() == []
     assert not list((tmp_path / "store" / "runs").iterdir())
 
 
 def test_a_serial_number_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    done = fastenough("gauge", "run", "response", "NO-SUCH-NUMBER", "--store", str(tmp_path / "store"))
+    done = command_line("gauge", "run", "response", "NO-SUCH-NUMBER", "--store", str(tmp_path / "store"))
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "serial number NO-SUCH-NUMBER" in done.stderr
 

@@ -19,7 +19,7 @@ import recordings as made
 import zstandard
 from processes import ROOT
 
-from fastenough.analysis import judge, measure, pool
+from fastenough.analysis import judge, measure, merge_samples
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording, read_from, read_recording
 from fastenough.recording import lines as bounded
@@ -115,7 +115,7 @@ def test_mutated_recordings_are_judged_or_refused(tmp_path: Path, whole: list[by
         json.dumps([assessment.headline, *assessment.reasons], ensure_ascii=False).encode()
         assert recording.end is not None or assessment.verdict is Verdict.BROKEN
         for series in recording.series:
-            measure(pool([(recording, series)]))
+            measure(merge_samples([(recording, series)]))
     assert 100 < judged < 1400, judged
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ORDER = ["units", "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
+ORDER = ["units", "registry",
+         "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
          "board", "implementations", "campaign", "store", "analysis", "exchange", "report", "jobs", "web",
          "farm", "cli"]
 """The way of the data; each may import only what stands before it (and itself)."""

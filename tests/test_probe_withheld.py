@@ -7,8 +7,8 @@ from pathlib import Path
 
 from control_groups import inside, own_group
 
+from fastenough.analysis import judge
 from fastenough.analysis.machine import counter_total, events_of
-from fastenough.analysis.verdict import judge
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 

@@ -18,9 +18,10 @@ import pytest
 from recordings import PROFILE, Plan, latencies, recording
 from tools import require
 
-from fastenough.analysis import judge, pool
+from fastenough.analysis import judge, merge_samples
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.aggregate import Aggregate
 from fastenough.recording.reader import Interval
 from fastenough.report import plot, write_report
 from fastenough.report.context import make_context
@@ -130,7 +131,7 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
         matrix = {row[0]: row[1:] for row in csv.reader(stream)}
     assert matrix[""] == ["no stress", "cpu", "io"]
     for place, one in enumerate(recordings):
-        together = pool([(one, series) for series in one.named("wakeup_owed")])
+        together = merge_samples([(one, series) for series in one.named("wakeup_owed")])
         assert float(matrix["Max"][place]) == together.histogram.maximum
         assert float(matrix["Min"][place]) == together.histogram.minimum
         assert float(matrix["Average"][place]) == pytest.approx(together.histogram.mean)
@@ -149,7 +150,7 @@ def test_published_figures_stand_beside_ones_own(ordinary: tuple[Path, list[Reco
 
 def test_stairs_hold_every_sample(ordinary: tuple[Path, list[Recording]]) -> None:
     one = ordinary[1][0]
-    values = pool([(one, series) for series in one.named("wakeup_owed")])
+    values = merge_samples([(one, series) for series in one.named("wakeup_owed")])
     us, counts = plot.one_microsecond_view(values)
     heights, edges = plot.stairs(us, counts)
     assert counts.sum() == values.n
@@ -262,8 +263,9 @@ def _many(tmp_path: Path, runs: int) -> list[Recording]:
     length = each.total * 1_000_000
     intervals = tuple(Interval(i, i * length, (i + 1) * length, 0, 0, dict.fromkeys(ids, each), none, none, {})
                       for i in range(20))
-    return [replace(first, head=first.head | {"run_id": f"run-{i}"}, intervals=intervals,
-                    totals=dict.fromkeys(ids, total)) for i in range(runs)]
+    added = Aggregate(dict.fromkeys(ids, total), none, none, 20, 0, 20 * length)
+    return [replace(first, head=first.head | {"run_id": f"run-{i}"}, intervals=intervals, aggregate=added)
+            for i in range(runs)]
 
 
 def test_twenty_thousand_million_samples_are_drawn_in_seconds(tmp_path: Path) -> None:

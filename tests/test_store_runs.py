@@ -15,7 +15,7 @@ import pytest
 from processes import ROOT, start_bench
 
 from fastenough.model import BadInput, Outcome
-from fastenough.recording import Histogram
+from fastenough.recording import Histogram, columns
 from fastenough.recording.writer import end_series, interval_series
 from fastenough.store import Store, new_run_id
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
@@ -105,7 +105,7 @@ def test_a_field_that_runs_do_not_have(store: Store) -> None:
 
 def test_sealed_files_cannot_be_written(store: Store) -> None:
     directory = store.path / "runs" / keep_run(store)
-    assert sorted(path.name for path in directory.iterdir()) == [SEALED_FILE, RUN_FILE]
+    assert sorted(path.name for path in directory.iterdir()) == sorted((SEALED_FILE, RUN_FILE, *columns.FILES))
     assert all(path.stat().st_mode & 0o222 == 0 for path in directory.iterdir())
 
 

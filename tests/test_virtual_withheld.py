@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from virtual_boards import booted, parsed
 
+from fastenough.analysis import judge
 from fastenough.analysis.machine import counter_total
-from fastenough.analysis.verdict import judge
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings in, measures and verdicts out (SPEC section 9); pure: touches neither machine nor file."""
 
+from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, Finding, Judgment, Supported
 from fastenough.analysis.compare import Comparison, compare
+from fastenough.analysis.judgment import judge
 from fastenough.analysis.measures import Bound, Measures, Quantile, highest_frequency_hz, measure
-from fastenough.analysis.pool import MixedRuns, Pool, grouped, kinds, load_name, pool
-from fastenough.analysis.verdict import LIFE_SAFETY, Assessment, Judgment, Supported, judge
+from fastenough.analysis.merged import Merged, MixedRuns, grouped, kinds, load_name, merge_samples
 
 __all__ = [
-    "LIFE_SAFETY", "Assessment", "Bound", "Comparison", "Judgment", "Measures", "MixedRuns", "Pool", "Quantile",
-    "Supported", "compare", "grouped", "highest_frequency_hz", "judge", "kinds", "load_name", "measure", "pool",
+    "LIFE_SAFETY", "Assessment", "Bound", "Comparison", "Finding", "Judgment", "Measures", "Merged", "MixedRuns",
+    "Quantile", "Supported", "compare", "grouped", "highest_frequency_hz", "judge", "kinds", "load_name", "measure",
+    "merge_samples",
 ]

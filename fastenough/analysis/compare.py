@@ -13,7 +13,15 @@ import numpy as np
 
 from fastenough.analysis import bounds
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
-from fastenough.analysis.pool import FloatArray, MixedRuns, Pool, first_difference, pool, run_key, series_key
+from fastenough.analysis.merged import (
+    FloatArray,
+    Merged,
+    MixedRuns,
+    first_difference,
+    merge_samples,
+    run_key,
+    series_key,
+)
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
 
@@ -84,13 +92,13 @@ def _bootstrap_ranks(quantile: float, n: int, random: np.random.Generator) -> Fl
     return np.clip(np.ceil(random.beta(rank, n + 1 - rank, _DRAWS) * n), 1, n)
 
 
-def _at_ranks(values: Pool, ranks: FloatArray, tail: bool) -> tuple[FloatArray, FloatArray]:
+def _at_ranks(values: Merged, ranks: FloatArray, tail: bool) -> tuple[FloatArray, FloatArray]:
     lowest, highest, count = values.magnitudes() if tail else (*values.edges_ns(), values.histogram.count)
     position = np.searchsorted(np.cumsum(count), ranks)
     return lowest[position], highest[position]
 
 
-def _quantile_difference(first: Pool, second: Pool, quantile: float, confidence: float) -> QuantileDifference:
+def _quantile_difference(first: Merged, second: Merged, quantile: float, confidence: float) -> QuantileDifference:
     needed = round(1 / (1 - quantile))
     if min(first.n, second.n) < needed:
         return QuantileDifference(quantile, None, None, None, None, None)
@@ -107,7 +115,7 @@ def _quantile_difference(first: Pool, second: Pool, quantile: float, confidence:
     )
 
 
-def _rate_difference(first: Pool, second: Pool, limit_ns: float, confidence: float) -> RateDifference:
+def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
     lower, upper = bounds.rate_difference(counts[0], counts[1], confidence)
     rates = [exceeded / n for exceeded, n in counts]
@@ -140,8 +148,8 @@ def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = 
         difference = first_difference(series_key(mine[name][0]), series_key(theirs[name][0]))
         if difference is not None:
             raise _refuse(first, second, f"in series {name}, {difference}")
-        one = pool([(first, series) for series in mine[name]])
-        other = pool([(second, series) for series in theirs[name]])
+        one = merge_samples([(first, series) for series in mine[name]])
+        other = merge_samples([(second, series) for series in theirs[name]])
         if not one.judged or not other.judged:
             continue
         comparisons.append(Comparison(

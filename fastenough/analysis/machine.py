@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fastenough.analysis import words
 from fastenough.recording import Recording
 
 COUNTERS = {
@@ -32,19 +33,20 @@ def counter_total(recording: Recording, name: str) -> int | None:
 
     One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
     """
-    values = [interval.counters.get(name) for interval in recording.intervals]
+    over_time = recording.aggregate.counters.get(name)
     whole = recording.end["counters"].get(name) if recording.end is not None else None
-    if name not in _SIGNED and any(value is not None and value < 0 for value in (*values, whole)):
+    least = min((value for value in (None if over_time is None else over_time.least, whole) if value is not None),
+                default=0)
+    if name not in _SIGNED and least < 0:
         return None
     if recording.end is not None:
         return None if whole is None else int(whole)
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    return over_time.sum if over_time is not None and over_time.known == recording.aggregate.intervals else None
 
 
 def events_of(recording: Recording, kind: str) -> int:
     """How many events of one kind were recorded."""
-    return sum(event["kind"] == kind for event in recording.events)
+    return recording.aggregate.events.get(kind, 0)
 
 
 _MOST_CPUS = 1 << 14
@@ -82,3 +84,29 @@ def pinned(recording: Recording) -> bool:
     asked: Sequence[object] = [setting["asked"] for setting in recording.head["settings"]
                                if setting["name"] == "affinity"]
     return bool(asked) and all(cpu is not None for cpu in asked)
+
+
+def is_emulated(recording: Recording) -> bool:
+    return "emulated" in recording.head["marks"]
+
+
+def steal_text(recordings: Sequence[Recording]) -> str | None:
+    """In words, that a hypervisor took time or may have; None where it did not."""
+    steals = [counter_total(recording, "steal_ns") for recording in recordings]
+    known = sum(steal for steal in steals if steal is not None)
+    if known:
+        return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
+    virtual = any("virtual-machine" in recording.head["marks"] for recording in recordings)
+    if virtual and any(steal is None for steal in steals):
+        return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
+    before = max((_stolen_before(recording) for recording in recordings), default=0)
+    if before:
+        return (f"its hypervisor took {words.duration(before)} of its time (steal) since it was booted, though none "
+                "that was counted while it was measured")
+    return None
+
+
+def _stolen_before(recording: Recording) -> int:
+    """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
+    profile = recording.head.get("profile") or {}
+    return int(profile.get("steal_so_far_ns") or 0)

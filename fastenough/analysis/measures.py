@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measures of a pool of values: what was seen, and what that allows one to say."""
+"""The measures of merged samples: what was seen, and what that allows one to say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastenough.analysis import bounds, words
-from fastenough.analysis.pool import CountArray, FloatArray, Pool
+from fastenough.analysis.merged import CountArray, FloatArray, Merged
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999)
 CONFIDENCE = 0.95
@@ -49,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Measures:
-    """All measures of a pool; times in ns, None where there is nothing to measure.
+    """All measures of merged samples; times in ns, None where there is nothing to measure.
 
     For jitter, quantiles above the median are of the magnitude; minimum, mean and median are signed.
     """
@@ -69,11 +69,11 @@ class Measures:
         return next(q for q in self.quantiles if q.quantile == which)
 
 
-def bound_above_maximum(pool: Pool, confidence: float = CONFIDENCE) -> Bound:
+def bound_above_maximum(merged: Merged, confidence: float = CONFIDENCE) -> Bound:
     """The rate of something worse than the maximum that these activations do not exclude."""
-    rate = bounds.unseen_rate(pool.judged, confidence)
-    every_ns = None if pool.period_ns is None or pool.judged == 0 else pool.period_ns / rate
-    return Bound(pool.judged, confidence, rate, every_ns)
+    rate = bounds.unseen_rate(merged.judged, confidence)
+    every_ns = None if merged.period_ns is None or merged.judged == 0 else merged.period_ns / rate
+    return Bound(merged.judged, confidence, rate, every_ns)
 
 
 class _Ranks:
@@ -89,20 +89,20 @@ class _Ranks:
         return float(self._highest[np.searchsorted(self._up_to, rank)])
 
 
-def _ranks(pool: Pool, quantile: float) -> _Ranks:
+def _ranks(merged: Merged, quantile: float) -> _Ranks:
     """Signed values for the median; magnitudes for the tail of a jitter."""
-    if pool.two_sided and quantile > 0.5:
-        return _Ranks(*pool.magnitudes())
-    return _Ranks(*pool.edges_ns(), pool.histogram.count)
+    if merged.two_sided and quantile > 0.5:
+        return _Ranks(*merged.magnitudes())
+    return _Ranks(*merged.edges_ns(), merged.histogram.count)
 
 
-def quantile_of(pool: Pool, quantile: float, confidence: float = CONFIDENCE) -> Quantile:
+def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE) -> Quantile:
     """One quantile of the stored values, with its interval."""
-    n = pool.n
+    n = merged.n
     needed = int(np.ceil(round(1 / (1 - quantile), 6)))
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples are needed")
-    ranks = _ranks(pool, quantile)
+    ranks = _ranks(merged, quantile)
     lower, upper = bounds.quantile_ranks(quantile, n, confidence)
     reason = None
     if upper is None:
@@ -119,19 +119,19 @@ def quantile_of(pool: Pool, quantile: float, confidence: float = CONFIDENCE) -> 
     )
 
 
-def measure(pool: Pool, confidence: float = CONFIDENCE) -> Measures:
-    """All measures of a pool of values."""
-    histogram = pool.histogram
+def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
+    """All measures of merged samples."""
+    histogram = merged.histogram
 
     def in_ns(value: float | None) -> float | None:
-        return None if value is None else value * pool.unit_ns
+        return None if value is None else value * merged.unit_ns
 
     return Measures(
-        n=pool.n, lost=pool.lost, missed=pool.missed, duration_ns=pool.duration_ns,
+        n=merged.n, lost=merged.lost, missed=merged.missed, duration_ns=merged.duration_ns,
         minimum_ns=in_ns(histogram.minimum), mean_ns=in_ns(histogram.mean),
-        standard_deviation_ns=in_ns(histogram.standard_deviation), maximum_ns=pool.maximum_ns,
-        quantiles=tuple(quantile_of(pool, quantile, confidence) for quantile in QUANTILES),
-        bound=bound_above_maximum(pool, confidence),
+        standard_deviation_ns=in_ns(histogram.standard_deviation), maximum_ns=merged.maximum_ns,
+        quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
+        bound=bound_above_maximum(merged, confidence),
     )
 
 

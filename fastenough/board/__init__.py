@@ -15,6 +15,7 @@ __all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_of"
 BOARDS = {
     "local": "fastenough.board.local:open_board",
     "virtual": "fastenough.board.virtual:open_board",
+    "ssh": "fastenough.board.ssh:open_board",
 }
 """Kind of board to the function that opens it, loaded only when used; it takes what follows the colon."""
 

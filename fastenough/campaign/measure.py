@@ -80,7 +80,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             wish = pins_wish(act)
             pins = settings.apply_all({"pin": wish} if wish else {})
             load = stack.enter_context(loaded(site, spec))
-            added |= {"load": load.head, "settings": [*added["settings"], *pins]}
+            added |= {"load": load.entry, "settings": [*added["settings"], *pins]}
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -127,7 +127,7 @@ def described(site: Site) -> dict[str, Any]:
 class Loaded:
     """A load at work: its entry in the head, when its proof begins, and the proof."""
 
-    head: Mapping[str, Any]
+    entry: Mapping[str, Any]
     begin: Callable[[], None]
     proof: Callable[[], Mapping[str, Any]]
 
@@ -208,7 +208,7 @@ class _Run:
     def _warm_up(self) -> None:
         """The load runs for a while; what it does before the probe starts does not count."""
         self._report("load")
-        if self.load.head["commands"]:
+        if self.load.entry["commands"]:
             self.context.stopping.sleep(self.spec.warm_up_s)
         self.load.begin()
 

@@ -70,8 +70,8 @@ def made_end(outcome: Outcome, reasons: Sequence[str], recorded: Recording | Non
     """The end of a run whose probe did not come to write one, with the totals of what it recorded."""
     at, series = _instant(), []
     if recorded is not None:
-        last = recorded.intervals[-1] if recorded.intervals else None
-        at = recorded.head["begin"] if last is None else {"mono_ns": last.end_mono_ns, "wall_ns": last.end_wall_ns}
+        for last in recorded.intervals[-1:]:
+            at = {"mono_ns": last.end_mono_ns, "wall_ns": last.end_wall_ns}
         series = [end_series(number, total, recorded.lost(number), recorded.missed(number))
                   for number, total in recorded.totals.items()]
     return {"type": "end", "outcome": outcome.value, "reasons": list(reasons), "at": at, "series": series,

@@ -12,7 +12,7 @@ from fastenough.cli.gauge_opening import opened, port_argument
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.gauge.calibration import Calibration
-from fastenough.gauge.flash import BOARDS, find_firmware, flash
+from fastenough.gauge.flash import BOARDS, find_firmware
 from fastenough.gauge.ports import find_port, ports
 from fastenough.model import ExitStatus
 
@@ -73,9 +73,9 @@ def stop(port: str | None, as_json: bool) -> None:
 @json_option
 def flash_command(board: str, port: str | None, dry_run: bool, as_json: bool) -> None:
     """Bring the firmware onto BOARD at PORT."""
-    image = find_firmware(BOARDS[board].mcu)
+    image = find_firmware(BOARDS[board])
     where = find_port(port)
-    flash(BOARDS[board], where, image, dry_run)
+    BOARDS[board].flash(where, image, dry_run)
     if as_json:
         print_json({"board": board, "port": where, "image": str(image), "written": not dry_run})
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fastenough.analysis import Measures, measure, pool, words
+from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
 from fastenough.cli.output import clean, micros, print_json, print_table
 from fastenough.cli.parameters import json_option
@@ -66,7 +66,7 @@ def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> 
 def command(run: str, store_path: Path, as_json: bool) -> ExitStatus:
     """Show one RUN: its id, the unique beginning of it, or 'last'."""
     recording = existing_store(store_path).load(run)
-    measured = [(series, measure(pool([(recording, series)]))) for series in recording.series]
+    measured = [(series, measure(merge_samples([(recording, series)]))) for series in recording.series]
     if as_json:
         print_json(_document(recording, measured))
     else:

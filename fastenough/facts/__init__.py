@@ -9,39 +9,26 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from fastenough.facts import (
-    allowance,
-    cpu,
-    disturbance,
-    interrupts,
-    kernel,
-    machine,
-    memory,
-    power,
-    software,
-    tasks,
-    timing,
-    tunables,
-)
 from fastenough.facts.fact import Absent, Fact, Inputs
 from fastenough.link import Link, Stalled, read_matching
+from fastenough.registry import listed
 
 __all__ = ["FACTS", "Absent", "Fact", "Inputs", "collect", "gather", "profile_sha256"]
 
-FACTS: tuple[Fact, ...] = (
-    *machine.FACTS,
-    *kernel.FACTS,
-    *cpu.FACTS,
-    *memory.FACTS,
-    *timing.FACTS,
-    *power.FACTS,
-    *interrupts.FACTS,
-    *tasks.FACTS,
-    *tunables.FACTS,
-    *allowance.FACTS,
-    *disturbance.FACTS,
-    *software.FACTS,
-)
+FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
+    "machine",
+    "kernel",
+    "cpu",
+    "memory",
+    "timing",
+    "power",
+    "interrupts",
+    "tasks",
+    "tunables",
+    "allowance",
+    "disturbance",
+    "software",
+)) for fact in family)
 
 _GZIP = b"\x1f\x8b"
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 from fastenough.implementations.base import Act, Counted, Implementation, Tally, vocabulary
 from fastenough.implementations.catalogue import Value
-from fastenough.implementations.linux_kernel import LINUX_KERNEL
-from fastenough.implementations.linux_user import LINUX_USER
+from fastenough.implementations.linux_user import IMPLEMENTATION as LINUX_USER
 from fastenough.model import BadInput
+from fastenough.registry import listed
 
 __all__ = ["DEFAULT", "IMPLEMENTATIONS", "Act", "Counted", "Implementation", "Tally", "Value", "find_implementation",
            "vocabulary"]
 
-_ALL: tuple[Implementation, ...] = (
-    LINUX_USER,
-    LINUX_KERNEL,
-)
+_ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
+    "linux_user",
+    "linux_kernel",
+))
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}
 

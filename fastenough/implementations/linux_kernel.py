@@ -78,4 +78,4 @@ class LinuxKernel:
         return Counted(said.get("seen"), said.get("answered"), said.get("unchanged", 0))
 
 
-LINUX_KERNEL = LinuxKernel()
+IMPLEMENTATION = LinuxKernel()

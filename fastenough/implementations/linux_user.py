@@ -55,4 +55,4 @@ class LinuxUser:
         return Counted(tally.stored + overtaken, tally.stored, overtaken)
 
 
-LINUX_USER = LinuxUser()
+IMPLEMENTATION = LinuxUser()

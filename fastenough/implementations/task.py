@@ -144,7 +144,7 @@ class Task:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if self._thread is None or self._thread.is_alive():
+        if self._thread is None or self._thread.is_alive() or self._process.running:
             self._process.stop()
         if self._thread is not None:
             self._thread.join(_END_TIMEOUT_S)
@@ -153,14 +153,14 @@ class Task:
 class Probing(Task):
     """A task whose recording is kept in memory, for who asks it something while it goes on.
 
-    ``head`` is there from the begin.
+    ``begun_mono_ns``: when it began to measure.
     """
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float) -> None:
         super().__init__(link, argv, limit_s)
         self.lines: list[bytes] = []
         self.follow(self.lines.append)
-        self.head: dict[str, Any] = json.loads(self.lines[0])
+        self.begun_mono_ns: int = json.loads(self.first_line)["begin"]["mono_ns"]
 
     def first(self, kind: str, timeout_s: float) -> dict[str, Any]:
         """The first line of that type, once it has come; raises FastenoughError when none does."""

@@ -183,7 +183,7 @@ def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calib
             f"--priority={_TASK_PRIORITY}", f"--interval={plan.period_ns}ns",
             f"--threshold={min(plan.sizes_ns) // 2}ns"]
     with Probing(link, argv, plan.seconds + 4 * _MARGIN_S) as delayed:
-        injected, late = injector.inject(delayed.head["begin"]["mono_ns"])
+        injected, late = injector.inject(delayed.begun_mono_ns)
         delayed.interrupt()
     rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
     return Calibration(injector.name, "timer probe, self-measured", tuple(rows))

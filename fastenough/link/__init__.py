@@ -12,6 +12,7 @@ from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled
 from fastenough.link.bulk import read_matching
 from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
+from fastenough.link.ssh import SshLink
 from fastenough.model import BadInput, NotApplicable
 
 __all__ = ["BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe", "open_link",
@@ -20,6 +21,7 @@ __all__ = ["BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process",
 LINKS = {
     "local": "fastenough.link.local:open_local",
     "virtual": "fastenough.virtual.keeper:open_virtual",
+    "ssh": "fastenough.board.ssh:open_link",
 }
 """Kind of link to the function that opens it, loaded only when used; it takes what follows the colon."""
 
@@ -37,10 +39,12 @@ def open_link(name: str) -> Link:
 
 
 def find_probe(link: Link | None = None) -> str:
-    """Where the probe lies on the board: beside the installed program, in a checkout's build, or in the PATH."""
+    """Where the probe lies on the board: brought by its link, beside the program, built in a checkout, in PATH."""
     checkout = Path(__file__).resolve().parents[2]
     places = [Path(sysconfig.get_path("scripts")) / PROBE, checkout / "build" / "target" / "probe" / PROBE]
     board = link or LocalLink()
+    if isinstance(board, SshLink):
+        return board.own_file
     if board.name == "local":
         for place in places:
             if place.is_file():

@@ -5,40 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastenough.loads import (
-    at91,
-    brown_martin,
-    cpu,
-    full,
-    hackbench,
-    hdd,
-    io,
-    none,
-    osadl,
-    rtlinux_io,
-    rtlinux_memory,
-    vm,
-)
 from fastenough.loads.load import TOOL_PACKAGES, Expectation, Load
 from fastenough.loads.running import RunningLoad, require_tools
 from fastenough.model import BadInput
+from fastenough.registry import listed
 
 __all__ = ["LOADS", "TOOL_PACKAGES", "Expectation", "Load", "RunningLoad", "find_load", "require_tools"]
 
-LOADS: Mapping[str, Load] = {load.name: load for load in (
-    none.LOAD,
-    cpu.LOAD,
-    io.LOAD,
-    vm.LOAD,
-    hdd.LOAD,
-    full.LOAD,
-    hackbench.LOAD,
-    at91.LOAD,
-    brown_martin.LOAD,
-    osadl.LOAD,
-    rtlinux_io.LOAD,
-    rtlinux_memory.LOAD,
-)}
+LOADS: Mapping[str, Load] = {load.name: load for load in listed(__name__, "LOAD", (
+    "none",
+    "cpu",
+    "io",
+    "vm",
+    "hdd",
+    "full",
+    "hackbench",
+    "at91",
+    "brown_martin",
+    "osadl",
+    "rtlinux_io",
+    "rtlinux_memory",
+))}
 
 
 def find_load(name: str) -> Load:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
+from functools import cache, cached_property
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,14 +16,15 @@ import fastjsonschema
 import numpy as np
 
 from fastenough.model import BadInput, Outcome, Series
+from fastenough.recording.aggregate import Adding, Aggregate
 from fastenough.recording.histogram import Histogram, bucket_index
+from fastenough.recording.interval import Interval
 from fastenough.recording.lines import Lines, parse_line
+from fastenough.recording.timeline import Timeline
 
 VERSION = 1
 MOST_EVENT_BYTES = 16 << 20
 """Of all events of a recording together: the probe's 10,000 take a fifth of it."""
-MOST_COUNT = 2**62
-"""Of all values of one series."""
 _MOST_IN_BUCKET = 2**53
 _SAID = 200
 """How much of a complaint about a line is told: it may quote the line."""
@@ -39,21 +41,6 @@ class SeriesEnd:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """One interval: its bounds on both clocks, and per series id its histogram and losses."""
-
-    seq: int
-    begin_mono_ns: int
-    end_mono_ns: int
-    begin_wall_ns: int
-    end_wall_ns: int
-    histograms: dict[int, Histogram]
-    lost: dict[int, int]
-    missed: dict[int, int]
-    counters: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Recording:
     """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
 
@@ -62,12 +49,22 @@ class Recording:
 
     head: dict[str, Any]
     series: tuple[Series, ...]
-    intervals: tuple[Interval, ...]
-    events: tuple[dict[str, Any], ...]
+    intervals: Sequence[Interval]
+    events: Sequence[dict[str, Any]]
     end: dict[str, Any] | None
     cut_off: str | None = None
-    totals: dict[int, Histogram] = field(default_factory=dict)
+    aggregate: Aggregate = field(default_factory=Aggregate)
     damage: str | None = None
+    over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Its intervals as arrays, buckets folded: the same whether they come out of its text or of its columns."""
+        if self.over_time is not None:
+            return self.over_time()
+        rows = import_module("fastenough.recording.interval_rows")  # which loads pyarrow: not for every command
+        made: Timeline = rows.timeline_of_intervals(self.intervals, self.series)
+        return made
 
     @property
     def run_id(self) -> str:
@@ -79,21 +76,24 @@ class Recording:
         return None if self.end is None else Outcome(self.end["outcome"])
 
     @property
+    def totals(self) -> dict[int, Histogram]:
+        """The histogram of each series over the whole run, by its id."""
+        return self.aggregate.totals
+
+    @property
     def duration_ns(self) -> int:
         """From the begin of the first to the end of the last interval, on CLOCK_MONOTONIC."""
-        if not self.intervals:
-            return 0
-        return self.intervals[-1].end_mono_ns - self.intervals[0].begin_mono_ns
+        return self.aggregate.end_mono_ns - self.aggregate.begin_mono_ns
 
     def named(self, name: str) -> tuple[Series, ...]:
         """All series of one name (one per CPU, as a rule)."""
         return tuple(series for series in self.series if series.name == name)
 
     def lost(self, series_id: int) -> int:
-        return sum(interval.lost.get(series_id, 0) for interval in self.intervals)
+        return self.aggregate.lost.get(series_id, 0)
 
     def missed(self, series_id: int) -> int:
-        return sum(interval.missed.get(series_id, 0) for interval in self.intervals)
+        return self.aggregate.missed.get(series_id, 0)
 
 
 @cache
@@ -200,19 +200,16 @@ def _interval(name: str, number: int, line: dict[str, Any], by_id: dict[int, Ser
     )
 
 
-def _check_end(name: str, recording: Recording) -> None:
+def _check_end(name: str, end: dict[str, Any], added: Aggregate) -> None:
     """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there."""
-    assert recording.end is not None
-    for entry in recording.end["series"]:
-        if entry["id"] not in recording.totals:
+    for entry in end["series"]:
+        if entry["id"] not in added.totals:
             raise BadInput(f"{name}: end: series {entry['id']} is not declared in the head")
-        total = recording.totals[entry["id"]]
-        lost = recording.lost(entry["id"])
-        missed = recording.missed(entry["id"])
+        total = added.totals[entry["id"]]
         if entry["stored"] + entry["lost"] != entry["taken"]:
             raise BadInput(f"{name}: end: series {entry['id']}: stored + lost is not taken")
         said = (entry["stored"], entry["lost"], entry["missed"], entry["sum"], int(entry["sum_sq"]))
-        if (total.total, lost, missed, total.sum, total.sum_sq) != said:
+        if (total.total, added.lost[entry["id"]], added.missed[entry["id"]], total.sum, total.sum_sq) != said:
             raise BadInput(f"{name}: end: series {entry['id']}: the intervals do not add up to the totals")
 
 
@@ -235,49 +232,94 @@ def _lines_in_order(name: str, lines: Lines) -> Iterator[tuple[int, dict[str, An
         raise BadInput(f"{name}: no recording: the file is empty or was cut off within its head")
 
 
-def _totals(name: str, by_id: dict[int, Series], intervals: list[Interval]) -> dict[int, Histogram]:
-    totals = {}
-    for number, series in by_id.items():
-        parts = [interval.histograms[number] for interval in intervals if number in interval.histograms]
-        besides = sum(interval.lost.get(number, 0) + interval.missed.get(number, 0) for interval in intervals)
-        if sum(part.total for part in parts) + besides > MOST_COUNT:
-            raise BadInput(f"{name}: series {number} counts more than {MOST_COUNT} values")
-        totals[number] = Histogram.merged(parts, series.k)
-    return totals
+def _all_series(name: str, head: dict[str, Any]) -> tuple[Series, ...]:
+    by_id = {entry["id"]: _series(name, entry) for entry in head["series"]}
+    if len(by_id) != len(head["series"]):
+        raise BadInput(f"{name}: two series share one id")
+    return tuple(by_id.values())
+
+
+class Reading:
+    """One pass over a recording out of an open file (plain or zstd-compressed): intervals and events as they come.
+
+    Each line is checked, and memory holds sums, not intervals.  What is said of the whole, ``recording``, is there when
+    all have been taken.  Raises BadInput, with ``name`` in the message, for what is not a recording, contradicts
+    itself, or has not the hash that is given.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, sha256: str | None = None) -> None:
+        self._name = name
+        self._sha256 = sha256
+        self._source = Lines(stream, name)
+        self._lines = _lines_in_order(name, self._source)
+        with _readable(name):
+            _, self.head_line = next(self._lines)
+        self.end_line: dict[str, Any] | None = None
+        self.series = _all_series(name, self.head_line)
+        self._adding = Adding(name, self.series)
+
+    def __iter__(self) -> Iterator[Interval | dict[str, Any]]:
+        by_id = {series.id: series for series in self.series}
+        with _readable(self._name):
+            for number, line in self._lines:
+                if line["type"] == "interval":
+                    interval = _interval(self._name, number, line, by_id)
+                    self._adding.interval(interval)
+                    yield interval
+                elif line["type"] == "event":
+                    self._adding.event(line["kind"])
+                    yield line
+                else:
+                    self.end_line = line
+        if self._sha256 is not None and self._source.sha256 != self._sha256:
+            raise BadInput(f"{self._name}: the content is not what was recorded (its SHA-256 is another)"
+                           + (f"; {self._source.fault}" if self._source.fault else ""))
+
+    def recording(self, intervals: Sequence[Interval] = (), events: Sequence[dict[str, Any]] = (),
+                  over_time: Callable[[], Timeline] | None = None) -> Recording:
+        """The whole of it, with these for its intervals and events; only when all have been taken."""
+        return assembled(self._name, self.head_line, self.end_line, self._adding.added(), intervals=intervals,
+                         events=events, over_time=over_time)
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def checked_line(name: str, number: int, line: dict[str, Any]) -> dict[str, Any]:
+    """A line that was kept elsewhere, checked as those of a file are; raises BadInput."""
+    return _parse(name, number, json.dumps(line).encode())
+
+
+def assembled(name: str, head: dict[str, Any], end: dict[str, Any] | None, added: Aggregate,
+              *, intervals: Sequence[Interval], events: Sequence[dict[str, Any]],
+              over_time: Callable[[], Timeline] | None = None) -> Recording:
+    """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
+    if end is not None:
+        _check_end(name, end, added)
+    cut_off = None if end else "the recording has no end line: it was cut off"
+    return Recording(head, _all_series(name, head), intervals, events, end, cut_off, added,
+                     over_time=over_time)
 
 
 def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:
-    """Read a recording out of an open file (plain or zstd-compressed); ``name`` stands for it in messages.
+    """Read a recording whole, as :class:`Reading` does, with its intervals and events in memory.
 
     A file cut off at any point is read to its last whole line and has ``end`` None and ``cut_off`` set.
-    Raises BadInput for what is not a recording, contradicts itself, or has not the hash that is given.
     """
-    source = Lines(stream, name)
-    lines = _lines_in_order(name, source)
-    try:
-        _, head = next(lines)
-        by_id = {entry["id"]: _series(name, entry) for entry in head["series"]}
-        if len(by_id) != len(head["series"]):
-            raise BadInput(f"{name}: two series share one id")
-        intervals, events, end = [], [], None
-        for number, line in lines:
-            if line["type"] == "interval":
-                intervals.append(_interval(name, number, line, by_id))
-            elif line["type"] == "event":
-                events.append(line)
-            else:
-                end = line
-    except OSError as error:
-        raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
-    if sha256 is not None and source.sha256 != sha256:
-        raise BadInput(f"{name}: the content is not what was recorded (its SHA-256 is another)"
-                       + (f"; {source.fault}" if source.fault else ""))
-    cut_off = None if end else "the recording has no end line: it was cut off"
-    recording = Recording(head, tuple(by_id.values()), tuple(intervals), tuple(events), end, cut_off,
-                          _totals(name, by_id, intervals))
-    if end is not None:
-        _check_end(name, recording)
-    return recording
+    lines = Reading(stream, name, sha256)
+    intervals: list[Interval] = []
+    events: list[dict[str, Any]] = []
+    for part in lines:
+        if isinstance(part, Interval):
+            intervals.append(part)
+        else:
+            events.append(part)
+    return lines.recording(tuple(intervals), tuple(events))
 
 
 def read_recording(path: Path) -> Recording:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fastenough.analysis import Assessment, Pool, grouped, load_name, pool, words
-from fastenough.analysis.pool import judged_series, run_key, series_key
+from fastenough.analysis import Assessment, Merged, grouped, load_name, merge_samples, words
+from fastenough.analysis.merged import judged_series, run_key, series_key
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 
@@ -21,8 +21,8 @@ class Kind:
 
     name: str
     judged: bool
-    all_cpus: Pool
-    per_cpu: tuple[Pool, ...]
+    all_cpus: Merged
+    per_cpu: tuple[Merged, ...]
     series: Series
 
 
@@ -63,7 +63,8 @@ class Group:
         for recording, series in members:
             by_cpu.setdefault(series.cpu, []).append((recording, series))
         first = members[0][1]
-        return Kind(series_name(first), judged, pool(members), tuple(pool(part) for part in by_cpu.values()), first)
+        per_cpu = tuple(merge_samples(part) for part in by_cpu.values())
+        return Kind(series_name(first), judged, merge_samples(members), per_cpu, first)
 
     @property
     def judged_kinds(self) -> tuple[Kind, ...]:
@@ -87,7 +88,7 @@ class Group:
         who = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
         return who + (", emulated" if "emulated" in head["marks"] else "")
 
-    def label(self, values: Pool) -> str:
+    def label(self, values: Merged) -> str:
         """What every figure and table states: n, duration, load, configuration, instrument."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
         return (f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.configuration}, "
@@ -102,7 +103,7 @@ class Context:
     assessment: Assessment
     groups: tuple[Group, ...]
 
-    def beside(self, group: Group, kind: Kind) -> list[Pool]:
+    def beside(self, group: Group, kind: Kind) -> list[Merged]:
         """The same kind under every load of one setup, where it holds samples: what shares an axis."""
         return [other.all_cpus for one in self.groups if one.setup == group.setup
                 for other in one.judged_kinds if other.name == kind.name and other.all_cpus.n]

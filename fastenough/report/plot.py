@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from fastenough.analysis import Pool
+from fastenough.analysis import Merged
 from fastenough.report.document import Picture
 
 WIDE_IN = (10.4, 3.4)
@@ -73,7 +73,7 @@ def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Pict
     return Picture(name, caption, _inline(svg.getvalue(), name), png.getvalue(), wide)
 
 
-def one_microsecond_view(values: Pool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Whole µs (floor of a bucket's upper edge) and how many values lie there; non-empty ones only, ascending."""
     _, highest_ns = values.edges_ns()
     whole_us = np.floor(highest_ns / 1000.0).astype(np.int64)
@@ -99,27 +99,27 @@ def plain_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _body_ns(values: Pool) -> float:
+def _body_ns(values: Merged) -> float:
     """The median, or 1 µs.  A quantile of the tail would not do: one long stall owes thousands of periods."""
     _, highest_ns, count = values.magnitudes()
     return max(1000.0, float(highest_ns[np.searchsorted(np.cumsum(count), 0.5 * values.n)]))
 
 
-def _greatest_ns(together: Sequence[Pool]) -> float:
+def _greatest_ns(together: Sequence[Merged]) -> float:
     return max(float(values.edges_ns()[1][-1]) for values in together)
 
 
-def _least_ns(together: Sequence[Pool]) -> float:
+def _least_ns(together: Sequence[Merged]) -> float:
     return min(float(values.edges_ns()[0][0]) for values in together)
 
 
-def fits_linear(together: Sequence[Pool]) -> bool:
-    """Whether a linear axis up to the maximum would still show the body of these non-empty pools."""
+def fits_linear(together: Sequence[Merged]) -> bool:
+    """Whether a linear axis up to the maximum would still show the body of these, which are not empty."""
     return _greatest_ns(together) <= LINEAR_UP_TO * max(_body_ns(values) for values in together)
 
 
-def linear_axis(axes: Axes, together: Sequence[Pool]) -> float:
-    """A linear x axis over all of these pools, cut where the body would vanish otherwise; where it ends, in µs."""
+def linear_axis(axes: Axes, together: Sequence[Merged]) -> float:
+    """A linear x axis over all of these, cut where the body would vanish otherwise; where it ends, in µs."""
     end_ns = _greatest_ns(together)
     if not fits_linear(together):
         end_ns = max(min(values.maximum_ns or 0.0, CUT_AT * _body_ns(values)) for values in together)
@@ -128,8 +128,8 @@ def linear_axis(axes: Axes, together: Sequence[Pool]) -> float:
     return end_us
 
 
-def log_axis(axes: Axes, together: Sequence[Pool]) -> None:
-    """A logarithmic x axis over all values of these pools; linear about zero where there are negative ones."""
+def log_axis(axes: Axes, together: Sequence[Merged]) -> None:
+    """A logarithmic x axis over all values of these; linear about zero where there are negative ones."""
     least_us, greatest_us = _least_ns(together) / 1000.0, _greatest_ns(together) / 1000.0
     if least_us < 0:
         axes.set_xscale("symlog", linthresh=10.0)

@@ -13,19 +13,7 @@ from typing import Any, Self
 
 from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
-from fastenough.settings import (
-    control_priority,
-    governor,
-    idle_latency,
-    irq_affinity,
-    irq_threads,
-    kernel_module,
-    pin,
-    rt_ceiling,
-    rt_throttling,
-    timer_threads,
-    transparent_huge_pages,
-)
+from fastenough.registry import listed
 from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
 from fastenough.settings.places import Unusable, noted
@@ -35,19 +23,19 @@ from fastenough.settings.telling import difference, restored_text, tell_settings
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
            "left_behind", "restored_text", "tell_settings"]
 
-SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in (
-    governor.SETTING,
-    idle_latency.SETTING,
-    rt_throttling.SETTING,
-    transparent_huge_pages.SETTING,
-    irq_affinity.SETTING,
-    rt_ceiling.SETTING,
-    irq_threads.SETTING,
-    timer_threads.SETTING,
-    control_priority.SETTING,
-    pin.SETTING,
-    kernel_module.SETTING,
-)}
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(__name__, "SETTING", (
+    "governor",
+    "idle_latency",
+    "rt_throttling",
+    "transparent_huge_pages",
+    "irq_affinity",
+    "rt_ceiling",
+    "irq_threads",
+    "timer_threads",
+    "control_priority",
+    "pin",
+    "kernel_module",
+))}
 
 _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)
 

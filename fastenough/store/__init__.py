@@ -21,7 +21,16 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
-from fastenough.store.reading import fault_of, read_run, run_folders, stamp, summary_of
+from fastenough.store.reading import (
+    columns_fault_of,
+    fault_of,
+    make_columns,
+    read_run,
+    renew_columns,
+    run_folders,
+    stamp,
+    summary_of,
+)
 from fastenough.store.summary import RunSummary
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
@@ -44,6 +53,7 @@ class StoreWriter(RunWriter):
 
     def __init__(self, runs: Folder, summary: RunSummary, remember: Callable[[RunSummary], None]) -> None:
         super().__init__(runs, summary)
+        self._all_runs = runs
         self._remember = remember
         try:
             remember(summary)
@@ -54,6 +64,7 @@ class StoreWriter(RunWriter):
     def end(self) -> RunSummary:
         ended = super().end()
         self._remember(ended)
+        make_columns(self._all_runs, ended.id)
         return ended
 
 
@@ -151,7 +162,9 @@ class Store:
         for run_id, name in run_folders(self._runs):
             try:
                 with self._runs.below(name) as folder:
-                    settle(folder, run_id)
+                    sealed = settle(folder, run_id)
+                if sealed is not None:
+                    make_columns(self._runs, name)
             except (OSError, FastenoughError):
                 continue
         self._refresh()
@@ -192,12 +205,14 @@ class Store:
         return "its folder is gone" if name is None else fault_of(self._runs, name)
 
     def verify(self) -> dict[str, str]:
-        """What is wrong, by run; empty when every sealed recording still has its hash."""
-        faults = {run_id: fault_of(self._runs, name) for run_id, name in run_folders(self._runs)}
+        """What is wrong, by run; empty when every sealed recording still has its hash, and its columns say the same."""
+        faults = {run_id: fault_of(self._runs, name) or columns_fault_of(self._runs, name)
+                  for run_id, name in run_folders(self._runs)}
         return {run: fault for run, fault in faults.items() if fault is not None}
 
     def rebuild(self) -> dict[str, str]:
-        """Make the index again from the runs; returns the damaged ones with what is wrong, the others go on.
+        """Make the index again from the runs, and columns that are missing or wrong; returns the damaged runs with
+        what is wrong, the others go on.
 
         Raises FastenoughError where there still is no index that can be used.
         """
@@ -212,7 +227,11 @@ class Store:
             raise FastenoughError(self.index_fault)
         self._index.clear()
         self.settle()
-        faults = self.verify()
+        faults = {run_id: fault for run_id, name in run_folders(self._runs)
+                  if (fault := fault_of(self._runs, name)) is not None}
+        for run_id, name in run_folders(self._runs):
+            if run_id not in faults:
+                renew_columns(self._runs, name)
         self._index.put((replace(run, state="damaged", reason=faults[run.id]), "")
                         for run in self._index.find({}) if run.id in faults)
         return faults

@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.summary import INTEGERS, LISTS, RunSummary
 
-INDEX_VERSION = 2
+INDEX_VERSION = 3
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
 _LEAST_SECRET = 3

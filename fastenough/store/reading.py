@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from fastenough.folder import Folder
@@ -45,13 +46,9 @@ def run_folders(runs: Folder) -> Iterator[tuple[str, str]]:
 
 
 def stamp(runs: Folder, name: str) -> tuple[str, bool]:
-    """What changes whenever a run's files do, and whether its recording is newer than its summary."""
-    try:
-        with runs.below(name) as folder:
-            found = {file: folder.status(file) for file in (".", *folder.names())
-                     if file in (".", RUN_FILE, LIVE_FILE, SEALED_FILE)}
-    except (OSError, FastenoughError):
-        return "", False
+    """What changes whenever a run's files do, and whether its recording is newer than its summary; opens nothing."""
+    found = {file: entry for file in (RUN_FILE, SEALED_FILE, LIVE_FILE)
+             if (entry := runs.status_below(name, file)) is not None}
     text = " ".join(f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
                     for entry in found.values())
     newer = (SEALED_FILE in found and RUN_FILE in found
@@ -93,21 +90,47 @@ def _known_head(summary: RunSummary) -> dict[str, Any]:
     return head | {"begin": {"mono_ns": 0, "wall_ns": summary.begin_wall_ns or 0}}
 
 
-def _read(folder: Folder, summary: RunSummary) -> Recording:
+def _read(opening: Callable[[], Folder], summary: RunSummary) -> Recording:
     """Raises BadInput, Untrusted or OSError for a recording that is not believed."""
     fault = (summary.reason or "damaged") if summary.state == "damaged" else None
     if summary.sha256 is None:
         fault = fault or unsealed(summary)
     if fault is not None:
         raise BadInput(fault)
-    name = recording_name(folder)
-    with folder.open_file(name) as stream:
-        recording = read_from(stream, name, summary.sha256)
+    recording = _read_unsealed(opening) if summary.sha256 is None else _sealed().read_sealed(opening, summary)
     if recording.run_id != summary.id:
-        raise BadInput(f"{name}: it is the recording of another run, {recording.run_id[:80]}")
+        raise BadInput(f"it is the recording of another run, {recording.run_id[:80]}")
     if summary.sha256 is None and recording.end is not None:
         raise BadInput(unsealed(replace(summary, state="ended")) or "")
     return recording
+
+
+def _read_unsealed(opening: Callable[[], Folder]) -> Recording:
+    with opening() as folder:
+        name = recording_name(folder)
+        with folder.open_file(name) as stream:
+            return read_from(stream, name)
+
+
+def _sealed() -> Any:
+    """Loaded when it is needed: columns take 0.2 s to load, which a list of runs has no use for."""
+    return import_module("fastenough.store.sealed")
+
+
+def make_columns(runs: Folder, name: str) -> None:
+    """Make the columns of a run that was just sealed, if they can be made."""
+    _sealed().make_columns(lambda: runs.below(name), run_id_of(name))
+
+
+def renew_columns(runs: Folder, name: str) -> None:
+    """Make the columns of a run again where they are missing or wrong; raises FastenoughError."""
+    _sealed().renew_columns(lambda: runs.below(name), run_id_of(name))
+
+
+def columns_fault_of(runs: Folder, name: str) -> str | None:
+    """What is wrong with the columns of a run, None where nothing is or where they would be passed over."""
+    fault: str | None = _sealed().columns_fault(lambda: runs.below(name), run_id_of(name))
+    return fault
 
 
 def read_run(runs: Folder, name: str) -> Recording:
@@ -115,8 +138,7 @@ def read_run(runs: Folder, name: str) -> Recording:
     run_id = run_id_of(name)
     summary = summary_of(runs, name, suspicious=False)
     try:
-        with runs.below(name) as folder:
-            return _read(folder, summary)
+        return _read(lambda: runs.below(name), summary)
     except OSError as error:
         return unbelievable(run_id, f"it cannot be read: {error.strerror}", _known_head(summary))
     except FastenoughError as error:

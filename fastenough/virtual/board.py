@@ -14,7 +14,7 @@ from types import TracebackType
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.gauge import SimulatedGauge
-from fastenough.virtual.guest_link import GuestLink
+from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
@@ -103,7 +103,7 @@ class VirtualBoard:
     def _connect(self) -> None:
         self.pins = Pins(self.qemu.connect("qtest", 5.0), self.qemu.find("pl061"))
         try:
-            self.link = GuestLink(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
+            self.link = guest_link(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
             self.link.run(["date", "-s", f"@{int(time.time())}"])
         except FastenoughError as error:
             raise self.qemu.not_up(f"the guest with kernel {self.kernel.release} does not come up") from error

@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The guest's first program: mounts, a shell on the console for people, then the bench's agent.
+# The agent is not process 1: it kills what it adopts.
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/root
 mount -t proc proc /proc
@@ -15,4 +16,4 @@ mount -t tmpfs shm /dev/shm
 hostname virtual-board
 for module in /lib/*.ko; do insmod "$module"; done
 (while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
-exec /bin/agent /dev/vport0p1
+while :; do /bin/agent device /dev/vport0p1; done

@@ -20,9 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough.files import private_directory, replace_whole
+from fastenough.link.agent import AgentLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.guest_link import GuestLink, connect_guest
+from fastenough.virtual.guest_link import connect_guest
 from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
@@ -155,7 +156,7 @@ def down() -> bool:
     return was_there
 
 
-def open_virtual(which: str) -> GuestLink:
+def open_virtual(which: str) -> AgentLink:
     """The board of the running bench; ``which`` may name the kernel that it must be running."""
     state = bench_state()
     wanted = which or "stock"

@@ -85,7 +85,7 @@ uint16_t machine_bytes_dropped(void)
 void uart_begin(void)
 {
 	UART(STATUS) = STATUS_DOUBLE;
-	UART(RATE) = F_CPU / 8 / GAUGE_BAUD - 1;
+	UART(RATE) = CLOCK_HZ / 8 / SERIAL_BAUD - 1;
 	UART(FORMAT) = FORMAT_8N1;
 	UART(CONTROL) = CONTROL_SEND | CONTROL_RECEIVE | CONTROL_WHEN_RECEIVED;
 }

@@ -136,7 +136,7 @@ static void poll_response(void)
 static void poll_periodic(void)
 {
 	if (gauge.queue.shut)
-		periodic_shed(&gauge.periodic);
+		periodic_drop(&gauge.periodic);
 	else if (!machine_captured())
 		periodic_poll(&gauge.periodic, machine_now());
 }

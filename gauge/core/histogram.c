@@ -53,7 +53,7 @@ static void stats_add(struct histogram_stats *stats, uint32_t magnitude, bool ne
 
 bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, uint32_t magnitude, bool negative)
 {
-	uint16_t index = (uint16_t)fe_hist_index(magnitude, GAUGE_K);
+	uint16_t index = (uint16_t)fe_hist_index(magnitude, MACHINE_K);
 	uint16_t *bucket;
 
 	if (index >= HISTOGRAM_HALF)

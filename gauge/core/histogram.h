@@ -20,10 +20,12 @@
 #define FE_HIST_SMALL
 #include "fe_hist.h"
 
-#define HISTOGRAM_HALF ((uint16_t)FE_HIST_BUCKETS(GAUGE_BITS, GAUGE_K))
+#include "hardware.h"
+
+#define HISTOGRAM_HALF ((uint16_t)FE_HIST_BUCKETS(MACHINE_BITS, MACHINE_K))
 #define HISTOGRAM_BUCKETS (2 * HISTOGRAM_HALF)
-#define HISTOGRAM_CARRIES 8
-#define HISTOGRAM_MAX (((uint32_t)1 << GAUGE_BITS) - 1)
+#define HISTOGRAM_CARRIES MACHINE_CARRIES
+#define HISTOGRAM_MAX (((uint32_t)1 << MACHINE_BITS) - 1)
 
 struct histogram_stats {
 	uint32_t count;

@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the core asks of the machine it runs on: pins, a clock, a serial line.
- * avr/ implements it; so does the host program of the tests.
+ * What the core asks of the machine it runs on: pins, a clock, a serial line.  Each machine has a folder of its own
+ * (and the host of the tests does), which implements this header and states in its `hardware.h`, found by the include
+ * path, what it is, all times in its own ticks:
+ *
+ *   MACHINE_NAME              what `id` answers as mcu
+ *   MACHINE_TICK_PS           length of a tick in picoseconds
+ *   MACHINE_K, MACHINE_BITS   the histogram: 2^K buckets in each octave, and 2^BITS ticks as the longest latency
+ *   MACHINE_CARRIES           how many of its buckets may have wrapped at the same time
+ *   MACHINE_QUEUE             samples that wait for the main loop, a power of two from 4 to 128
+ *   MACHINE_SHORTEST_PERIOD   edges closer than this might be seen as one
+ *   MACHINE_SHORTEST_TIMEOUT  the least time after which an answer may count as absent
+ *   MACHINE_WAIT_MIN, _MAX    the waits before a stimulus, unless others are requested
+ *   MACHINE_SELFTEST_WAIT, MACHINE_SELFTEST_TIMEOUT
+ *   TEXT(), TEXT_CONST, text_byte(), text_copy()   constant text, where that is apart from other memory
  */
 #ifndef GAUGE_MACHINE_H
 #define GAUGE_MACHINE_H
@@ -10,18 +22,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __AVR__
-#include <avr/pgmspace.h>
-#define TEXT(string) PSTR(string)
-#define TEXT_CONST PROGMEM
-#define text_byte(address) ((char)pgm_read_byte(address))
-#define text_copy(to, from, size) memcpy_P(to, from, size)
-#else
-#define TEXT(string) (string)
-#define TEXT_CONST
-#define text_byte(address) (*(address))
-#define text_copy(to, from, size) memcpy(to, from, size)
-#endif
+#include "hardware.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "64 bits are kept in two words, the low one first");
+_Static_assert(MACHINE_BITS <= 30, "a latency leaves the top bit to its direction, and its double fits 32 bits");
+_Static_assert(MACHINE_QUEUE >= 4 && MACHINE_QUEUE <= 128 && (MACHINE_QUEUE & (MACHINE_QUEUE - 1)) == 0,
+	       "the queue's indices are bytes that wrap at a power of two");
+_Static_assert(MACHINE_CARRIES <= UINT8_MAX, "carries are counted in a byte");
+_Static_assert(MACHINE_WAIT_MIN <= MACHINE_WAIT_MAX, "waits are drawn from the shortest to the longest");
+_Static_assert(MACHINE_SELFTEST_TIMEOUT >= MACHINE_SHORTEST_TIMEOUT, "the self-test keeps to the limits of its machine");
 
 /* Text that may live in program memory; read it with text_byte() only. */
 typedef const char *text_t;

@@ -5,7 +5,7 @@ void periodic_begin(struct periodic *periodic)
 {
 	periodic->running = true;
 	periodic->have_last = periodic->gap = false;
-	periodic->edges = periodic->gaps = periodic->shed = periodic->lost = periodic->timeouts = 0;
+	periodic->edges = periodic->gaps = periodic->dropped = periodic->lost = periodic->timeouts = 0;
 }
 
 static uint32_t __attribute__((noinline)) periods_in(const struct periodic *periodic, uint32_t ticks)
@@ -26,7 +26,7 @@ static void give_up(struct periodic *periodic)
 static void skip(struct periodic *periodic, uint32_t periods)
 {
 	periodic->lost += periods;
-	periodic->shed += periods - 1;
+	periodic->dropped += periods - 1;
 }
 
 bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation)
@@ -47,7 +47,7 @@ bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation)
 	return sample;
 }
 
-void periodic_shed(struct periodic *periodic)
+void periodic_drop(struct periodic *periodic)
 {
 	periodic->gaps++;
 	periodic->gap = true;

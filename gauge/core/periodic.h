@@ -4,7 +4,7 @@
  *
  * Where edges went by unseen (they came faster than they can be taken in), the periods between the
  * last edge before and the first after are counted as lost: how many were due is known, and so how many edges
- * were shed.
+ * were dropped.
  */
 #ifndef GAUGE_PERIODIC_H
 #define GAUGE_PERIODIC_H
@@ -18,7 +18,7 @@ struct periodic {
 	bool gap;
 	uint32_t last;
 	uint32_t period, timeout;
-	uint32_t edges, gaps, shed, lost, timeouts;
+	uint32_t edges, gaps, dropped, lost, timeouts;
 };
 
 void periodic_begin(struct periodic *periodic);
@@ -26,8 +26,8 @@ void periodic_begin(struct periodic *periodic);
 /* A falling edge; true if it gives a sample. */
 bool periodic_edge(struct periodic *periodic, uint32_t when, int32_t *deviation);
 
-/* Edges have been shed since the last one reported. */
-void periodic_shed(struct periodic *periodic);
+/* Edges have been dropped since the last one reported. */
+void periodic_drop(struct periodic *periodic);
 
 /* Called now and then with nothing queued: a board that has stopped begins anew. */
 void periodic_poll(struct periodic *periodic, uint32_t now);

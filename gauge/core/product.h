@@ -8,7 +8,7 @@
 union product {
 	uint64_t whole;
 	struct {
-		uint32_t low, high; /* both machines this runs on are little endian */
+		uint32_t low, high; /* low first: little endian, checked in machine.h */
 	};
 };
 

@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QUEUE_SIZE 8 /* a power of two */
+#include "hardware.h"
+
+#define QUEUE_SIZE MACHINE_QUEUE /* a power of two */
 #define QUEUE_GRANT (QUEUE_SIZE - 1)
 
 struct queue {

@@ -3,8 +3,7 @@
 
 #include <sim_cycle_timers.h>
 
-#define APART_CYCLES 800   /* two edges of one direction, 10,000 times a second, are never shed */
-#define SERVICE_CYCLES 400 /* two edges of one direction are thus twice as far apart as the interrupt takes */
+#include "hardware.h"
 
 static avr_cycle_count_t give(avr_t *avr, avr_cycle_count_t when, void *context)
 {

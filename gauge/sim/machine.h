@@ -5,9 +5,8 @@
 
 #include <stddef.h>
 
+#include "hardware.h"
 #include "timer16.h"
-
-#define MACHINE_HZ 16000000
 
 typedef void (*machine_byte)(void *context, uint8_t byte);
 

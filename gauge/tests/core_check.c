@@ -9,6 +9,9 @@
 #include "host_machine.h"
 #include "random.h"
 
+#define STRING_OF(value) #value
+#define STRING(value) STRING_OF(value)
+
 static int failures;
 
 #define CHECK(condition)                                                                  \
@@ -240,9 +243,9 @@ static void check_periodic(void)
 		CHECK(sample == (i > 0));
 		CHECK(i == 0 || deviation == expected[i - 1]);
 	}
-	periodic_shed(&periodic);
+	periodic_drop(&periodic);
 	CHECK(!periodic_edge(&periodic, 8010 + UINT32_MAX - 1500, &deviation));
-	CHECK(periodic.lost == 4 && periodic.gaps == 1 && periodic.shed == 3);
+	CHECK(periodic.lost == 4 && periodic.gaps == 1 && periodic.dropped == 3);
 	periodic_poll(&periodic, 14000 + UINT32_MAX - 1500);
 	CHECK(periodic.timeouts == 1 && periodic.lost == 5);
 	CHECK(!periodic_edge(&periodic, 15000 + UINT32_MAX - 1500, &deviation));
@@ -292,11 +295,12 @@ static void check_stream(void)
 static void check_words(void)
 {
 	host_begin();
-	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=host protocol=2 tick_ps=62500"));
+	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=" MACHINE_NAME " protocol=2 tick_ps="
+		     STRING(MACHINE_TICK_PS) " k=" STRING(MACHINE_K) " bits=" STRING(MACHINE_BITS)));
 	CHECK(strstr(host_ask("  "), "error unknown command"));
 	CHECK(strstr(host_ask("idx"), "error unknown command"));
 	CHECK(strstr(host_ask("periodic"), "error period is missing"));
-	CHECK(strstr(host_ask("periodic period=1"), "error period must be a number from 400 to "));
+	CHECK(strstr(host_ask("periodic period=1"), "error period must be a number from " STRING(MACHINE_SHORTEST_PERIOD) " to "));
 	CHECK(strstr(host_ask("periodic period=99999999999999"), "error period must be a number"));
 	CHECK(strstr(host_ask("periodic period=1000 timeout=1000"), "error timeout must be longer"));
 	CHECK(strstr(host_ask("response min=5 max=4"), "error max must not be below min"));

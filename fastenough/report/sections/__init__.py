@@ -6,49 +6,29 @@ A section is a function of the context; it returns None where it has nothing to 
 
 from collections.abc import Callable
 
+from fastenough.registry import listed
 from fastenough.report.context import Context
 from fastenough.report.document import Section
-from fastenough.report.sections import (
-    agreement,
-    bounds,
-    events,
-    experiment,
-    frequency,
-    heat_map,
-    jitter,
-    latency_plot,
-    machine,
-    method,
-    percentiles,
-    primitives,
-    profile,
-    runs,
-    settings,
-    stress_matrix,
-    supported,
-    throughput,
-    views,
-)
 
-SECTIONS: tuple[Callable[[Context], Section | None], ...] = (
-    supported.section,
-    runs.section,
-    experiment.response,
-    experiment.periodic,
-    agreement.section,
-    settings.section,
-    stress_matrix.section,
-    primitives.section,
-    throughput.section,
-    jitter.section,
-    latency_plot.section,
-    heat_map.section,
-    percentiles.section,
-    bounds.section,
-    frequency.section,
-    views.section,
-    machine.section,
-    events.section,
-    method.section,
-    profile.section,
-)
+SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
+    "supported",
+    "runs",
+    "experiment:response",
+    "experiment:periodic",
+    "agreement",
+    "settings",
+    "stress_matrix",
+    "primitives",
+    "throughput",
+    "jitter",
+    "latency_plot",
+    "heat_map",
+    "percentiles",
+    "bounds",
+    "frequency",
+    "views",
+    "machine",
+    "events",
+    "method",
+    "profile",
+)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis import Pool, measure, words
+from fastenough.analysis import Merged, measure, words
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Folded, Section, Table
 
 
-def _row(group: Group, kind: Kind, which: str, values: Pool) -> list[Any]:
+def _row(group: Group, kind: Kind, which: str, values: Merged) -> list[Any]:
     bound = measure(values).bound
     return [group.title.removeprefix("load "), kind.name, which, bound.n, values.lost, values.missed,
             values.maximum_ns, int(1 / bound.rate) if bound.n else None, bound.every_ns]

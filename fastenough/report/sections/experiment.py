@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Pool, highest_frequency_hz, measure, words
+from fastenough.analysis import Merged, highest_frequency_hz, measure, words
 from fastenough.report import plot
 from fastenough.report.context import Context, Group
 from fastenough.report.document import Column, Folded, Picture, Section, Table
@@ -57,7 +57,7 @@ class _Cell:
     configuration: str
     implementation: str
     group: Group
-    values: Pool
+    values: Merged
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ def _frequencies(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
                  over=f"highest frequency at which {task.bound} half the period", csv=(header, rows))
 
 
-def _shares(values: Pool, edges_us: np.ndarray) -> np.ndarray:
+def _shares(values: Merged, edges_us: np.ndarray) -> np.ndarray:
     """Percent of all samples in each bin; a bucket wider than a bin is spread evenly over its width."""
     lowest_ns, highest_ns = values.edges_ns()
     up_to = np.cumsum(values.histogram.count)

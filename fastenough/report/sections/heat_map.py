@@ -9,81 +9,93 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from fastenough.analysis import Pool
-from fastenough.recording import Histogram, Interval, Recording
+from fastenough.analysis import Merged
+from fastenough.recording import Recording
+from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
+from fastenough.recording.timeline import INTERVAL_K, Course
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Picture, Section, Text
 
 MOST_MAPS = 24
 _MOST_COLUMNS = 400
-_ROWS = 72
+_MOST_ROWS = 72
 _LEAST_US = 0.1
 _TIME_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
 @dataclass(frozen=True)
 class _Column:
+    """Some intervals together: what their buckets hold at most, how many values each, and the greatest of all."""
+
     begin_s: float
     end_s: float
-    histogram: Histogram
+    late_us: NDArray[np.float64]
+    count: NDArray[np.int64]
+    maximum_us: float
 
 
 def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Column], list[float]]:
     """All intervals one after the other in measured time, several put together where there are many; and the joins."""
     columns: list[_Column] = []
     joins: list[float] = []
-    together = max(1, -(-sum(len(recording.intervals) for recording in recordings) // _MOST_COLUMNS))
+    together = max(1, -(-sum(recording.aggregate.intervals for recording in recordings) // _MOST_COLUMNS))
     at_s = 0.0
     for recording in sorted(recordings, key=lambda recording: recording.head["begin"]["wall_ns"]):
-        ids = [series.id for series in recording.series
-               if (series.name, series.labels) == (kind.series.name, kind.series.labels)]
-        for first in range(0, len(recording.intervals), together):
-            some = recording.intervals[first:first + together]
-            length_s = (some[-1].end_mono_ns - some[0].begin_mono_ns) / 1e9
-            columns.append(_Column(at_s, at_s + length_s, _merged(some, ids, kind.series.k)))
+        timeline = recording.timeline
+        courses = [timeline.courses[series.id] for series in recording.series
+                   if (series.name, series.labels) == (kind.series.name, kind.series.labels)]
+        for first in range(0, len(timeline), together):
+            last = min(first + together, len(timeline))
+            length_s = int(timeline.end_mono_ns[last - 1] - timeline.begin_mono_ns[first]) / 1e9
+            columns.append(_column(courses, (first, last), (at_s, at_s + length_s), kind.all_cpus))
             at_s += length_s
         joins.append(at_s)
     return columns, joins[:-1]
 
 
-def _merged(intervals: tuple[Interval, ...], ids: list[int], k: int) -> Histogram:
-    return Histogram.merged((interval.histograms[identity] for interval in intervals for identity in ids
-                             if identity in interval.histograms), k)
+def _column(courses: list[Course], intervals: tuple[int, int], times_s: tuple[float, float], values: Merged) -> _Column:
+    """These intervals of all CPUs together."""
+    late, counts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
+    for course in courses:
+        entries = course.within(*intervals)
+        index, count = course.buckets(entries)
+        if index.size:
+            taken = course.count[entries] > 0
+            low = np.maximum(bucket_lowest(index, course.k), course.minimum[entries][taken].min())
+            high = np.minimum(bucket_highest(index, course.k), course.maximum[entries][taken].max())
+            off = np.maximum(np.abs(low), np.abs(high)) if values.two_sided else high
+            late.append(off * np.float64(values.unit_ns / 1000.0))
+            counts.append(count)
+    late_us = np.concatenate(late)
+    return _Column(*times_s, late_us, np.concatenate(counts), float(late_us.max()) if late_us.size else np.nan)
 
 
-def _late_us(histogram: Histogram, unit_ns: float, two_sided: bool) -> NDArray[np.float64]:
-    values = histogram.highest() * np.float64(unit_ns / 1000.0)
-    return np.abs(values) if two_sided else values
+def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
+    """In µs, at edges of the intervals' buckets, so that each of these lies in one row and no row is skipped."""
+    unit_ns = together[0].unit_ns
+    low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes()[0].min()) for values in together))
+    high_ns = max(low_ns * 8, *(values.maximum_ns or 0.0 for values in together))
+    ends = bucket_index([int(low_ns / unit_ns), int(high_ns / unit_ns) + 1], INTERVAL_K)
+    first, last = int(ends[0]), int(ends[1])
+    step = -(-(last + 1 - first) // _MOST_ROWS)
+    return bucket_lowest(np.arange(first, last + 1 + step, step), INTERVAL_K) * np.float64(unit_ns / 1000.0)
 
 
-def _row_edges(together: list[Pool]) -> NDArray[np.float64]:
-    low = max(_LEAST_US, min(float(values.magnitudes()[0].min()) for values in together) / 1000.0 * 0.9)
-    high = max(max(values.maximum_ns or 0.0 for values in together) / 1000.0 * 1.1, low * 8)
-    return np.geomspace(low, high, _ROWS + 1)
-
-
-def _counts(columns: list[_Column], kind: Kind, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    values = kind.all_cpus
-    grid = np.zeros((_ROWS, len(columns)))
+def _counts(columns: list[_Column], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    grid = np.zeros((edges.size - 1, len(columns)))
     for place, column in enumerate(columns):
-        late_us = np.clip(_late_us(column.histogram, values.unit_ns, values.two_sided), edges[0], edges[-1])
-        rows = np.clip(np.searchsorted(edges, late_us, side="right") - 1, 0, _ROWS - 1)
-        np.add.at(grid[:, place], rows, column.histogram.count)
+        late_us = np.clip(column.late_us, edges[0], edges[-1])
+        rows = np.clip(np.searchsorted(edges, late_us, side="right") - 1, 0, edges.size - 2)
+        np.add.at(grid[:, place], rows, column.count)
     return grid
-
-
-def _maxima_us(columns: list[_Column], kind: Kind) -> NDArray[np.float64]:
-    values = kind.all_cpus
-    return np.array([np.nan if not column.histogram.total else
-                     _late_us(column.histogram, values.unit_ns, values.two_sided).max() for column in columns])
 
 
 def heat_picture(context: Context, group: Group, kind: Kind, name: str) -> Picture:
     """The heat map of one kind of series, all CPUs together; all loads of one setup share the latency axis."""
     columns, joins = _columns(group.recordings, kind)
     edges = _row_edges(context.beside(group, kind))
-    counts = _counts(columns, kind, edges)
+    counts = _counts(columns, edges)
     total_s = columns[-1].end_s
     _, scale, unit = next(entry for entry in _TIME_UNITS if total_s >= entry[0])
     times = np.array([column.begin_s for column in columns] + [total_s]) / scale
@@ -91,7 +103,7 @@ def heat_picture(context: Context, group: Group, kind: Kind, name: str) -> Pictu
     axes.grid(False)
     mesh = axes.pcolormesh(times, edges, np.ma.masked_equal(counts, 0), cmap="YlGnBu",
                            norm=LogNorm(1, max(10.0, float(counts.max()))), rasterized=True)
-    maxima = np.clip(_maxima_us(columns, kind), edges[0], None)
+    maxima = np.clip([column.maximum_us for column in columns], edges[0], None)
     axes.stairs(maxima, times, baseline=None, color="#b00020", linewidth=1.1, label="maximum")
     for join in joins if len(joins) <= 50 else ():
         axes.axvline(join / scale, color="#999999", linewidth=0.5, linestyle=":")

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Pool, words
+from fastenough.analysis import Merged, words
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Picture, Section, Text
@@ -18,11 +18,11 @@ MOST_PLOTS = 24
 _MOST_IN_LEGEND = 8
 
 
-def _name(values: Pool) -> str:
+def _name(values: Merged) -> str:
     return f"CPU {values.cpus[0]}" if values.cpus else values.name
 
 
-def _draw_cpu(axes: Axes, values: Pool, colour: str, label: str | None) -> None:
+def _draw_cpu(axes: Axes, values: Merged, colour: str, label: str | None) -> None:
     heights, edges = plot.stairs(*plot.one_microsecond_view(values))
     left, right = axes.get_xlim()
     if axes.get_xscale() == "log":
@@ -46,7 +46,7 @@ def _draw_limit(axes: Axes, context: Context) -> None:
                       ha="right", color="#b00020", fontsize=8)
 
 
-def _draw(context: Context, group: Group, kind: Kind, scale: Callable[[Axes, list[Pool]], object]) -> Figure:
+def _draw(context: Context, group: Group, kind: Kind, scale: Callable[[Axes, list[Merged]], object]) -> Figure:
     """All CPUs of one kind of series; all loads of one setup share the x axis, so that they can be compared."""
     figure, axes = plot.new_figure(group.title)
     filled = sorted((values for values in kind.per_cpu if values.n), key=lambda values: -(values.maximum_ns or 0.0))

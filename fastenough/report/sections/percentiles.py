@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastenough.analysis import Measures, Pool, Quantile, measure, words
+from fastenough.analysis import Measures, Merged, Quantile, measure, words
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Cell, Column, Folded, Section, Table
@@ -21,7 +21,7 @@ def _cell(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), f"{ends[0]} … {ends[1]}")
 
 
-def _cpus(values: Pool) -> str:
+def _cpus(values: Merged) -> str:
     return ", ".join(str(cpu) for cpu in values.cpus) if values.cpus else "–"
 
 

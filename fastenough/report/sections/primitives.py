@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastenough.analysis import measure, words
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
@@ -104,19 +106,21 @@ def _events(members: list[tuple[Group, Kind]]) -> Table:
 
 def _over_time(group: Group, kind: Kind) -> Picture:
     """Minimum and maximum of every interval, as in figure 5."""
-    times_s, lows_us, highs_us = [], [], []
+    times_s, lows_us, highs_us = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for recording in group.recordings:
-        begin_ns = recording.intervals[0].begin_mono_ns
-        for interval in recording.intervals:
-            values = interval.histograms.get(kind.series.id)
-            if values and values.minimum is not None and values.maximum is not None:
-                times_s.append((interval.end_mono_ns - begin_ns) / 1e9)
-                lows_us.append(values.minimum / 1000)
-                highs_us.append(values.maximum / 1000)
+        timeline = recording.timeline
+        if not len(timeline):
+            continue
+        course = timeline.courses[kind.series.id]
+        taken = course.count > 0
+        times_s.append((timeline.end_mono_ns[course.at[taken]] - timeline.begin_mono_ns[0]) / 1e9)
+        lows_us.append(course.minimum[taken] / 1000)
+        highs_us.append(course.maximum[taken] / 1000)
+    at_s = np.concatenate(times_s)
     title = f"condition variable, {_what(group, kind)}"
     figure, axes = plot.new_figure(title)
-    axes.plot(times_s, highs_us, "o-", color=plot.COLOURS[1], label="maximum of each interval")
-    axes.plot(times_s, lows_us, "o-", color=plot.COLOURS[0], label="minimum of each interval")
+    axes.plot(at_s, np.concatenate(highs_us), "o-", color=plot.COLOURS[1], label="maximum of each interval")
+    axes.plot(at_s, np.concatenate(lows_us), "o-", color=plot.COLOURS[0], label="minimum of each interval")
     axes.set_yscale("log")
     axes.set_xlabel("time [s]")
     axes.set_ylabel("signal to wake [µs]")
@@ -132,7 +136,7 @@ def section(context: Context) -> Section | None:
     if not members:
         return None
     pictures = [_over_time(group, kind) for group, kind in members
-                if group.recordings[0].head["probe"] == "condvar" and group.recordings[0].intervals]
+                if group.recordings[0].head["probe"] == "condvar" and group.recordings[0].aggregate.intervals]
     return Section("primitives", "Primitives",
                    "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
                    "the worst case.", [_table(context, members), *pictures, _events(members)])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastenough.analysis import measure, words
-from fastenough.analysis.pool import OWED
+from fastenough.analysis.merged import OWED
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Section, Table, plain
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a judgment is made of: findings, what they say of runs of one key, and of all runs together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fastenough.analysis.measures import Bound
+from fastenough.model import Requirement, Verdict
+
+LIFE_SAFETY = ("This is no statement about life safety. No measurement can show that a deadline is never missed; "
+               "fastenough gives no verdict where a missed deadline may injure or kill. Use hardware or a system "
+               "certified for that purpose.")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that stands against a PASS, in plain words, and what would settle it."""
+
+    verdict: Verdict
+    text: str
+    settle: str | None = None
+    more_samples: int | None = None
+    more_ns: float | None = None
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What a PASS needs at least, whatever was seen."""
+
+    duration_ns: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Supported:
+    """The hardest requirement the data supports at one miss rate: nothing (or rarely enough) above ``limit_ns``."""
+
+    miss_rate: float
+    limit_ns: int
+    confidence: float
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """What was found for runs of one key."""
+
+    run_ids: tuple[str, ...]
+    probe: str
+    load: str | None
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    maximum_ns: float | None
+    worst_cpu: int | None
+    n: int
+    exceeded: int
+    bound: Bound
+    supported: tuple[Supported, ...]
+    not_measured: tuple[int, ...] = ()
+    """CPUs of the machine about which these runs say nothing."""
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The verdict with all that stands behind it.
+
+    ``requirement_derived``: no requirement was stated, so the hardest one the data could support was judged.
+    ``all_not_applicable``: nothing could be measured here; the verdict is then INCONCLUSIVE and the command
+    line ends with its own status.
+    """
+
+    verdict: Verdict
+    headline: str
+    reasons: tuple[str, ...]
+    settle: tuple[str, ...]
+    cautions: tuple[str, ...]
+    requirement: Requirement | None
+    requirement_derived: bool
+    judgments: tuple[Judgment, ...]
+    supported: tuple[Supported, ...]
+    not_applicable: tuple[tuple[str, str], ...]
+    all_not_applicable: bool
+    emulated: bool
+    life_safety: str = field(default=LIFE_SAFETY)

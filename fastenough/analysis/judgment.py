@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdict: what the evidence says about a requirement, and why.
+
+A verdict of PASS is what is left when no check has anything to say.  Each check is one function in the list of
+:mod:`checks` or of :mod:`evidence`; each yields findings, and the weightiest finding is the verdict:
+
+* BROKEN: the data of a run cannot be trusted (of which kind of damage, the finding says);
+* FAIL: more activations than allowed were beyond the limit;
+* INCONCLUSIVE: too little is known; the finding says what would settle it.
+
+Runs of one key (machine, configuration, load, …) are merged; each CPU is judged by itself, since a task runs on
+one, and a good CPU must not hide a bad one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fastenough.analysis import checks, evidence, wording, words
+from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
+from fastenough.analysis.machine import cpus_not_measured, is_emulated
+from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
+from fastenough.analysis.merged import grouped, judged_series, load_name
+from fastenough.analysis.supported import all_supported, overall_supported
+from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.recording import Recording
+
+NEVER_MEANS_RATE = 1e-4
+"""With a miss rate of 0, a PASS needs so many samples that a rate of one in 10,000 activations would have shown
+itself: with fewer (29,956 at 95 %), "nothing was seen" says next to nothing.  What stays possible is printed."""
+
+MINIMUM_DURATION_NS = 10 * 10**9
+"""Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
+
+_WEIGHT_IN_GROUP = (Verdict.BROKEN, Verdict.FAIL, Verdict.INCONCLUSIVE)
+_WEIGHT_OVERALL = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
+"""Within one key, damaged data says nothing; over all keys, a failure shown by sound data stands."""
+
+
+def _weightiest(verdicts: Sequence[Verdict], order: Sequence[Verdict]) -> Verdict:
+    return next((verdict for verdict in order if verdict in verdicts), Verdict.PASS)
+
+
+def _findings(recordings: list[Recording], requirement: Requirement, minimum: Minimum) -> list[Finding]:
+    """Of every run by itself, and of those that can be trusted together."""
+    checked = [(recording, checks.findings_of(recording)) for recording in recordings]
+    named = len(recordings) > 1 or recordings[0].damage is not None
+    found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
+             for recording, of_run in checked for finding in of_run]
+    if any(is_emulated(recording) for recording in recordings):
+        return found
+    sound = [recording for recording, of_run in checked if not checks.as_granted(recording)
+             and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
+    return found + (evidence.findings_of(sound, requirement, minimum) if sound else [])
+
+
+def _judge_group(recordings: list[Recording], requirement: Requirement, minimum: Minimum) -> Judgment:
+    findings = _findings(recordings, requirement, minimum)
+    merged = evidence.merged_per_cpu(recordings)
+    worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
+    weakest = min(merged, key=lambda values: values.judged, default=None)
+    return Judgment(
+        run_ids=tuple(recording.run_id for recording in recordings),
+        probe=str(recordings[0].head["probe"]),
+        load=load_name(recordings[0]),
+        verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
+        findings=tuple(findings),
+        maximum_ns=None if worst is None else worst.maximum_ns,
+        worst_cpu=None if worst is None or not worst.cpus else worst.cpus[0],
+        n=sum(values.judged for values in merged),
+        exceeded=sum(values.exceeded(requirement.limit_ns)[0] for values in merged),
+        bound=(Bound(0, requirement.confidence, 1.0, None) if weakest is None
+               else bound_above_maximum(weakest, requirement.confidence)),
+        supported=all_supported(merged, requirement.confidence),
+        not_measured=tuple(cpus_not_measured(recordings)),
+    )
+
+
+def _derived(recordings: Sequence[Recording], confidence: float) -> Requirement | None:
+    """The hardest requirement the data could support: nothing above the greatest value seen, rounded up.
+
+    The bound that belongs to a limit chosen after the fact is the same as for one chosen before: the chance
+    that n values all stay below a point exceeded at rate p is (1 - p)^n for the sample's own maximum too.
+    """
+    maxima = [values.maximum_ns for group in grouped(recordings) for values in evidence.merged_per_cpu(group)]
+    known = [maximum for maximum in maxima if maximum is not None]
+    return Requirement(words.round_up(max(known)), confidence=confidence) if known else None
+
+
+def _measures_speed_only(recording: Recording) -> bool:
+    """Whether a run that went well holds throughput and nothing else: a limit on latency says nothing about it."""
+    return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
+
+
+def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
+    present = {load_name(recording) for recording in recordings}
+    return [load for load in loads or () if load not in present]
+
+
+def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *,
+          confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
+          minimum_duration_ns: int = MINIMUM_DURATION_NS, minimum_rate: float = NEVER_MEANS_RATE) -> Assessment:
+    """Judge a requirement by recordings; without one, judge the hardest the data could support.
+
+    ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that were to be
+    measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned and are not
+    among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.  ``minimum_rate``:
+    what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for what recordings hold: that is
+    a finding.
+    """
+    unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
+                  for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
+    measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
+    judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
+    judged = _derived(judgeable, confidence) if requirement is None else requirement
+    standing = judged or Requirement(1)
+    minimum = Minimum(minimum_duration_ns, minimum_rate)
+    judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
+    gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
+    if measured and not judgeable:
+        gaps.append("what was measured is throughput: there is no latency to judge")
+    verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
+    verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
+    emulated = any(is_emulated(recording) for recording in measured)
+    return Assessment(
+        verdict=verdict,
+        headline=wording.headline(verdict, judged, judgments, derived=requirement is None, emulated=emulated),
+        reasons=wording.reasons(judgments, standing, verdict) + tuple(gaps),
+        settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
+        cautions=tuple(wording.cautions(measured, verdict)),
+        requirement=judged,
+        requirement_derived=requirement is None,
+        judgments=judgments,
+        supported=overall_supported(judgments),
+        not_applicable=unfit,
+        all_not_applicable=bool(recordings) and not measured and not missing,
+        emulated=emulated,
+    )

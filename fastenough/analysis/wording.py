@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sentences of an assessment: headline, reasons, what would settle it, cautions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fastenough.analysis import words
+from fastenough.analysis.assessment import Judgment
+from fastenough.analysis.machine import counter_total, steal_text
+from fastenough.model import Requirement, Verdict
+from fastenough.recording import Recording
+
+_TELLING = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
+"""Findings in the order in which they are told."""
+
+_EMULATED = "Emulated: no verdict. Function was shown; speed can only be measured on the real board"
+
+
+def _requirement_text(requirement: Requirement) -> str:
+    limit = words.latency(requirement.limit_ns)
+    if requirement.miss_rate == 0:
+        return f"never later than {limit}"
+    return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
+
+
+def _statement(verdict: Verdict, requirement: Requirement | None, derived: bool) -> str:
+    if requirement is None:
+        return "There is nothing to judge"
+    what = _requirement_text(requirement)
+    if derived:
+        said = f"No limit was stated. Hardest requirement these data reach: {what}"
+        return {Verdict.PASS: f"{said}",
+                Verdict.BROKEN: "The measurement is broken: no requirement can be judged by it",
+                Verdict.INCONCLUSIVE: f"{said}; but they do not prove it"}[verdict]
+    return {
+        Verdict.PASS: f"Fast enough: {what}, as far as these samples reach",
+        Verdict.FAIL: f"Not fast enough for: {what}",
+        Verdict.INCONCLUSIVE: f"Not decided: {what}",
+        Verdict.BROKEN: f"The measurement is broken; it cannot say whether: {what}",
+    }[verdict]
+
+
+_USUAL_PROBE = "timer"
+
+
+def _label(judgment: Judgment) -> str:
+    """Which runs; the probe is named where it is not the usual one."""
+    load = "no load stated" if judgment.load is None else f"load {judgment.load}"
+    return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
+
+
+def _pass_reason(judgment: Judgment, requirement: Requirement) -> str:
+    seen = ("nothing above the limit" if judgment.exceeded == 0
+            else f"{words.number(judgment.exceeded)} above the limit")
+    missing = _not_measured_text(judgment.not_measured)
+    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, {seen}, worst "
+            f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} "
+            f"({words.percent(requirement.confidence)} confidence, each CPU{' measured' if missing else ''}){missing}")
+
+
+def _not_measured_text(cpus: Sequence[int]) -> str:
+    """To be added to a sentence; nothing where every CPU was measured."""
+    return f"; {words.cpus(cpus)} {'was' if len(cpus) == 1 else 'were'} not measured" if cpus else ""
+
+
+def headline(verdict: Verdict, requirement: Requirement | None, judgments: Sequence[Judgment], *, derived: bool,
+             emulated: bool) -> str:
+    """One sentence.  It names the CPUs it does not reach; a failure on one of the others needs no more."""
+    if emulated and verdict is Verdict.INCONCLUSIVE:
+        return _EMULATED
+    missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
+    reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    return _statement(verdict, requirement, derived) + (_not_measured_text(missing) if reaches else "")
+
+
+def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Findings said of several loads in the same words are printed once."""
+    by_text: dict[str, list[str]] = {}
+    for label, text in texts:
+        labels = by_text.setdefault(text, [])
+        if label not in labels:
+            labels.append(label)
+    return tuple(f"{', '.join(labels)}: {text}" for text, labels in by_text.items())
+
+
+def reasons(judgments: Sequence[Judgment], requirement: Requirement, verdict: Verdict) -> tuple[str, ...]:
+    """What led to the verdict.  Where a limit was broken, what else is too little known does not matter."""
+    telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
+    ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
+               for finding in judgment.findings if finding.verdict is weight]
+    passed = tuple(_pass_reason(judgment, requirement) for judgment in judgments if judgment.verdict is Verdict.PASS)
+    return _said_once(ordered) + passed
+
+
+def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
+    """What would settle it; a failure is settled."""
+    if verdict is Verdict.FAIL:
+        return ()
+    return _said_once([(_label(judgment), finding.settle) for judgment in judgments
+                       for finding in judgment.findings if finding.settle])
+
+
+def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
+    """What would settle that something is not there; ``missing``: what was planned and never made."""
+    return (("measure what is missing, or leave it out of the question",) * bool(gaps)
+            + ("go on with the campaign: the command that began it, with --resume (an experiment: measure it anew)",)
+            * bool(missing))
+
+
+def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
+    marks = {mark for recording in recordings for mark in recording.head["marks"]}
+    stolen = steal_text(recordings)
+    if stolen is not None and "emulated" not in marks:
+        if verdict is Verdict.FAIL:
+            yield f"This machine as it is has failed; yet {stolen}, and that may be the cause"
+        else:
+            yield f"What was seen holds for this host at that time only: {stolen}"
+    if "self-measured" in marks:
+        yield "Self-measured: the board timed itself, no external instrument confirms it"
+    if "not-real-time" in marks:
+        yield "The measured threads did not run under a real-time policy"
+    smi = sum(counter_total(recording, "smi") or 0 for recording in recordings)
+    if smi:
+        yield f"{words.number(smi)} system management interrupts stopped the whole machine while it was measured"
+    if recordings:
+        yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
+
+
+def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],
+         missing: Sequence[str]) -> list[str]:
+    """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
+    return [
+        *(f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit),
+        *(f"load {load} was asked for and is not among the runs" for load in loads),
+        *(f"{run} was planned and is missing" for run in missing),
+        *([] if recordings else ["there is no run to judge"]),
+    ]

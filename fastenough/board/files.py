@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Our one static file for boards of other architectures than the bench's: found, or built by a cross compiler."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.link import find_probe
+from fastenough.model import NotApplicable
+from fastenough.virtual.built import build
+from fastenough.virtual.module import CHECKOUT
+
+FILES_SETTING = "FASTENOUGH_PROBES"
+"""Environment variable that names a folder with files ``fastenough-probe-MACHINE``, MACHINE as ``uname -m`` says."""
+_TARGET = "target/probe/fastenough-probe"
+_LITTLE, _BIG = 1, 2
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What ``uname -m`` stands for: bits, byte order and machine number of an ELF file; how it is built here."""
+
+    bits: int
+    order: int
+    number: int
+    cross: str | None = None
+
+
+MACHINES = {
+    "x86_64": Machine(64, _LITTLE, 62), "i686": Machine(32, _LITTLE, 3), "i586": Machine(32, _LITTLE, 3),
+    "aarch64": Machine(64, _LITTLE, 183, "arm64"),
+    "armv8l": Machine(32, _LITTLE, 40, "armhf"), "armv7l": Machine(32, _LITTLE, 40, "armhf"),
+    "armv6l": Machine(32, _LITTLE, 40, "armel"), "armv5tel": Machine(32, _LITTLE, 40, "armel"),
+    "armv5tejl": Machine(32, _LITTLE, 40, "armel"), "riscv64": Machine(64, _LITTLE, 243, "riscv64"),
+    "ppc": Machine(32, _BIG, 20, "powerpc"), "mips": Machine(32, _BIG, 8, "mips"),
+}
+"""``uname -m`` to what runs there."""
+
+
+def file_for(machine: str) -> bytes:
+    """The file for what ``uname -m`` says on the board; raises NotApplicable where there is none."""
+    if machine not in MACHINES:
+        raise NotApplicable(f"there is no probe for a board of the kind {machine!r}; known are {', '.join(MACHINES)}")
+    place = _found(machine)
+    content = place.read_bytes()
+    _require_fit(place, content, machine)
+    return content
+
+
+def _found(machine: str) -> Path:
+    folder = os.environ.get(FILES_SETTING)
+    if folder and (Path(folder) / f"fastenough-probe-{machine}").is_file():
+        return Path(folder) / f"fastenough-probe-{machine}"
+    if machine == os.uname().machine:
+        return Path(find_probe())
+    cross = MACHINES[machine].cross
+    if cross is None:
+        raise NotApplicable(f"there is no probe for a board of the kind {machine}; name a folder with "
+                            f"fastenough-probe-{machine} in {FILES_SETTING}")
+    (built,) = build(f"board-{cross}", (f"--cross-file={CHECKOUT / 'target' / 'cross' / cross}.ini", "-Ddebug=false",
+                                        "-Dc_link_args=-s"), (_TARGET,))
+    return built
+
+
+def _require_fit(place: Path, content: bytes, machine: str) -> None:
+    """A shell would take what is no program of the board's for a script."""
+    known = MACHINES[machine]
+    order = "<" if known.order == _LITTLE else ">"
+    head = content[:20]
+    fits = (len(head) == 20 and head[:4] == b"\x7fELF" and (head[4], head[5]) == (known.bits // 32, known.order)
+            and struct.unpack(f"{order}H", head[18:20])[0] == known.number)
+    if not fits:
+        raise NotApplicable(f"{place} is no program for a board of the kind {machine}; build it for that, or take it "
+                            f"out of {FILES_SETTING}")

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board behind ssh, measured as it is booted: ``ssh://user@host:port``.  It needs nothing of ours on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module
+from fastenough.board.files import file_for
+from fastenough.link.ssh import Address, SshLink, open_ssh, parse_address
+
+
+@dataclass(frozen=True)
+class SshBoard:
+    """Its boot strategy is none: it is measured as it is found."""
+
+    address: Address
+
+    @property
+    def name(self) -> str:
+        return f"ssh://{self.address}"
+
+    def configurations(self) -> tuple[str, ...]:
+        return (AS_BOOTED,)
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        with closing(open_ssh(self.address, file_for)) as link:
+            yield Booted(link, configuration_of(link, configuration), link.own_file,
+                         last_words=lambda: [link.gone] if link.gone else [], module=partial(installed_module, link))
+
+
+def open_board(which: str) -> SshBoard:
+    """``[USER@]HOST[:PORT]``; raises BadInput for what is no such address."""
+    return SshBoard(parse_address(which))
+
+
+def open_link(which: str) -> SshLink:
+    """The link alone, for what needs no board."""
+    return open_ssh(parse_address(which.removeprefix("//")), file_for)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""AVR boards, with avrdude."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import serial
+
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+
+_TOUCH_BAUD = 1200
+_FLASH_S = 120.0
+
+
+@dataclass(frozen=True)
+class AvrBoard:
+    """How a board takes firmware: its microcontroller, avrdude's names and speed."""
+
+    mcu: str
+    part: str
+    programmer: str
+    baud: int
+    touch: bool = False
+    """Its boot loader starts when the port is opened at 1200 baud and closed."""
+    build_needs: str = "gcc-avr and avr-libc"
+
+    @property
+    def image(self) -> str:
+        return f"avr/gauge-{self.mcu}.hex"
+
+    def flash(self, port: str, image: Path, dry_run: bool = False) -> None:
+        """Writes the image and reads it back; raises BadInput, NotApplicable or FastenoughError, with the reason."""
+        if shutil.which("avrdude") is None:
+            raise NotApplicable("avrdude is not installed; run: sudo apt install avrdude")
+        if not Path(port).exists():
+            raise BadInput(f"{port}: no such port; plug the gauge in, or name its port (ls /dev/ttyACM* /dev/ttyUSB*)")
+        if self.touch:
+            _touch(port)
+        try:
+            done = subprocess.run(self._avrdude(port, image, dry_run), capture_output=True, text=True,
+                                  timeout=_FLASH_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise FastenoughError(f"{port}: avrdude did not come to an end; is it the right board?") from error
+        if done.returncode:
+            raise FastenoughError(f"{port}: flashing failed: {_reason(done)}; check the port and the kind of board")
+
+    def _avrdude(self, port: str, image: Path, dry_run: bool) -> list[str]:
+        return ["avrdude", "-q", "-p", self.part, "-c", self.programmer, "-P", port, "-b", str(self.baud), "-D",
+                *(["-n"] if dry_run else []), "-U", f"flash:w:{image}:i"]
+
+
+BOARDS = {
+    "uno": AvrBoard("atmega328p", "m328p", "arduino", 115_200),
+    "nano": AvrBoard("atmega328p", "m328p", "arduino", 115_200),
+    "nano-old": AvrBoard("atmega328p", "m328p", "arduino", 57_600),
+    "mega2560": AvrBoard("atmega2560", "m2560", "wiring", 115_200),
+    "leonardo": AvrBoard("atmega32u4", "m32u4", "avr109", 57_600, touch=True),
+    "micro": AvrBoard("atmega32u4", "m32u4", "avr109", 57_600, touch=True),
+}
+
+
+def _touch(port: str) -> None:
+    try:
+        serial.Serial(port, _TOUCH_BAUD).close()
+    except (serial.SerialException, OSError) as error:
+        raise BadInput(f"{port}: cannot be opened: {error}") from error
+    time.sleep(2.0)
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    said = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower() or "not in sync" in line]
+    return said[0].removeprefix("avrdude: ") if said else f"status {done.returncode}"

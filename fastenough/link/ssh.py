@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board behind OpenSSH's client: our one file is copied there, started as the agent, and gone at once.
+
+The file is removed as soon as the agent runs; the probe is started from the agent's own process (/proc/PID/exe).
+Needed there: a shell, uname, id, head, cat, wc, chmod, mkdir, rm, rmdir (busybox will do), and /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from fastenough.link.agent import AgentLink
+from fastenough.link.agent_frames import Pace, Stream
+from fastenough.link.base import BoardGone, Link, Stalled
+from fastenough.link.ssh_opening import Opening
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+
+CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
+"""Environment variable that names another file than ~/.ssh/config."""
+PACE = Pace(ping_s=5.0, silence_s=20.0, patience_s=30.0)
+_ADDRESS = re.compile(r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
+                      r"|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?\])(?P<port>:[0-9]{1,5})?", re.ASCII)
+_OPTIONS = {
+    "BatchMode": "yes", "ConnectTimeout": "10", "ServerAliveInterval": "5", "ServerAliveCountMax": "3",
+    "ControlMaster": "no", "ControlPath": "none", "ClearAllForwardings": "yes", "RemoteCommand": "none",
+    "PermitLocalCommand": "no", "EscapeChar": "none",
+}
+_LAST_WORDS_S = 2.0
+_SAID_MOST = 16384
+_WORDS_MOST = 200
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a board is: what OpenSSH's client is given."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{f'{self.user}@' if self.user else ''}{host}{f':{self.port}' if self.port else ''}"
+
+    def words(self) -> list[str]:
+        """For the command line of ssh, options first."""
+        return [*(("-l", self.user) if self.user else ()), *(("-p", str(self.port)) if self.port else ()), "--",
+                self.host]
+
+
+def parse_address(text: str) -> Address:
+    """``[USER@]HOST[:PORT]``; raises BadInput for what is none."""
+    found = _ADDRESS.fullmatch(text)
+    port = int(found["port"][1:]) if found and found["port"] else None
+    if found is None or (port is not None and not 1 <= port <= 65535):
+        raise BadInput(f"{text[:_WORDS_MOST]!r} is no address of a board; write ssh://USER@HOST:PORT "
+                       "(USER and PORT may be left out)")
+    return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
+
+
+def piped(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """A process to talk with, and the file that takes what it complains of."""
+    said = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the stream
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, bufsize=0,
+                            start_new_session=True), said
+
+
+def stream_of(process: subprocess.Popen[bytes], said: IO[bytes], why: Callable[[], str]) -> Stream:
+    """Standard input and output of a process, as a transport."""
+    reader, writer = process.stdout, process.stdin
+    assert reader is not None
+    assert writer is not None
+
+    def end() -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def free() -> None:
+        process.wait()
+        for file in (reader, writer, said):
+            with contextlib.suppress(OSError):
+                file.close()
+
+    return Stream(reader.fileno(), writer.fileno(), end, free, why)
+
+
+class _Connection:
+    """One ssh at work, before an agent talks through it."""
+
+    def __init__(self, address: Address, command: str) -> None:
+        if shutil.which("ssh") is None:
+            raise NotApplicable("ssh is missing; to fix it: apt-get install openssh-client")
+        config = os.environ.get(CONFIG_SETTING)
+        self.address = address
+        self.process, self._said = piped([
+            "ssh", *(("-F", config) if config else ()), "-T", "-a", "-x",
+            *(word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")),
+            *address.words(), command])
+
+    def stream(self) -> Stream:
+        return stream_of(self.process, self._said, self.why)
+
+    def end(self) -> None:
+        """It and what it has started; nothing happens when it has ended."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def said(self) -> list[str]:
+        """The last lines of ssh's complaints, without control characters."""
+        with contextlib.suppress(OSError, ValueError):
+            size = os.fstat(self._said.fileno()).st_size
+            text = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST)).decode(errors="replace")
+            lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.splitlines())
+            return [line[:_WORDS_MOST] for line in lines if line]
+        return []
+
+    def why(self) -> str:
+        """A sentence that says why the board cannot be reached."""
+        lines = self.said()
+        return f"ssh://{self.address} is gone: {lines[-1] if lines else 'its ssh has ended'}"
+
+    def refusal(self) -> FastenoughError:
+        """The error to be told when no agent came up, with what to do."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LAST_WORDS_S)
+        self.end()
+        text = "\n".join(self.said())
+        by_hand = f"ssh {' '.join(word for word in self.address.words() if word != '--')}"
+        if "IDENTIFICATION HAS CHANGED" in text:
+            return BadInput(f"ssh://{self.address}: its host key has changed; where that is expected, remove the old "
+                            f"one with ssh-keygen -R, then compare the new one: {by_hand}")
+        if "Host key verification failed" in text:
+            return BadInput(f"ssh://{self.address}: its host key is not known; connect once by hand and compare it: "
+                            f"{by_hand}")
+        if "Permission denied" in text:
+            return BadInput(f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
+                            f"ssh-copy-id, and try: {by_hand}")
+        return BoardGone(f"ssh://{self.address} cannot be reached: {self.said()[-1] if text else 'ssh said nothing'}")
+
+
+class SshLink(AgentLink):
+    """A board behind ssh; ``raised`` is a second agent there, by sudo, where sudo asks no question."""
+
+    def __init__(self, connection: _Connection, pace: Pace) -> None:
+        self._address = connection.address
+        self._raised: AgentLink | None = None
+        super().__init__(connection.stream(), f"ssh://{connection.address}", pace=pace)
+
+    @property
+    def raised(self) -> Link:
+        if self._raised is None:
+            self._raised = self._by_sudo() if self.user else self
+        return self._raised
+
+    @property
+    def own_file(self) -> str:
+        """Where our one file can be started again, for as long as this link lives."""
+        return f"/proc/{self.agent_pid}/exe"
+
+    def _by_sudo(self) -> AgentLink:
+        """A second agent with root's rights, or this one where there are none to be had."""
+        try:
+            if self.which("sudo") is None or self.run(["sudo", "-n", "--", self.own_file, "agent", "check"]).status:
+                return self
+            command = f"exec sudo -n -- {self.own_file} agent stdio"
+            return AgentLink(_Connection(self._address, command).stream(), self.name, pace=self._pace)
+        except Stalled:
+            return self
+
+    def close(self) -> None:
+        raised, self._raised = self._raised, None
+        if raised is not None and raised is not self:
+            raised.close()
+        super().close()
+
+
+def open_ssh(address: Address, file_for: Callable[[str], bytes], pace: Pace = PACE) -> SshLink:
+    """The board at an address; ``file_for`` gives our static file for what ``uname -m`` says there.
+
+    Raises BadInput where the person must do something first (host key, own key), BoardGone where the board cannot be
+    reached, NotApplicable where there is no file for it or it has no place for the file.
+    """
+    opening = Opening(file_for)
+    connection = _Connection(address, opening.command)
+    try:
+        if not opening.done(connection.process):
+            raise connection.refusal()
+        return SshLink(connection, pace)
+    except BaseException:
+        connection.end()
+        raise

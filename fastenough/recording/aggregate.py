@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a recording adds up to, gathered in one pass: memory does not grow with the number of its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fastenough.model import BadInput, Series
+from fastenough.recording.histogram import Histogram
+from fastenough.recording.interval import Interval
+
+MOST_COUNT = 2**62
+"""Of all values of one series."""
+_AT_ONCE = 64
+"""Histograms of one series that wait before they are added: adding each by itself would sort the total each time."""
+
+
+@dataclass(frozen=True)
+class CounterSum:
+    """One counter over all intervals: how many say it, their sum, and the least of them."""
+
+    known: int
+    sum: int
+    least: int
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Sums over all intervals, by series id, and how many events of each kind there are."""
+
+    totals: dict[int, Histogram] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)
+    missed: dict[int, int] = field(default_factory=dict)
+    intervals: int = 0
+    begin_mono_ns: int = 0
+    end_mono_ns: int = 0
+    counters: dict[str, CounterSum] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+
+
+class Adding:
+    """Adds up intervals and events as they come; raises BadInput, naming ``name``, for more than a run can hold."""
+
+    def __init__(self, name: str, series: Iterable[Series]) -> None:
+        self._name = name
+        self._k = {one.id: one.k for one in series}
+        self._waiting: dict[int, list[Histogram]] = {number: [] for number in self._k}
+        self._counts = dict.fromkeys(self._k, 0)
+        self._lost: dict[int, int] = dict.fromkeys(self._k, 0)
+        self._missed: dict[int, int] = dict.fromkeys(self._k, 0)
+        self._counters: dict[str, CounterSum] = {}
+        self._events: dict[str, int] = {}
+        self._intervals = 0
+        self._first_mono_ns = self._last_mono_ns = 0
+
+    def interval(self, interval: Interval) -> None:
+        if self._intervals == 0:
+            self._first_mono_ns = interval.begin_mono_ns
+        self._last_mono_ns = interval.end_mono_ns
+        self._intervals += 1
+        for number, histogram in interval.histograms.items():
+            self._lost[number] += interval.lost[number]
+            self._missed[number] += interval.missed[number]
+            self._counts[number] += histogram.total
+            if self._counts[number] + self._lost[number] + self._missed[number] > MOST_COUNT:
+                raise BadInput(f"{self._name}: series {number} counts more than {MOST_COUNT} values")
+            self._add(number, histogram)
+        self._count(interval.counters)
+
+    def _add(self, number: int, histogram: Histogram) -> None:
+        waiting = self._waiting[number]
+        waiting.append(histogram)
+        if len(waiting) >= _AT_ONCE:
+            waiting[:] = [Histogram.merged(waiting, self._k[number])]
+
+    def _count(self, counters: Mapping[str, int | None]) -> None:
+        for name, value in counters.items():
+            if value is not None:
+                before = self._counters.get(name, CounterSum(0, 0, value))
+                self._counters[name] = CounterSum(before.known + 1, before.sum + value, min(before.least, value))
+
+    def event(self, kind: str) -> None:
+        self._events[kind] = self._events.get(kind, 0) + 1
+
+    def added(self) -> Aggregate:
+        """All that came so far."""
+        totals = {number: Histogram.merged(waiting, self._k[number]) for number, waiting in self._waiting.items()}
+        return Aggregate(totals, dict(self._lost), dict(self._missed), self._intervals, self._first_mono_ns,
+                         self._last_mono_ns, dict(self._counters), dict(self._events))

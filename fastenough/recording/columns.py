@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sealed columns: what a recording adds up to and its intervals as Parquet files beside it (docs/format.md).
+
+They hold nothing that the recording does not, and stand for it only where they were made of it: ``columns.json``,
+written last, has the hash of the recording's content, of the file that holds it, and of the column files, and all are
+checked.  Whatever does not fit is passed over and made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
+from fastenough.model import BadInput, FastenoughError, Series
+from fastenough.recording import interval_rows, parquet, totals
+from fastenough.recording.aggregate import Aggregate
+from fastenough.recording.interval import Interval
+from fastenough.recording.interval_rows import Batching, timeline_of
+from fastenough.recording.reader import Reading
+from fastenough.recording.timeline import Timeline
+
+MANIFEST_FILE = "columns.json"
+TOTALS_FILE = "totals.parquet"
+INTERVALS_FILE = "intervals.parquet"
+FILES = (MANIFEST_FILE, TOTALS_FILE, INTERVALS_FILE)
+_VERSION = 1
+_MOST_MANIFEST = 4096
+_LEAST_BUCKET_BYTES = 5
+"""What a bucket takes at least as text, so that a recording's size bounds what its columns can hold."""
+_ALWAYS_VALUES = 1 << 16
+
+
+def _sha256(stream: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := stream.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+class NotKept(FastenoughError):
+    """The columns of a recording cannot be kept beside it; it can be read all the same."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sealed recording in a folder: its file, and the hash and the size of its content (None: not known)."""
+
+    folder: Folder
+    file: str
+    sha256: str
+    bytes: int | None
+
+    def manifest(self, recording_file: str, totals_file: str, intervals_file: str) -> dict[str, Any]:
+        return {"format": "fastenough-columns", "version": _VERSION, "recording_sha256": self.sha256,
+                "recording_file_sha256": recording_file, "totals_sha256": totals_file,
+                "intervals_sha256": intervals_file}
+
+    @property
+    def most_values(self) -> int:
+        """More values than these are in no column of a recording of its size."""
+        size = self.bytes if self.bytes is not None else self.folder.status(self.file).st_size * 256
+        return _ALWAYS_VALUES + size // _LEAST_BUCKET_BYTES
+
+    def file_sha256(self, name: str) -> str:
+        with self.folder.open_file(name) as stream:
+            return _sha256(stream)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a recording say; they were found to be made of it."""
+
+    head: dict[str, Any]
+    end: dict[str, Any] | None
+    aggregate: Aggregate
+    intervals_sha256: str
+
+
+def _most_bytes(source: Source) -> int:
+    return (1 << 20) + 16 * source.most_values
+
+
+def found(source: Source) -> Columns | None:
+    """The columns beside a recording, None where there are none that were made of it.
+
+    Those in a folder of another user (but root) are none: who could change them could not have made the recording.
+    """
+    if source.folder.owner not in (0, os.geteuid()):
+        return None
+    try:
+        said = json.loads(source.folder.read(MANIFEST_FILE, _MOST_MANIFEST))
+        content = source.folder.read(TOTALS_FILE, _most_bytes(source))
+        intervals_sha256 = source.file_sha256(INTERVALS_FILE)
+        if said != source.manifest(source.file_sha256(source.file), hashlib.sha256(content).hexdigest(),
+                                   intervals_sha256):
+            return None
+        beside, added = totals.read(content, TOTALS_FILE, source.sha256, source.most_values)
+        return Columns(beside["head"], beside["end"], added, intervals_sha256)
+    except (OSError, Untrusted, BadInput, ValueError, RecursionError):
+        return None
+
+
+@contextmanager
+def _alone(folder: Folder) -> Iterator[bool]:
+    """Whether nobody else makes this folder's columns; what those who died doing it left is removed."""
+    with folder.locked() as mine:
+        if mine:
+            for name in folder.names():
+                if name.endswith(".new") and name.startswith(tuple(f".{file}." for file in FILES)):
+                    folder.remove(name)
+        yield mine
+
+
+@contextmanager
+def _kept(folder: Folder) -> Iterator[None]:
+    """What columns cannot hold is no fault of the recording, and neither is a folder that takes none."""
+    try:
+        yield
+    except (pa.ArrowException, OverflowError, Untrusted) as error:
+        raise NotKept(f"{folder.path}: no columns can be kept there: {str(error)[:200]}") from error
+
+
+def make(source: Source) -> None:
+    """Make the columns of a recording in one pass over its text; memory does not grow with its intervals.
+
+    Does nothing where another process makes them.  Raises BadInput for a recording that is not believed, NotKept
+    or OSError where they cannot be written; the recording is only read.
+    """
+    folder = source.folder
+    with _alone(folder) as mine, folder.open_file(source.file) as stream, _kept(folder):
+        if not mine:
+            return
+        recording_file = _sha256(stream)
+        stream.seek(0)
+        lines = Reading(stream, source.file, source.sha256)
+        with folder.replacing(INTERVALS_FILE, 0o444) as target, \
+                parquet.writer(target, interval_rows.SCHEMA) as writer:
+            for batch in rows_of(lines):
+                writer.write_batch(batch)
+        recording = lines.recording()
+        folder.replace(TOTALS_FILE, totals.written(source.sha256, lines.head_line, lines.end_line, recording.series,
+                                                   recording.aggregate), 0o444)
+        said = source.manifest(recording_file, source.file_sha256(TOTALS_FILE), source.file_sha256(INTERVALS_FILE))
+        folder.replace(MANIFEST_FILE, json.dumps(said, indent=1).encode() + b"\n", 0o444)
+
+
+def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
+    """The rows of a recording that is being read, to its end."""
+    batching = Batching(lines.series)
+    for part in lines:
+        if isinstance(part, Interval):
+            yield from batching.add(part)
+    yield from batching.rest()
+
+
+def rows_kept(source: Source, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """The rows in the columns, batch by batch as they were written; raises BadInput, Untrusted or OSError."""
+    content = source.folder.read(INTERVALS_FILE, _most_bytes(source))
+    if hashlib.sha256(content).hexdigest() != columns.intervals_sha256:
+        raise BadInput(f"{INTERVALS_FILE}: it was changed while it was read")
+    file = parquet.opened(content, INTERVALS_FILE, interval_rows.SCHEMA, source.most_values)
+    for rows in parquet.groups(file, INTERVALS_FILE):
+        yield from rows.combine_chunks().to_batches()
+
+
+def timeline(source: Source, columns: Columns, series: tuple[Series, ...]) -> Timeline:
+    """The recording over time; raises BadInput, Untrusted or OSError."""
+    try:
+        return timeline_of(rows_kept(source, columns), series)
+    except (pa.ArrowException, ValueError, IndexError) as error:
+        raise BadInput(f"{INTERVALS_FILE}: not the columns that were written: {str(error)[:200]}") from error
+
+
+def differ(source: Source, columns: Columns) -> bool:
+    """Whether columns that would be believed say anything else than the recording; raises BadInput or OSError."""
+    with source.folder.open_file(source.file) as stream:
+        lines = Reading(stream, source.file, source.sha256)
+        kept = rows_kept(source, columns)
+        try:
+            same = all(batch.equals(next(kept, None)) for batch in rows_of(lines)) and next(kept, None) is None
+        except BadInput:
+            return True
+    recording = lines.recording()
+    return not same or (columns.head, columns.end) != (lines.head_line, lines.end_line) or (
+        _plain(columns.aggregate) != _plain(recording.aggregate))
+
+
+def _plain(added: Aggregate) -> Any:
+    """As values that can be compared."""
+    return replace(added, totals={}), {
+        number: (total.k, total.index.tolist(), total.count.tolist(), total.minimum, total.maximum, total.sum,
+                 total.sum_sq) for number, total in added.totals.items()}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Intervals as rows of a table, one for each interval and series, and back again as a timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastenough.model import Series
+from fastenough.recording.histogram import bucket_index, bucket_lowest
+from fastenough.recording.interval import Interval
+from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline
+
+ROWS_AT_ONCE = 8192
+_INSTANTS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
+_NAMED = pa.map_(pa.string(), pa.int64())
+SCHEMA = pa.schema([
+    ("seq", pa.int64()), *((name, pa.int64()) for name in _INSTANTS), ("series", pa.int64()),
+    ("count", pa.int64()), ("lost", pa.int64()), ("missed", pa.int64()), ("min", pa.int64()), ("max", pa.int64()),
+    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("bucket", pa.list_(pa.int32())),
+    ("bucket_count", pa.list_(pa.int64())), ("counters", _NAMED), ("load", _NAMED),
+])
+"""Counters and load stand in the first row of each interval only, so that they add up."""
+_SCALARS = SCHEMA.names[:13]
+
+
+def folded(index: IntArray, k: int) -> IntArray:
+    """The buckets of scale ``k`` as those of the scale of intervals, each of which holds whole ones of them."""
+    if k <= INTERVAL_K:
+        return index
+    magnitude = np.asarray(bucket_index(bucket_lowest(np.abs(index), k), INTERVAL_K))
+    return np.where(index < 0, -magnitude, magnitude)
+
+
+def interval_scale(k: int) -> int:
+    """On which scale the intervals of a series of scale ``k`` are kept."""
+    return min(k, INTERVAL_K)
+
+
+class _Rows:
+    """Rows that wait to become a batch."""
+
+    def __init__(self) -> None:
+        self._scalars: dict[str, list[Any]] = {name: [] for name in _SCALARS}
+        self._named: dict[str, list[Any]] = {"counters": [], "load": []}
+        self._buckets: list[tuple[int, IntArray, IntArray]] = []
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def add(self, interval: Interval, k_of: Mapping[int, int]) -> None:
+        bounds = [interval.seq, *(getattr(interval, name) for name in _INSTANTS)]
+        named = {"counters": list(interval.counters.items()), "load": None}
+        nothing = np.empty(0, dtype=np.int64)
+        for number, values in interval.histograms.items():
+            self._add([*bounds, number, values.total, interval.lost[number], interval.missed[number], values.minimum,
+                       values.maximum, values.sum, str(values.sum_sq)], named)
+            self._buckets.append((k_of[number], values.index, values.count))
+            named = {"counters": None, "load": None}
+        if not interval.histograms:
+            self._add([*bounds, None, 0, 0, 0, None, None, 0, "0"], named)
+            self._buckets.append((INTERVAL_K, nothing, nothing))
+
+    def _add(self, scalars: list[Any], named: Mapping[str, Any]) -> None:
+        for name, value in zip(_SCALARS, scalars, strict=True):
+            self._scalars[name].append(value)
+        for name, value in named.items():
+            self._named[name].append(value)
+
+    def batch(self) -> pa.RecordBatch:
+        """All of them."""
+        offsets, index, count = _folded_rows(self._buckets)
+        columns: dict[str, Any] = self._scalars | self._named
+        arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA if field.name in columns]
+        lists = [pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
+                 for values, kind in ((index, pa.int32()), (count, pa.int64()))]
+        return pa.RecordBatch.from_arrays([*arrays[:13], *lists, *arrays[13:]], schema=SCHEMA)
+
+
+def _folded_rows(rows: list[tuple[int, IntArray, IntArray]]) -> tuple[IntArray, IntArray, IntArray]:
+    """Offsets, indices and counts of the buckets of all rows, folded; rows ascend, and so do indices within one."""
+    sizes = np.array([index.size for _, index, _ in rows], dtype=np.int64)
+    row = np.repeat(np.arange(len(rows)), sizes)
+    index = np.concatenate([index for _, index, _ in rows])
+    count = np.concatenate([count for _, _, count in rows])
+    scale = np.repeat(np.array([k for k, _, _ in rows], dtype=np.int64), sizes)
+    for k in np.unique(scale):
+        index[scale == k] = folded(index[scale == k], int(k))
+    begins = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(index) != 0)]) if index.size else row
+    count = np.add.reduceat(count, begins) if index.size else count
+    offsets = np.searchsorted(row[begins], np.arange(len(rows) + 1)).astype(np.int64)
+    return offsets, index[begins], count
+
+
+class Batching:
+    """Makes batches of rows of the intervals that come; memory holds one batch."""
+
+    def __init__(self, series: Iterable[Series]) -> None:
+        self._k_of = {one.id: one.k for one in series}
+        self._rows = _Rows()
+
+    def add(self, interval: Interval) -> Iterator[pa.RecordBatch]:
+        """A batch when there is a whole one."""
+        self._rows.add(interval, self._k_of)
+        if len(self._rows) >= ROWS_AT_ONCE:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What has not been handed out."""
+        if len(self._rows):
+            yield self._rows.batch()
+            self._rows = _Rows()
+
+
+def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Timeline:
+    """The timeline that rows tell of; raises ValueError where they are not those of intervals one after the other."""
+    table = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+    seq = _ints(table, "seq")
+    first = np.flatnonzero(np.r_[True, np.diff(seq) != 0]) if seq.size else np.empty(0, dtype=np.int64)
+    if not np.array_equal(seq[first], np.arange(first.size)):
+        raise ValueError("its intervals are not in order")
+    bounds = {name: _ints(table, name)[first] for name in _INSTANTS}
+    of_series = _ints(table, "series", -1)
+    courses = {one.id: _course(table, np.flatnonzero(of_series == one.id), seq, one.k) for one in series}
+    return Timeline(**bounds, courses=courses, counters=_named(table, "counters", first),
+                    load=_named(table, "load", first))
+
+
+def timeline_of_intervals(intervals: Iterable[Interval], series: Iterable[Series]) -> Timeline:
+    """The timeline of intervals that are in memory."""
+    batching = Batching(series)
+    batches = [batch for interval in intervals for batch in batching.add(interval)]
+    return timeline_of([*batches, *batching.rest()], series)
+
+
+def _ints(table: pa.Table, name: str, nothing: int = 0) -> IntArray:
+    column = table.column(name)
+    return np.asarray(column.fill_null(nothing).to_numpy(), dtype=np.int64)
+
+
+def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
+    taken = table.take(pa.array(rows)).combine_chunks()
+    offsets, index = _lists(taken, "bucket")
+    same, count = _lists(taken, "bucket_count")
+    if not np.array_equal(offsets, same):
+        raise ValueError("its buckets and their counts are not as many")
+    return Course(interval_scale(k), seq[rows], _ints(taken, "count"), _ints(taken, "lost"), _ints(taken, "missed"),
+                  _ints(taken, "min"), _ints(taken, "max"), offsets, index, count)
+
+
+def _lists(table: pa.Table, name: str) -> tuple[IntArray, IntArray]:
+    """Offsets from 0 on, and the values that they divide."""
+    column = table.column(name)
+    chunk = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    offsets = chunk.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], chunk.flatten().to_numpy().astype(np.int64)
+
+
+def _named(table: pa.Table, name: str, first: IntArray) -> dict[str, Known]:
+    """By name, the values that stand in the intervals' first rows."""
+    chunked = table.column(name).take(pa.array(first))
+    chunk = chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
+    at = np.repeat(np.arange(first.size), np.diff(chunk.offsets.to_numpy()))
+    names = np.array(chunk.keys.to_pylist(), dtype=object)
+    unknown = np.asarray(chunk.items.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    items = np.asarray(chunk.items.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    known: dict[str, Known] = {}
+    for key in dict.fromkeys(names):
+        values, there = np.zeros(first.size, dtype=np.int64), np.zeros(first.size, dtype=bool)
+        values[at[names == key]] = items[names == key]
+        there[at[names == key]] = ~unknown[names == key]
+        known[str(key)] = values, there
+    return known

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parquet files that may hold anything: read only where schema and declared sizes are those expected."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fastenough.model import BadInput
+
+_MOST_METADATA = 64 << 20
+_ROW_BYTES = 64
+"""What is allowed for each value that may be there, when it is expanded."""
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, MemoryError, RecursionError) as error:
+        raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
+
+
+def writer(stream: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """To be closed by the caller; each page gets a checksum of its own."""
+    return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True, version="2.6")
+
+
+def written(table: pa.Table) -> bytes:
+    """A table as a file."""
+    stream = io.BytesIO()
+    with writer(stream, table.schema) as target:
+        target.write_table(table)
+    return stream.getvalue()
+
+
+def opened(content: bytes, name: str, schema: pa.Schema, most_values: int) -> pq.ParquetFile:
+    """A file of this schema, none of whose columns declares more than so many values; raises BadInput."""
+    with _telling(name):
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True,
+                              thrift_string_size_limit=_MOST_METADATA, thrift_container_size_limit=1 << 20)
+        if not file.schema_arrow.remove_metadata().equals(schema.remove_metadata()):
+            raise ValueError("it has other columns")
+        groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+        for place in range(file.metadata.num_columns):
+            parts = [group.column(place) for group in groups]
+            if sum(part.num_values for part in parts) > most_values:
+                raise ValueError(f"it declares more than the {most_values} values that its recording can hold")
+            if sum(part.total_uncompressed_size for part in parts) > _MOST_METADATA + _ROW_BYTES * most_values:
+                raise ValueError("it grows to more than its recording can hold")
+        return file
+
+
+def table(file: pq.ParquetFile, name: str) -> pa.Table:
+    """All rows; raises BadInput."""
+    with _telling(name):
+        return file.read(use_threads=False)
+
+
+def groups(file: pq.ParquetFile, name: str) -> Iterator[pa.Table]:
+    """The rows, group by group as they were written; raises BadInput."""
+    for group in range(file.num_row_groups):
+        with _telling(name):
+            rows = file.read_row_group(group, use_threads=False)
+        yield rows

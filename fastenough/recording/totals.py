@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a recording adds up to as a table, a row for each series, with its head and end beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastenough.model import BadInput, Series
+from fastenough.recording import parquet
+from fastenough.recording.aggregate import Aggregate, CounterSum
+from fastenough.recording.histogram import Histogram, bucket_index
+from fastenough.recording.lines import parse_line
+
+VERSION = 1
+_KEY = b"fastenough"
+SCHEMA = pa.schema([
+    ("id", pa.int64()), ("name", pa.string()), ("cpu", pa.int64()), ("unit", pa.string()), ("k", pa.int64()),
+    ("stored", pa.int64()), ("lost", pa.int64()), ("missed", pa.int64()), ("min", pa.int64()), ("max", pa.int64()),
+    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("bucket", pa.list_(pa.int32())),
+    ("bucket_count", pa.list_(pa.int64())),
+])
+
+
+def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None, series: tuple[Series, ...],
+            added: Aggregate) -> bytes:
+    """The file; ``sha256`` is that of the recording, ``head`` and ``end`` its lines."""
+    totals = [added.totals[one.id] for one in series]
+    values: dict[str, Any] = {
+        "id": [one.id for one in series], "name": [one.name for one in series], "cpu": [one.cpu for one in series],
+        "unit": [one.unit for one in series], "k": [one.k for one in series],
+        "stored": [total.total for total in totals], "lost": [added.lost[one.id] for one in series],
+        "missed": [added.missed[one.id] for one in series], "min": [total.minimum for total in totals],
+        "max": [total.maximum for total in totals], "sum": [total.sum for total in totals],
+        "sum_sq": [str(total.sum_sq) for total in totals], "bucket": [total.index for total in totals],
+        "bucket_count": [total.count for total in totals],
+    }
+    said = {"version": VERSION, "recording_sha256": sha256, "head": head, "end": end, "intervals": added.intervals,
+            "begin_mono_ns": added.begin_mono_ns, "end_mono_ns": added.end_mono_ns,
+            "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events}
+    schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
+    return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
+
+
+def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict[str, Any], Aggregate]:
+    """What the file says beside its rows, and the sums; raises BadInput, also where it is of another recording."""
+    file = parquet.opened(content, name, SCHEMA, most_values)
+    try:
+        said = parse_line((file.schema_arrow.metadata or {})[_KEY])
+        if said["version"] != VERSION or said["recording_sha256"] != sha256:
+            raise ValueError("it is of another version, or of another recording")
+        rows = parquet.table(file, name)
+        totals = _histograms(rows)
+        by_id = {column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
+                 for column in ("lost", "missed")}
+        if len(by_id["lost"]) != rows.num_rows:
+            raise ValueError("it has one series twice")
+        return said, Aggregate(
+            totals, by_id["lost"], by_id["missed"], said["intervals"], said["begin_mono_ns"], said["end_mono_ns"],
+            {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"])
+    except (pa.ArrowException, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
+
+
+def _histograms(rows: pa.Table) -> dict[int, Histogram]:
+    """By series id; raises ValueError where buckets, count and extremes contradict each other."""
+    scalars = rows.select(["id", "k", "stored", "min", "max", "sum", "sum_sq"]).to_pylist()
+    lists = [rows[name].combine_chunks() for name in ("bucket", "bucket_count")]
+    lists = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in lists]
+    totals = {}
+    for place, row in enumerate(scalars):
+        index, count = (np.asarray(part[place].values.to_numpy(), dtype=np.int64) for part in lists)
+        total = Histogram(row["k"], index, count, row["min"], row["max"], int(row["sum"]), int(row["sum_sq"]))
+        if index.size != count.size or np.any(np.diff(index) <= 0) or np.any(count < 1) or total.total != row["stored"]:
+            raise ValueError("its buckets and counts contradict each other")
+        if index.size and tuple(bucket_index([row["min"], row["max"]], row["k"])) != (index[0], index[-1]):
+            raise ValueError("an extreme lies outside its bucket")
+        totals[row["id"]] = total
+    return totals

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sealed runs as recordings: out of their columns, and out of their text only for what is not in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from fastenough.folder import Folder
+from fastenough.model import BadInput, FastenoughError
+from fastenough.recording import Interval, Recording, columns
+from fastenough.recording.columns import Columns, Source
+from fastenough.recording.interval_rows import timeline_of
+from fastenough.recording.later import Later
+from fastenough.recording.reader import Reading, assembled, checked_line
+from fastenough.recording.timeline import Timeline
+from fastenough.store.directory import mendable, read_summary, recording_name
+from fastenough.store.summary import RunSummary
+
+Opening = Callable[[], Folder]
+"""Opens the folder of a run; what is read later opens it again."""
+
+
+def _source(folder: Folder, summary: RunSummary) -> Source:
+    if summary.sha256 is None:
+        raise BadInput("it was never sealed")
+    return Source(folder, recording_name(folder), summary.sha256, summary.bytes)
+
+
+def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
+    """The recording of a sealed run; raises BadInput, Untrusted or OSError for one that is not believed."""
+    with opening() as folder:
+        source = _source(folder, summary)
+        kept = columns.found(source)
+        if kept is None:
+            with suppress(columns.NotKept, OSError):
+                _make(source)
+            kept = columns.found(source)
+        return _of_text(opening, summary, source) if kept is None else _of_columns(opening, summary, kept, source.file)
+
+
+def _make(source: Source) -> None:
+    """Root makes no files of its own among those of another user."""
+    if source.folder.owner == os.geteuid():
+        columns.make(source)
+
+
+def make_columns(opening: Opening, run_id: str) -> None:
+    """Make the columns of a run that was just sealed, if they can be made: they can be made again at any time."""
+    with suppress(FastenoughError, OSError), opening() as folder:
+        _make(_source(folder, read_summary(folder, run_id)))
+
+
+def renew_columns(opening: Opening, run_id: str) -> None:
+    """Make those columns again that are missing or say anything else than the recording; raises FastenoughError."""
+    with mendable(opening().path), opening() as folder:
+        summary = read_summary(folder, run_id)
+        if summary.sha256 is None or summary.state == "damaged":
+            return
+        source = _source(folder, summary)
+        kept = columns.found(source)
+        with suppress(BadInput):
+            if kept is None or columns.differ(source, kept):
+                _make(source)
+
+
+def columns_fault(opening: Opening, run_id: str) -> str | None:
+    """Whether a run's columns would be believed and say anything else than its recording, in words."""
+    with suppress(FastenoughError, OSError), opening() as folder:
+        summary = read_summary(folder, run_id)
+        source = _source(folder, summary)
+        kept = columns.found(source)
+        if kept is not None and columns.differ(source, kept):
+            return ("its columns say something else than its recording; 'fastenough store rebuild' makes them again "
+                    "from it")
+    return None
+
+
+@contextmanager
+def _text(opening: Opening, summary: RunSummary) -> Iterator[Reading]:
+    """One pass over the text, later; raises FastenoughError where it is not any more what it was."""
+    try:
+        with opening() as folder:
+            source = _source(folder, summary)
+            with folder.open_file(source.file) as stream:
+                yield Reading(stream, source.file, source.sha256)
+    except OSError as error:
+        raise FastenoughError(f"run {summary.id}: its recording cannot be read any more: {error.strerror}") from error
+
+
+def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
+    """Intervals and events, each read out of the text when they are wanted."""
+
+    def intervals() -> list[Interval]:
+        with _text(opening, summary) as lines:
+            return [part for part in lines if isinstance(part, Interval)]
+
+    def events() -> list[dict[str, Any]]:
+        with _text(opening, summary) as lines:
+            return [part for part in lines if not isinstance(part, Interval)]
+
+    return {"intervals": Later(intervals), "events": Later(events)}
+
+
+def _of_columns(opening: Opening, summary: RunSummary, kept: Columns, name: str) -> Recording:
+    def over_time() -> Timeline:
+        with opening() as folder:
+            return columns.timeline(_source(folder, summary), kept, recording.series)
+
+    head = checked_line(name, 1, kept.head)
+    end = None if kept.end is None else checked_line(name, 2, kept.end)
+    laters = _laters(opening, summary)
+    if not kept.aggregate.events:
+        laters["events"] = ()
+    recording = assembled(name, head, end, kept.aggregate, over_time=over_time, **laters)
+    return recording
+
+
+def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording:
+    """Where no columns can be kept, such as in a store of another user: one pass now, more when more is wanted."""
+
+    def over_time() -> Timeline:
+        with _text(opening, summary) as lines:
+            return timeline_of(list(columns.rows_of(lines)), lines.series)
+
+    with source.folder.open_file(source.file) as stream:
+        lines = Reading(stream, source.file, source.sha256)
+        for _ in lines:
+            pass
+        return lines.recording(over_time=over_time, **_laters(opening, summary))

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "command.h"
+#include "tree.h"
+
+#define PROBE "fastenough-probe"
+#define REOPEN_US 100000
+
+static struct port port;
+
+static int own_signals(void)
+{
+	sigset_t signals;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A bench begins: what another left is ended, and it learns whom it talks to. */
+static const char *reset(const char *content, size_t length)
+{
+	char answer[NONCE_SIZE + 12];
+	const uint32_t numbers[] = { AGENT_VERSION, (uint32_t)getpid(), (uint32_t)geteuid() };
+
+	if (length != sizeof(uint32_t) + NONCE_SIZE)
+		return "a beginning of another length";
+	commands_end(&port);
+	port.patience_ms = number_at(content);
+	memcpy(answer, content + sizeof(uint32_t), NONCE_SIZE);
+	for (int i = 0; i < 3; i++) {
+		const unsigned char bytes[] = { numbers[i], numbers[i] >> 8, numbers[i] >> 16, numbers[i] >> 24 };
+
+		memcpy(answer + NONCE_SIZE + 4 * i, bytes, sizeof(bytes));
+	}
+	port_send(&port, 0, RESET, answer, sizeof(answer));
+	return NULL;
+}
+
+/* Returns why the frame is no proper one, or NULL. */
+static const char *obey(const struct frame *frame, char *content)
+{
+	if (frame->kind == PING) {
+		port_send(&port, frame->id, PING, content, frame->length);
+		return NULL;
+	}
+	if (frame->kind == RESET)
+		return reset(content, frame->length);
+	if (frame->id == 0)
+		return "a command without a number";
+	if (frame->kind == INPUT)
+		return command_input(frame->id, content, frame->length);
+	if (frame->kind == START)
+		return command_start(&port, frame->id, content, frame->length);
+	if (frame->kind == SIGNAL)
+		return command_signal(frame->id, content, frame->length);
+	command_kill(frame->id);
+	return NULL;
+}
+
+static void obey_all(void)
+{
+	static char content[FRAME_MOST + 1];
+	struct frame frame;
+
+	while (port_next(&port, &frame, content)) {
+		const char *fault = obey(&frame, content);
+
+		if (fault)
+			port_refuse(&port, fault);
+	}
+}
+
+static void look_at_signals(int signals)
+{
+	struct signalfd_siginfo said;
+
+	while (read(signals, &said, sizeof(said)) == sizeof(said))
+		if (said.ssi_signo != SIGCHLD)
+			port.gone = true;
+	commands_reap(&port);
+}
+
+/* What the bench asks, what commands say, who has ended. */
+static void turn(int signals)
+{
+	struct pollfd polled[2 + POLLED] = { { port.in, POLLIN, 0 }, { signals, POLLIN, 0 } };
+
+	commands_watch(polled + 2);
+	if (poll(polled, 2 + POLLED, port_left_ms(&port)) < 0)
+		return;
+	commands_pass_on(&port, polled + 2);
+	if (polled[1].revents)
+		look_at_signals(signals);
+	if (polled[0].revents & POLLIN)
+		port_fill(&port);
+	else if (polled[0].revents || port_left_ms(&port) == 0)
+		port.gone = true;
+	obey_all();
+}
+
+static void serve(int in, int out, int signals)
+{
+	port_open(&port, in, out);
+	while (!port.gone)
+		turn(signals);
+	commands_end(&port);
+}
+
+/* The file that was copied to the board for this bench goes at once: it is needed no more, it can be started again
+ * through /proc/PID/exe, and whatever happens now, nothing is left on a disk. */
+static void remove_own_file(const char *directory)
+{
+	char path[256];
+
+	if (!is_scratch(directory) || snprintf(path, sizeof(path), "%s/" PROBE, directory) >= (int)sizeof(path))
+		return;
+	unlink(path);
+	rmdir(directory);
+}
+
+/* Servers and tools of administration lie where the PATH of an ordinary user does not look. */
+static void widen_path(void)
+{
+	const char *path = getenv("PATH");
+	char wide[4096];
+
+	snprintf(wide, sizeof(wide), "%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "/usr/local/bin:/usr/bin:/bin");
+	setenv("PATH", wide, 1);
+}
+
+_Noreturn static void serve_device(const char *path, int signals)
+{
+	for (;;) {
+		int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+		if (file >= 0) {
+			serve(file, file, signals);
+			close(file);
+		}
+		usleep(REOPEN_US);
+	}
+}
+
+int agent_main(int argc, char **argv)
+{
+	bool device = argc == 3 && strcmp(argv[1], "device") == 0;
+	int signals;
+
+	if (argc == 2 && strcmp(argv[1], "check") == 0) {
+		printf("fastenough-agent %d\n", AGENT_VERSION);
+		return fflush(stdout) ? 1 : 0;
+	}
+	if (!device && !((argc == 2 || argc == 3) && strcmp(argv[1], "stdio") == 0)) {
+		fprintf(stderr, "fastenough-agent: started by the bench as: agent stdio [DIRECTORY] | device PATH | check\n");
+		return 2;
+	}
+	signals = own_signals();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	widen_path();
+	if (chdir("/") < 0)
+		return 1;
+	if (device)
+		serve_device(argv[2], signals);
+	if (argc == 3)
+		remove_own_file(argv[2]);
+	sweep_scratch();
+	serve(STDIN_FILENO, STDOUT_FILENO, signals);
+	return 0;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The agent: runs commands on a board for a bench, over any stream of bytes (docs/agent.md is the contract). */
+#ifndef FE_AGENT_H
+#define FE_AGENT_H
+
+/* `agent stdio [DIRECTORY]`, `agent device PATH` or `agent check`; returns the exit status. */
+int agent_main(int argc, char **argv);
+
+#endif

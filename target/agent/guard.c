@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "frames.h"
+#include "guard.h"
+#include "tree.h"
+
+#define GRACE_MS 2000
+#define PATIENCE_MS 30000 /* for what is killed and stays in the kernel, or may not be killed by this user */
+#define RETRY_US 20000
+#define CANNOT_START 126
+#define NO_COMMAND 127
+
+struct tree {
+	pid_t command;
+	int status;        /* of the command; -1 while it runs */
+	int64_t limit_ms;  /* when to ask it to end; -1: never */
+	int64_t kill_ms;   /* when to stop asking; -1: not asked yet */
+	bool over;
+};
+
+_Noreturn static void become(const struct errand *errand)
+{
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	lseek(errand->input, 0, SEEK_SET);
+	dup2(errand->input, STDIN_FILENO);
+	dup2(errand->output, STDOUT_FILENO);
+	dup2(errand->errors, STDERR_FILENO);
+	execvp(errand->arguments[0], errand->arguments);
+	dprintf(STDERR_FILENO, "%s: %s\n", errand->arguments[0], strerror(errno));
+	_exit(NO_COMMAND);
+}
+
+/* Loads and probes start as ordinary tasks, whatever the agent runs as; a probe raises itself. */
+static void become_ordinary(void)
+{
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
+	if (getpriority(PRIO_PROCESS, 0) < 0)
+		setpriority(PRIO_PROCESS, 0, 0);
+}
+
+static void reap(struct tree *tree)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == tree->command)
+			tree->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	tree->over = tree->over || tree->status >= 0;
+}
+
+static void ask_to_end(struct tree *tree)
+{
+	if (tree->kill_ms >= 0)
+		return;
+	kill(tree->command, SIGTERM);
+	tree->kill_ms = now_ms() + GRACE_MS;
+}
+
+/* What the agent says; the end of the lifeline is its end. */
+static void obey(struct tree *tree, struct pollfd *lifeline)
+{
+	unsigned char numbers[64];
+	ssize_t got = read(lifeline->fd, numbers, sizeof(numbers));
+
+	for (ssize_t i = 0; i < got; i++) {
+		if (numbers[i] == GUARD_KILL)
+			tree->over = true;
+		else
+			kill(tree->command, numbers[i]);
+	}
+	if (got == 0) {
+		lifeline->fd = -1;
+		ask_to_end(tree);
+	}
+}
+
+static int left_ms(const struct tree *tree)
+{
+	int64_t next = tree->kill_ms >= 0 ? tree->kill_ms : tree->limit_ms, left = next - now_ms();
+
+	return next < 0 ? -1 : left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static void watch(struct tree *tree, int lifeline, int signals)
+{
+	struct pollfd polled[] = { { lifeline, POLLIN, 0 }, { signals, POLLIN, 0 } };
+	struct signalfd_siginfo said;
+
+	while (!tree->over) {
+		if (poll(polled, 2, left_ms(tree)) == 0 && left_ms(tree) == 0) {
+			tree->over = tree->kill_ms >= 0;
+			ask_to_end(tree);
+		}
+		if (polled[1].revents && read(signals, &said, sizeof(said)) > 0 && said.ssi_signo != SIGCHLD)
+			ask_to_end(tree);
+		reap(tree);
+		if (polled[0].revents && !tree->over)
+			obey(tree, &polled[0]);
+	}
+}
+
+/* Kills until no child is left; a process in the middle of forking is caught in the next round. */
+static void end_rest(struct tree *tree)
+{
+	int64_t deadline = now_ms() + PATIENCE_MS;
+
+	while (waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) == 0 && now_ms() < deadline) {
+		kill_below(NULL, 0);
+		reap(tree);
+		if (waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) == 0)
+			usleep(RETRY_US);
+	}
+}
+
+/* The bench's stream is the agent's: held by a guard too, it would not end with the agent. */
+static void let_go_of_stream(void)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
+		dup2(nowhere, stream);
+}
+
+static int own_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void guard(const struct errand *errand)
+{
+	struct tree tree = { .status = -1, .limit_ms = errand->limit_ms ? now_ms() + errand->limit_ms : -1, .kill_ms = -1 };
+	int signals = own_signals();
+
+	setsid();
+	let_go_of_stream();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	become_ordinary();
+	if (errand->scratch[0] && make_scratch(errand->scratch)) {
+		dprintf(errand->errors, "%s: %s\n", errand->scratch, strerror(errno));
+		_exit(CANNOT_START);
+	}
+	tree.command = fork();
+	if (tree.command == 0)
+		become(errand);
+	close(errand->input);
+	close(errand->output);
+	close(errand->errors);
+	if (tree.command > 0)
+		watch(&tree, errand->lifeline, signals);
+	end_rest(&tree);
+	if (errand->scratch[0])
+		remove_scratch(errand->scratch);
+	_exit(tree.command < 0 ? CANNOT_START : tree.status >= 0 ? tree.status : 128 + SIGKILL);
+}

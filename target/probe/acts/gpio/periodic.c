@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* periodic: toggle an output at every due time of a grid. */
+#include <errno.h>
+#include <string.h>
+
+#include "gpio.h"
+#include "grid.h"
+
+static const struct option_spec periodic_options[] = {
+	GPIO_OPTION_CHIP,
+	GPIO_OPTION_WAY,
+	GPIO_OPTION_LINE(out, "line to toggle, once every --interval"),
+	{0},
+};
+
+struct periodic {
+	const struct gpio_way *way;
+	struct gpio_chip chip;
+	struct gpio_line out;
+	bool high;
+	int64_t period_ns;
+	struct wakeups wakeups;
+};
+
+/* The output first: what is measured outside must not wait for what is measured inside. */
+static bool toggle(struct periodic *periodic, struct grid *grid)
+{
+	int64_t begin_mono_ns = mono_ns();
+
+	periodic->high = !periodic->high;
+	if (!periodic->way->write(&periodic->out, periodic->high))
+		return false;
+	grid_account(grid, &periodic->wakeups, begin_mono_ns);
+	return true;
+}
+
+static void repeat(struct worker *self, void *argument)
+{
+	struct periodic *periodic = argument;
+	struct grid grid = grid_begin(worker_run(self), 0, periodic->period_ns);
+
+	while (run_continues(self) && grid_sleep(self, &grid))
+		if (!toggle(periodic, &grid)) {
+			run_fail(worker_run(self), "the pin failed: %s", strerror(errno));
+			return;
+		}
+}
+
+static void periodic_setup(struct run *run)
+{
+	struct periodic *periodic = run_allocate(run, sizeof(*periodic));
+
+	periodic->way = gpio_open(run, &periodic->chip);
+	if (!periodic->way)
+		return;
+	periodic->period_ns = run_settings(run)->interval_ns;
+	periodic->out = gpio_line(&periodic->chip, "out", gpio_options.out);
+	gpio_take_output(periodic->way, &periodic->out, false);
+	run_parameter_int(run, "out", periodic->out.offset);
+	run_parameter_int(run, "interval_ns", periodic->period_ns);
+	periodic->wakeups = grid_add_series(run, &(struct series_spec){
+		.name = "wakeup",
+		.from = "due time, on a grid of one interval",
+		.to = "first reading of the clock after the sleep, before the output is written",
+		.cpu = run_cpu(run, 0),
+		.period_ns = periodic->period_ns,
+	});
+	run_add_worker(run, &(struct worker_spec){
+		.name = "periodic", .cpu = run_cpu(run, 0), .period_ns = periodic->period_ns, .function = repeat,
+		.argument = periodic,
+	});
+}
+
+const struct probe periodic_probe = {
+	.name = "periodic",
+	.summary = "a pin is toggled at every interval",
+	.options = periodic_options,
+	.setup = periodic_setup,
+};

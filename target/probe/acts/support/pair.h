@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The frame of all acts in which one thread, the waker, gets another, the waiter, to go on.
+ *
+ * The waiter has one priority more, so that on the same CPU it displaces the waker at once.  Acts are
+ * numbered.  The waker notes number and time as the last thing before its waking call; the waiter, when
+ * its call has returned, reads the clock and sees whether the number is the one it waited for.  It is
+ * not if the call returned for any other reason than the hand-over; that fails the run.
+ */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "frame.h"
+#include "placement.h"
+#include "watch.h"
+
+#define PAIR_INTERRUPTED INT64_MIN
+#define PAIR_WRONG (INT64_MIN + 1) /* it came back with something other than what was given */
+
+struct pair {
+	uint64_t number;                /* of the current act, from 1 on; the waker's */
+	_Atomic uint64_t armed;         /* the waiter is about to wait for this one */
+	_Alignas(64) _Atomic uint64_t given;
+	_Atomic int64_t given_ns;
+	_Alignas(64) _Atomic uint64_t done;
+	_Atomic bool open;              /* the waker has begun */
+	pthread_t waiter;
+	pid_t waiter_tid;               /* set before armed */
+	int waiter_fd;                  /* tells the waker whether the waiter sleeps; the waker's */
+};
+
+/* One primitive. */
+struct pair_act {
+	const char *series, *from, *to;
+	bool (*open)(struct run *run);       /* make what the act needs; false after run_not_applicable() */
+	void (*begin)(void);                 /* in the waker, before the waiter waits for the first time; may be NULL */
+	void (*give)(struct pair *pair);     /* in the waker: pair_note(), then the waking call */
+	int64_t (*take)(uint64_t number);    /* in the waiter: wait; the time of coming back, or one of the two above */
+	void (*end)(void);                   /* in the waker, after the last act; may be NULL */
+	void (*release)(void);               /* in the watch: get the one out that is still waiting; may be NULL */
+};
+
+/* What every such probe may be told. */
+struct pair_choice {
+	int placement;
+	int64_t burst;
+	struct watch watch;
+};
+extern struct pair_choice pair_choice;
+
+#define PAIR_OPTIONS                                                                                               \
+	PLACEMENT_OPTION(&pair_choice.placement, "same"),                                                          \
+	{"burst", 0, OPTION_INTEGER, &pair_choice.burst, .low = 1, .high = 10000,                                  \
+	 .help = "acts in a row per --interval (1)"},                                                              \
+	TIMEOUT_OPTION(pair_choice.watch)
+
+/* For those that have no options of their own. */
+extern const struct option_spec pair_options[];
+
+void pair_setup(struct run *run, const struct pair_act *act);
+
+static inline void pair_note(struct pair *pair)
+{
+	atomic_store_explicit(&pair->given, pair->number, memory_order_relaxed);
+	atomic_store_explicit(&pair->given_ns, mono_ns(), memory_order_release);
+}
+
+/* For take(): the time, unless the waiting call failed, which for those used here means EINTR. */
+static inline int64_t pair_time(bool came_back)
+{
+	int64_t now_ns = mono_ns();
+
+	return came_back ? now_ns : PAIR_INTERRUPTED;
+}
+
+/* The same where the call brings the number of the act with it. */
+static inline int64_t pair_time_of(bool came_back, uint64_t brought, uint64_t number)
+{
+	int64_t back_ns = pair_time(came_back);
+
+	return came_back && brought != number ? PAIR_WRONG : back_ns;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How a thread waits without starving the machine. */
+#ifndef PATIENCE_H
+#define PATIENCE_H
+
+#include <stdatomic.h>
+
+#include "frame.h"
+#include "periodic.h"
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__) || (defined(__ARM_ARCH) && __ARM_ARCH >= 7)
+	__asm__ volatile("yield" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
+static inline void nap(int64_t ns)
+{
+	struct timespec length = timespec_of(ns);
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL);
+}
+
+static inline void sleep_until(int64_t due_ns)
+{
+	struct timespec due = timespec_of(due_ns);
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+}
+
+/* A grid of due times; those that have passed already are left out, so that threads on one grid meet. */
+struct pace {
+	int64_t due_ns, period_ns;
+};
+
+static inline void pace_wait(struct pace *pace)
+{
+	pace->due_ns = fe_due_after(pace->due_ns + pace->period_ns, mono_ns(), pace->period_ns);
+	sleep_until(pace->due_ns);
+}
+
+/* A busy thread rests as long as it worked, so that no CPU ever belongs to it alone. */
+static inline void rest_since(int64_t begin_ns)
+{
+	int64_t worked_ns = mono_ns() - begin_ns;
+
+	nap(worked_ns > 100 * NS_PER_US ? worked_ns : 100 * NS_PER_US);
+}
+
+/* Until a counter has come to n: spinning for spin_ns at most, napping then.  False when the run ends. */
+static inline bool await_count(const struct worker *self, _Atomic uint64_t *counter, uint64_t n, int64_t spin_ns)
+{
+	int64_t give_up_ns = spin_ns ? mono_ns() + spin_ns : 0;
+
+	while (atomic_load_explicit(counter, memory_order_acquire) < n) {
+		if (!run_going(self))
+			return false;
+		if (give_up_ns && mono_ns() < give_up_ns)
+			cpu_relax();
+		else
+			nap(20 * NS_PER_US);
+	}
+	return true;
+}
+
+#endif

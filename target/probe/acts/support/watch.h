@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The watch: a thread, ordinary as a rule, beside the measuring ones, so that these need no time-outs in their
+ * acts.  It fails the run when no hand-over has been seen for too long, and at the end frees threads
+ * from calls that no signal ends.
+ */
+#ifndef WATCH_H
+#define WATCH_H
+
+#include <stdatomic.h>
+
+#include "frame.h"
+
+struct watch {
+	int64_t timeout_ns;
+	int64_t period_ns;             /* of acts that are paced: so long none can be expected; else 0 */
+	bool urgent;                   /* real-time, for members that may fill all CPUs; their priority is one less */
+	void (*look)(struct run *run); /* every now and then: is all well otherwise?  may be NULL */
+	/* When one member has left: free the others from calls that no signal ends.  Called again and
+	 * again until all have left; may be NULL. */
+	void (*release)(void);
+	void (*rescue)(void);          /* the same, only when a member must be dead; may be NULL */
+	void (*finish)(void);          /* the last call; may be NULL */
+	_Atomic uint64_t progress;
+	_Atomic int members;           /* threads that have not left yet */
+};
+
+#define TIMEOUT_OPTION(watch)                                                                                      \
+	{"timeout", 0, OPTION_DURATION, &(watch).timeout_ns, .low = 100 * NS_PER_MS, .high = 60 * NS_PER_S,        \
+	 .plain = NS_PER_S, .plain_name = "s", .help = "the run has failed when no act succeeds so long after it was due (2s)"}
+#define TIMEOUT_STANDARD_NS (2 * NS_PER_S)
+
+/* Adds the watching thread; .members is the number of threads that will call watch_leave(). */
+void watch_add(struct run *run, struct watch *watch);
+
+static inline void watch_progress(struct watch *watch)
+{
+	atomic_store_explicit(&watch->progress, atomic_load_explicit(&watch->progress, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+/* A member's last call. */
+static inline void watch_leave(struct watch *watch)
+{
+	atomic_fetch_sub(&watch->members, 1);
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* timer: sleep until a due time; how late (or early) does the thread begin? */
+#include <errno.h>
+#include <string.h>
+
+#include "frame.h"
+#include "grid.h"
+#include "timer_method.h"
+
+static const char *const clock_names[] = {"monotonic", "realtime", NULL};
+static const clockid_t clock_ids[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
+
+static struct {
+	int method, clock;
+	int64_t offset_ns, distance_ns;
+	const char *samples;
+} chosen;
+
+static const struct option_spec timer_options[] = {
+	{"method", 0, OPTION_CHOICE, &chosen.method, .choices = timer_method_names,
+	 .help = "clock_nanosleep-abs (default), clock_nanosleep-rel, nanosleep,\n"
+		 "                             posix-timer, setitimer, timerfd, futex, ppoll"},
+	{"relative", 'r', OPTION_SET, &chosen.method, .low = 1, .help = "as --method clock_nanosleep-rel"},
+	{"system", 's', OPTION_SET, &chosen.method, .low = 2, .help = "as --method nanosleep"},
+	{"posix-timers", 'x', OPTION_SET, &chosen.method, .low = 3, .help = "as --method posix-timer"},
+	{"nanosleep", 'n', OPTION_SET, &chosen.method, .low = 0, .help = "as --method clock_nanosleep-abs"},
+	{"clock", 'c', OPTION_CHOICE, &chosen.clock, .choices = clock_names, .help = "monotonic (default) or realtime"},
+	{"offset", 0, OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "each thread begins so much after the one before (0)"},
+	{"distance", 'd', OPTION_DURATION, &chosen.distance_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "each thread's interval is so much longer than the one before (0)"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "keep every sample, with its due time, in this new file"},
+	{0},
+};
+
+struct timer_act {
+	struct sleep sleep;
+	const struct timer_method *method;
+	int64_t offset_ns;
+	struct wakeups wakeups;
+	struct samples *samples; /* of each wake-up, where they are kept */
+};
+
+static inline void account(struct timer_act *act, int64_t begin_ns)
+{
+	grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, act->method->missed(&act->sleep, begin_ns));
+	act->sleep.begin_ns = begin_ns;
+}
+
+static int begin(struct timer_act *act, struct run *run)
+{
+	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? wall_offset_ns() : 0;
+
+	act->sleep.grid = grid_begin(run, act->offset_ns, act->sleep.grid.period_ns);
+	act->sleep.grid.due_ns += to_clock_ns;
+	return act->method->begin(&act->sleep);
+}
+
+/* What ends the waiting before a due time has come is no act, so it does not count for --loops either. */
+static int wait_due(const struct worker *self, struct timer_act *act)
+{
+	int error;
+
+	do {
+		error = act->method->wait(&act->sleep);
+	} while (error == EINTR && run_going(self));
+	return error;
+}
+
+/* Compiled twice, with and without samples: the loop itself asks nothing. */
+static inline __attribute__((always_inline)) int act_on(struct worker *self, struct timer_act *act, const bool keep)
+{
+	int error = 0;
+
+	while (!error && run_continues(self)) {
+		int64_t begin_ns;
+
+		error = wait_due(self, act);
+		begin_ns = clock_ns(act->sleep.clock);
+		if (!error && keep)
+			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
+		if (!error)
+			account(act, begin_ns);
+	}
+	return error;
+}
+
+static void timer_worker(struct worker *self, void *argument)
+{
+	struct timer_act *act = argument;
+	int error = begin(act, worker_run(self));
+
+	if (!error)
+		error = act->samples ? act_on(self, act, true) : act_on(self, act, false);
+	if (error && error != EINTR)
+		run_fail(worker_run(self), "%s failed: %s", act->method->name, strerror(error));
+	act->method->finish(&act->sleep);
+}
+
+static void check(struct run *run, const struct timer_method *method)
+{
+	if (method->one_per_process && run_threads(run) > 1)
+		bad_input("--method %s: a process has only one of these; measure one CPU, as with --affinity %d", method->name,
+			  run_cpu(run, 0));
+	if (method->monotonic_only && clock_ids[chosen.clock] != CLOCK_MONOTONIC)
+		bad_input("--method %s knows no clock but monotonic; leave --clock out", method->name);
+	if (method->relative && chosen.offset_ns)
+		bad_input("--method %s sleeps a length of time from whenever it begins; leave --offset out", method->name);
+	if (method->whole_microseconds && run_settings(run)->interval_ns % NS_PER_US)
+		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
+}
+
+static void add_thread(struct run *run, const struct timer_method *method, int index)
+{
+	const struct settings *settings = run_settings(run);
+	struct timer_act *act = run_allocate(run, sizeof(*act));
+	struct series_spec spec = {
+		.name = "wakeup",
+		.from = method->relative ? "due time: begin of the sleep + interval" : "due time, on a grid of one interval",
+		.to = "first reading of the clock after the sleep",
+		.clock = clock_names[chosen.clock],
+		.any_cpu = settings->policy == POLICY_DEADLINE,
+		.cpu = run_cpu(run, index),
+		.period_ns = settings->interval_ns + index * chosen.distance_ns,
+	};
+
+	act->method = method;
+	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
+	act->offset_ns = index * chosen.offset_ns;
+	act->wakeups = grid_add_series(run, &spec);
+	if (chosen.samples)
+		act->samples = run_add_samples(run, act->wakeups.each);
+	run_add_worker(run, &(struct worker_spec){.name = "timer", .cpu = spec.cpu, .period_ns = spec.period_ns,
+						  .function = timer_worker, .argument = act});
+}
+
+static void timer_setup(struct run *run)
+{
+	const struct timer_method *method = &timer_methods[chosen.method];
+
+	check(run, method);
+	run_parameter_text(run, "method", method->name);
+	run_parameter_text(run, "clock", clock_names[chosen.clock]);
+	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
+	run_parameter_int(run, "offset_ns", chosen.offset_ns);
+	run_parameter_int(run, "distance_ns", chosen.distance_ns);
+	if (chosen.samples)
+		run_keep_samples(run, chosen.samples);
+	for (int index = 0; index < run_threads(run); index++)
+		add_thread(run, method, index);
+}
+
+const struct probe timer_probe = {
+	.name = "timer",
+	.summary = "how late does a thread begin that slept until a due time?",
+	.options = timer_options,
+	.setup = timer_setup,
+};

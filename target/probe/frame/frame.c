@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The life of a run, from its probe's setup to the exit status. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "periodic.h"
+#include "run.h"
+
+/* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
+ * whole machine stood still, its workers were not stuck. */
+#define STOP_TRIES 1000
+#define STOP_APART_NS (5 * NS_PER_MS)
+/* How often the reporter looks whether all workers are ready, should their word be lost. */
+#define READY_APART_NS (100 * NS_PER_MS)
+
+struct instant instant_now(void)
+{
+	int64_t now_ns = mono_ns();
+
+	return (struct instant){now_ns, now_ns + wall_offset_ns()};
+}
+
+/* A thread may be kept from its CPU for as long as others like: a signal ends the waiting for it. */
+static void start_workers(struct run *run)
+{
+	pthread_barrier_init(&run->go, NULL, (unsigned)run->worker_count + 1);
+	for_each_worker(worker, run)
+		worker_start(worker);
+	while (atomic_load(&run->workers_ready) < run->worker_count && !atomic_load(&run->stop))
+		signals_await(mono_ns() + READY_APART_NS);
+}
+
+static void release_workers(struct run *run)
+{
+	machine_read(run, &run->at_start);
+	run->at_begin = run->at_start;
+	pthread_barrier_wait(&run->go);
+	run_begin_at_start(run);
+}
+
+static void begin_recording(struct run *run)
+{
+	record_open(run);
+	samples_open(run);
+	run_announce(run);
+	record_head(run);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void report_until_end(struct run *run)
+{
+	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
+	int64_t live_ns = live_period_ns(run);
+	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
+	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
+	int64_t next_samples_ns = run->samples ? run->start_ns + samples_every_ns(run) : INT64_MAX;
+	timer_t watchdog = watchdog_start();
+
+	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
+		int64_t until_ns = earliest(earliest(end_ns, next_samples_ns), earliest(next_interval_ns, next_live_ns));
+		bool reached;
+
+		watchdog_feed(watchdog, until_ns - mono_ns());
+		signals_await(until_ns);
+		reached = mono_ns() >= end_ns;
+		if (reached)
+			run_stop(run, OUTCOME_COMPLETED);
+		if (!reached && mono_ns() >= next_interval_ns) {
+			record_interval(run);
+			next_interval_ns = fe_due_after(next_interval_ns, mono_ns(), run->settings->report_ns);
+		}
+		if (!reached && mono_ns() >= next_live_ns) {
+			live_draw(run);
+			next_live_ns = fe_due_after(next_live_ns, mono_ns(), live_ns);
+		}
+		if (mono_ns() >= next_samples_ns) {
+			samples_drain(run);
+			next_samples_ns = fe_due_after(next_samples_ns, mono_ns(), samples_every_ns(run));
+		}
+	}
+	timer_delete(watchdog);
+}
+
+static bool all_done(const struct run *run)
+{
+	return atomic_load(&run->workers_done) == run->worker_count;
+}
+
+static void stop_workers(struct run *run)
+{
+	atomic_store(&run->stop, true);
+	for (int tries = 0; !all_done(run) && tries < STOP_TRIES; tries++) {
+		for_each_worker(worker, run)
+			worker_kick(worker);
+		signals_await(mono_ns() + STOP_APART_NS);
+	}
+	for_each_worker(worker, run)
+		if (!atomic_load(&worker->done))
+			run_fail(run, "thread %s on CPU %d did not stop in time", worker->spec.name, worker->spec.cpu);
+}
+
+static int exit_status(const struct run *run)
+{
+	static const int statuses[] = {
+		[OUTCOME_COMPLETED] = STATUS_DONE,
+		[OUTCOME_FAILED] = STATUS_FAILED,
+		[OUTCOME_NOT_APPLICABLE] = STATUS_NOT_APPLICABLE,
+	};
+
+	return run->outcome == OUTCOME_ABORTED ? STATUS_SIGNAL + run->signal : statuses[run->outcome];
+}
+
+/* One line, on a terminal or pipe that may be as stuck as the others. */
+static void say_why(const struct run *run)
+{
+	bool also = run->outcome == OUTCOME_ABORTED && *run->trouble;
+	char text[3 * REASON_SIZE];
+	int error, size;
+
+	size = snprintf(text, sizeof(text), "fastenough-probe: %s: %s%s%s\n", outcome_names[run->outcome], run->reason,
+			also ? "; " : "", also ? run->trouble : "");
+	output_write(STDERR_FILENO, text, (size_t)size, &error);
+}
+
+static int conclude(struct run *run)
+{
+	record_end(run);
+	summary_print(run);
+	if (run->outcome != OUTCOME_COMPLETED)
+		say_why(run);
+	/* Threads that did not stop must not outlive this either. */
+	quick_exit(exit_status(run));
+}
+
+static void measure(struct run *run)
+{
+	start_workers(run);
+	if (atomic_load(&run->stop))
+		return;
+	settings_ask(run);
+	settings_verify(run);
+	machine_open(run);
+	settings_remember(run);
+	begin_recording(run);
+	release_workers(run);
+	run_await_start(run);
+	report_until_end(run);
+	stop_workers(run);
+	samples_close(run);
+	settings_compare(run);
+	record_interval(run);
+}
+
+static void skip(struct run *run)
+{
+	machine_open(run);
+	begin_recording(run);
+	run->start_ns = run->announced_ns;
+	machine_read(run, &run->at_start);
+	run->at_begin = run->at_start;
+}
+
+int run_execute(struct run *run)
+{
+	signals_prepare(run);
+	if (run->outcome == OUTCOME_NOT_APPLICABLE) {
+		skip(run);
+	} else {
+		cost_measure(run);
+		measure(run);
+	}
+	return conclude(run);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "grid.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "run.h"
+
+struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
+{
+	struct wakeups wakeups = {.each = run_add_series(run, spec)};
+	struct series_spec corrected = *spec;
+	char *name;
+
+	if (asprintf(&name, "%s_owed", spec->name) < 0)
+		abort();
+	corrected.name = name;
+	corrected.silent = true;
+	corrected.to = "the same; periods in which the act never took place are charged from their own due time";
+	wakeups.corrected = run_add_series(run, &corrected);
+	return wakeups;
+}
+
+struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_ns)
+{
+	return (struct grid){run_first_due_ns(run, offset_ns, period_ns), period_ns};
+}
+
+bool grid_sleep(const struct worker *self, const struct grid *grid)
+{
+	struct timespec due = timespec_of(grid->due_ns);
+	int error;
+
+	do {
+		error = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+	} while (error == EINTR && run_going(self));
+	return error == 0;
+}
+
+void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
+{
+	uint64_t charged = missed < CHARGED_MOST ? missed : CHARGED_MOST;
+
+	for (uint64_t n = 1; n <= charged; n++)
+		series_add(wakeups->corrected, fe_delay_charged(grid->due_ns, begin_ns, grid->period_ns, n));
+	if (missed > charged)
+		series_add_lost(wakeups->corrected, missed - charged);
+	series_add_missed(wakeups->each, missed);
+	series_add_missed(wakeups->corrected, missed);
+}

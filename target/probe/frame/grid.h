@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A periodic act: its grid of due times, and the two series that every such act has.  Missed periods are
+ * counted and charged here, for all acts alike:
+ *
+ *	struct grid grid = grid_begin(run, 0, period_ns);
+ *
+ *	while (run_continues(self) && grid_sleep(self, &grid)) {
+ *		int64_t begin_ns = mono_ns();
+ *		... the act ...
+ *		grid_account(&grid, &wakeups, begin_ns);
+ *	}
+ */
+#ifndef GRID_H
+#define GRID_H
+
+#include "frame.h"
+#include "periodic.h"
+
+/* More missed periods than these in one go are counted as lost values, so that charging them does not
+ * itself become a stall. */
+#define CHARGED_MOST (1u << 20)
+
+struct grid {
+	int64_t due_ns, period_ns;
+};
+
+struct wakeups {
+	struct series *each;      /* every act, against its own due time */
+	struct series *corrected; /* every period: those without an act are charged with the delay they suffered */
+};
+
+/* Both series from what is said of the first; its period, where it has one, is that of the grid. */
+struct wakeups grid_add_series(struct run *run, const struct series_spec *spec);
+
+/* For the worker: its grid begins so much after the run's. */
+struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_ns);
+
+/* Until the due time has come, whatever wakes the thread before; false when the run ends first. */
+bool grid_sleep(const struct worker *self, const struct grid *grid);
+
+/* Of an act that began then.  Rare, so that it is not part of the loop. */
+void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed);
+
+/* An act that began then, where it is known how many periods it missed.  The next due time follows those. */
+static inline void grid_account_missed(struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
+{
+	series_add(wakeups->each, begin_ns - grid->due_ns);
+	series_add(wakeups->corrected, begin_ns - grid->due_ns);
+	if (__builtin_expect(missed > 0, 0))
+		grid_charge(grid, wakeups, begin_ns, missed);
+	grid->due_ns += (int64_t)(missed + 1) * grid->period_ns;
+}
+
+/* The same, where nobody but the clock tells what was missed. */
+static inline void grid_account(struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns)
+{
+	grid_account_missed(grid, wakeups, begin_ns, fe_periods_missed(grid->due_ns, begin_ns, grid->period_ns));
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalogue.h"
+#include "clock.h"
+#include "option_values.h"
+#include "output.h"
+#include "registry.h"
+#include "units.h"
+
+const char *const policy_names[POLICIES + 1] = {
+	[POLICY_FIFO] = "fifo",
+	[POLICY_RR] = "rr",
+	[POLICY_DEADLINE] = "deadline",
+	[POLICY_OTHER] = "other",
+};
+
+#define DEFAULT_PRIORITY 98
+
+static struct settings parsed = {
+	.policy = -1,
+	.interval_ns = NS_PER_MS,
+	.lock_memory = true,
+	.dma_latency_us = -2,
+	.timer_slack_ns = 1,
+	.report_ns = NS_PER_S,
+};
+static const char *latency_text;
+static bool ignored;
+static bool default_system;
+
+/* Letters are cyclictest's wherever cyclictest has the letter. */
+static const struct option_spec common_options[] = {
+	{"priority", 'p', OPTION_INTEGER, &parsed.priority, .low = 1, .high = 99, .help = "real-time priority (98)"},
+	{"policy", 0, OPTION_CHOICE, &parsed.policy, .choices = policy_names, .help = "fifo (default), rr, deadline or other"},
+	{"affinity", 'a', OPTION_CPUS, &parsed.cpus, .optional = "", .help = "CPUs to measure, as 0-3,5 (all this process may use)"},
+	{"threads", 't', OPTION_INTEGER, &parsed.threads, .low = 1, .high = 4 * MAX_CPUS, .optional = "0",
+	 .help = "threads, dealt out over the CPUs (one for each)"},
+	{"smp", 'S', OPTION_FLAG, &ignored, .help = "one thread on every CPU at the same priority (is the default)"},
+	{"interval", 'i', OPTION_DURATION, &parsed.interval_ns, .low = 5 * NS_PER_US, .high = 10 * NS_PER_S,
+	 .plain = NS_PER_US, .plain_name = "us", .help = "period of periodic acts, 5us to 10s (1ms)"},
+	{"duration", 'D', OPTION_DURATION, &parsed.duration_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "end after this time (run until Ctrl-C)"},
+	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .help = "end after so many acts of each thread"},
+	{"runtime", 0, OPTION_DURATION, &parsed.runtime_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "policy deadline: computing time per period (a fifth of the deadline)"},
+	{"deadline", 0, OPTION_DURATION, &parsed.deadline_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "policy deadline: deadline (the period)"},
+	{"threshold", 0, OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "record every value above as an event"},
+	{"breaktrace", 'b', OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
+	 .plain_name = "us", .help = "the same, and end the run there"},
+	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .help = "lock memory (is the default)"},
+	{"latency", 0, OPTION_TEXT, &latency_text, .help = "longest wake-up from idle states in us, or off (0)"},
+	{"default-system", 0, OPTION_FLAG, &default_system, .help = "leave idle states alone, as --latency off"},
+	{"timer-slack", 0, OPTION_DURATION, &parsed.timer_slack_ns, .low = 1, .high = NS_PER_S, .plain = 1, .plain_name = "ns",
+	 .help = "timer slack of ordinary threads (1ns)"},
+	{"allow-difference", 0, OPTION_FLAG, &parsed.allow_difference,
+	 .help = "measure even if not all that was asked is granted"},
+	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
+	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},
+	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (made from the time)"},
+	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
+	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
+	 .help = "print a histogram up to so many us at the end"},
+	{"quiet", 'q', OPTION_FLAG, &parsed.quiet, .help = "print only the summary at the end"},
+	{0},
+};
+
+void bad_input(const char *format, ...)
+{
+	char reason[1024], text[1100];
+	va_list arguments;
+	int error;
+
+	va_start(arguments, format);
+	vsnprintf(reason, sizeof(reason), format, arguments);
+	va_end(arguments);
+	snprintf(text, sizeof(text), "fastenough-probe: %s\n", reason);
+	output_write(STDERR_FILENO, text, strlen(text), &error);
+	quick_exit(2);
+}
+
+/*
+ * The command line -------------------------------------------------------------------------------
+ */
+
+struct arguments {
+	const struct probe *probe;
+	char **next;
+};
+
+static bool takes_value(const struct option_spec *option)
+{
+	return option->kind != OPTION_FLAG && option->kind != OPTION_SET;
+}
+
+static const struct option_spec *find_in(const struct option_spec *table, const char *name, size_t length, char letter)
+{
+	for (; table && table->name; table++)
+		if (letter ? table->letter == letter : strlen(table->name) == length && !strncmp(table->name, name, length))
+			return table;
+	return NULL;
+}
+
+static const struct option_spec *find(const struct probe *probe, const char *name, size_t length, char letter)
+{
+	const struct option_spec *option = find_in(probe->options, name, length, letter);
+
+	return option ? option : find_in(common_options, name, length, letter);
+}
+
+/* The value of an option that needs one: attached, or the next argument. */
+static const char *value_of(struct arguments *arguments, const struct option_spec *option, const char *attached)
+{
+	if (attached)
+		return attached;
+	if (option->optional && (!*arguments->next || !isdigit((unsigned char)**arguments->next)))
+		return option->optional;
+	if (!*arguments->next)
+		bad_input("--%s: a value is missing", option->name);
+	return *arguments->next++;
+}
+
+static void set_option(const struct option_spec *option, const char *value)
+{
+	option_set(option, value);
+	if (option->letter == 'b')
+		parsed.stop_at_threshold = true;
+}
+
+static void parse_long(struct arguments *arguments, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : strlen(text);
+	const struct option_spec *option = find(arguments->probe, text, length, 0);
+
+	if (!option)
+		bad_input("unknown option --%.*s; see fastenough-probe %s --help", (int)length, text, arguments->probe->name);
+	if (!takes_value(option) && equals)
+		bad_input("--%s takes no value", option->name);
+	set_option(option, takes_value(option) ? value_of(arguments, option, equals ? equals + 1 : NULL) : NULL);
+}
+
+static void parse_letters(struct arguments *arguments, const char *letters)
+{
+	while (*letters) {
+		const struct option_spec *option = find(arguments->probe, NULL, 0, *letters);
+
+		if (!option)
+			bad_input("unknown option -%c; see fastenough-probe %s --help", *letters, arguments->probe->name);
+		letters++;
+		if (takes_value(option)) {
+			set_option(option, value_of(arguments, option, *letters ? letters : NULL));
+			return;
+		}
+		set_option(option, NULL);
+	}
+}
+
+static void print_table(const struct option_spec *table)
+{
+	for (; table && table->name; table++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%c%c%s --%s%s", table->letter ? '-' : ' ', table->letter ? table->letter : ' ',
+			 table->letter ? "," : " ", table->name, takes_value(table) ? (table->optional ? " [..]" : " ..") : "");
+		printf("  %-26s %s\n", left, table->help);
+	}
+}
+
+static void print_probes(void)
+{
+	for (const struct probe *const *probe = probes; *probe; probe++)
+		printf("  %-16s %s\n", (*probe)->name, (*probe)->summary);
+}
+
+static void __attribute__((noreturn)) print_help(const struct probe *probe)
+{
+	printf("Usage: fastenough-probe %s [options]\n", probe ? probe->name : "NAME");
+	if (probe) {
+		printf("%s\n\nOptions of %s:\n", probe->summary, probe->name);
+		print_table(probe->options);
+	} else {
+		printf("Measures how this Linux reacts.\n\nProbes:\n");
+		print_probes();
+	}
+	printf("\nOptions of all probes:\n");
+	print_table(common_options);
+	printf("\nTimes take units: 200us, 1.5ms, 10s, 10m, 2h.\n");
+	exit(0);
+}
+
+static const struct probe *find_probe(const char *name)
+{
+	for (const struct probe *const *probe = probes; *probe; probe++)
+		if (!strcmp((*probe)->name, name))
+			return *probe;
+	bad_input("there is no probe '%s'; see fastenough-probe --list", name);
+}
+
+/* What comes before a probe's name. */
+static const struct probe *parse_first(const char *first)
+{
+	if (!first)
+		bad_input("name a probe, as in fastenough-probe timer; see fastenough-probe --list");
+	if (!strcmp(first, "--help"))
+		print_help(NULL);
+	if (!strcmp(first, "--version")) {
+		puts("fastenough-probe " PROBE_VERSION);
+		exit(0);
+	}
+	if (!strcmp(first, "--list")) {
+		print_probes();
+		exit(0);
+	}
+	if (!strcmp(first, "--list-json")) {
+		catalogue_print(common_options);
+		exit(0);
+	}
+	return find_probe(first);
+}
+
+static void default_cpus(struct cpu_list *list)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set))
+		CPU_SET(0, &set);
+	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			list->cpu[list->count++] = cpu;
+}
+
+static void settle_policy(struct settings *settings)
+{
+	bool has_priority = settings->policy == POLICY_FIFO || settings->policy == POLICY_RR;
+
+	if (settings->policy < 0) {
+		settings->policy = POLICY_FIFO;
+		has_priority = true;
+	}
+	if (settings->priority && !has_priority)
+		bad_input("--priority means nothing to --policy %s; leave it out", policy_names[settings->policy]);
+	if (!settings->priority && has_priority)
+		settings->priority = DEFAULT_PRIORITY;
+	if ((settings->runtime_ns || settings->deadline_ns) && settings->policy != POLICY_DEADLINE)
+		bad_input("--runtime and --deadline are for --policy deadline");
+}
+
+static void settle_latency(struct settings *settings)
+{
+	if (default_system || (latency_text && !strcmp(latency_text, "off")))
+		settings->dma_latency_us = -1;
+	else if (latency_text && (!parse_integer(latency_text, &settings->dma_latency_us) || settings->dma_latency_us < 0 ||
+				  settings->dma_latency_us > INT32_MAX))
+		bad_input("--latency: '%s' is neither a number of us nor off", latency_text);
+}
+
+static void settle(struct settings *settings)
+{
+	settle_policy(settings);
+	settle_latency(settings);
+	if (!settings->cpus.count)
+		default_cpus(&settings->cpus);
+	if (settings->json && settings->record && !strcmp(settings->record, "-"))
+		bad_input("--json and --record - both want standard output; record to a file");
+}
+
+const struct probe *options_parse(int argc, char **argv, struct settings *settings)
+{
+	struct arguments arguments = {.probe = parse_first(argc > 1 ? argv[1] : NULL), .next = argv + 2};
+
+	while (*arguments.next) {
+		const char *argument = *arguments.next++;
+
+		if (!strcmp(argument, "--help"))
+			print_help(arguments.probe);
+		else if (!strncmp(argument, "--", 2) && argument[2])
+			parse_long(&arguments, argument + 2);
+		else if (argument[0] == '-' && argument[1] && argument[1] != '-')
+			parse_letters(&arguments, argument + 1);
+		else
+			bad_input("'%s' is not an option; see fastenough-probe %s --help", argument, arguments.probe->name);
+	}
+	settle(&parsed);
+	*settings = parsed;
+	return arguments.probe;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end: how the run ended, and its totals. */
+#include "record.h"
+
+static void write_total(struct json *json, const struct series *series)
+{
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_uint(json, "taken", series->total.count + series->total_lost);
+	json_member_uint(json, "stored", series->total.count);
+	json_member_uint(json, "lost", series->total_lost);
+	json_member_uint(json, "missed", series->total_missed);
+	json_stats(json, &series->total);
+	json_close(json, '}');
+}
+
+/* How many samples the file of samples holds, and how many there was no room for. */
+static void write_samples(struct json *json, const struct run *run)
+{
+	uint64_t kept = 0, lost = 0;
+
+	if (!run->samples)
+		return;
+	for (const struct samples *samples = run->samples; samples; samples = samples->next) {
+		kept += samples->kept_total;
+		lost += samples->lost_total;
+	}
+	json_key(json, "samples");
+	json_open(json, '{');
+	json_member_uint(json, "kept", kept);
+	json_member_uint(json, "lost", lost);
+	json_close(json, '}');
+}
+
+void record_end(struct run *run)
+{
+	struct counters since = counters_since(&run->at_begin, &run->at_start);
+	struct json *json = &run->line;
+	uint64_t dropped = run->events_dropped;
+
+	if (!recording(run))
+		return;
+	for_each_series(entry, run)
+		if (entry->series->untold.maximum)
+			record_event_line(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
+	line_begin(run, "end");
+	json_member_text(json, "outcome", outcome_names[run->outcome]);
+	json_reasons(json, run);
+	json_instant(json, "at", run->begin);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run) {
+		write_total(json, entry->series);
+		dropped += entry->series->events_dropped;
+	}
+	json_close(json, ']');
+	json_counters(json, &since);
+	json_key(json, "settings_changed");
+	json_open(json, '[');
+	json_raw(json, run->changes.text ? run->changes.text : "", run->changes.used);
+	json_close(json, ']');
+	json_member_uint(json, "events_dropped", dropped);
+	write_samples(json, run);
+	line_end(run);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The head: what was measured, how, and at what cost. */
+#include <string.h>
+
+#include "record.h"
+
+static void write_series(struct json *json, const struct series *series)
+{
+	const struct series_spec *spec = &series->spec;
+
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_text(json, "name", spec->name);
+	json_member_text(json, "unit", "ns");
+	json_member_text(json, "clock", spec->clock ? spec->clock : "monotonic");
+	json_member_text(json, "from", spec->from);
+	json_member_text(json, "to", spec->to);
+	json_member_int(json, "k", SERIES_K);
+	if (!spec->any_cpu)
+		json_member_int(json, "cpu", spec->cpu);
+	if (spec->period_ns)
+		json_member_int(json, "period_ns", spec->period_ns);
+	if (spec->bytes)
+		json_member_int(json, "bytes", spec->bytes);
+	json_labels(json, spec->labels);
+	if (spec->refused)
+		json_member_text(json, "refused", spec->refused);
+	json_close(json, '}');
+}
+
+static void write_setting(struct json *json, const struct setting *setting)
+{
+	json_open(json, '{');
+	json_member_text(json, "name", setting->name);
+	if (setting->cpu >= 0)
+		json_member_int(json, "cpu", setting->cpu);
+	if (*setting->thread)
+		json_member_text(json, "thread", setting->thread);
+	json_key(json, "asked");
+	json_raw(json, setting->asked, strlen(setting->asked));
+	json_key(json, "granted");
+	json_raw(json, setting->granted, strlen(setting->granted));
+	if (*setting->reason)
+		json_member_text(json, "reason", setting->reason);
+	json_close(json, '}');
+}
+
+static void write_tool(struct json *json)
+{
+	json_key(json, "tool");
+	json_open(json, '{');
+	json_member_text(json, "name", "fastenough-probe");
+	json_member_text(json, "version", PROBE_VERSION);
+	json_member_text(json, "build", PROBE_BUILD);
+	json_close(json, '}');
+}
+
+static void write_parameters(struct json *json, const struct run *run)
+{
+	json_key(json, "parameters");
+	json_open(json, '{');
+	json_member_text(json, "policy", policy_names[run->settings->policy]);
+	json_member_int(json, "duration_ns", run->settings->duration_ns);
+	json_member_int(json, "loops", run->settings->loops);
+	if (run->parameters.used)
+		json_raw(json, ",", 1);
+	json_raw(json, run->parameters.text ? run->parameters.text : "", run->parameters.used);
+	json_close(json, '}');
+}
+
+static void write_marks(struct json *json, const struct run *run)
+{
+	json_key(json, "marks");
+	json_open(json, '[');
+	if (machine_is_virtual())
+		json_text(json, "virtual-machine");
+	if (run->self_measured)
+		json_text(json, "self-measured");
+	if (!settings_real_time(run))
+		json_text(json, "not-real-time");
+	json_close(json, ']');
+}
+
+static void write_cost(struct json *json, const struct run *run)
+{
+	json_key(json, "cost");
+	json_open(json, '{');
+	json_key(json, "clock_read_ns");
+	json_fixed(json, run->clock_read_ns_thousandths);
+	json_key(json, "record_ns");
+	json_fixed(json, run->record_ns_thousandths);
+	json_close(json, '}');
+}
+
+void record_head(struct run *run)
+{
+	struct json *json = &run->line;
+
+	if (!recording(run))
+		return;
+	line_begin(run, "head");
+	json_member_text(json, "format", "fastenough-recording");
+	json_member_int(json, "version", 1);
+	write_tool(json);
+	json_member_text(json, "run_id", run->run_id);
+	json_member_text(json, "probe", run->probe->name);
+	json_member_text(json, "implementation", "linux-user");
+	write_parameters(json, run);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run)
+		write_series(json, entry->series);
+	json_close(json, ']');
+	json_key(json, "settings");
+	json_open(json, '[');
+	for (int i = 0; i < run->asked_count; i++)
+		write_setting(json, &run->asked[i]);
+	json_close(json, ']');
+	write_cost(json, run);
+	json_member_int(json, "interval_ns", run->settings->report_ns);
+	json_instant(json, "begin", run->begin);
+	write_marks(json, run);
+	line_end(run);
+}

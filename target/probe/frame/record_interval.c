@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An interval: what every series took in since the one before, and what the machine did meanwhile. */
+#include "record.h"
+
+static void write_bucket(struct json *json, int32_t index, uint32_t count)
+{
+	json_open(json, '[');
+	json_int(json, index);
+	json_uint(json, count);
+	json_close(json, ']');
+}
+
+static void write_buckets(struct json *json, const struct epoch *epoch)
+{
+	int32_t last = series_bucket(epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+
+	json_key(json, "buckets");
+	json_open(json, '[');
+	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last))
+		write_bucket(json, i, epoch->buckets[i]);
+	json_close(json, ']');
+}
+
+static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch)
+{
+	json_open(json, '{');
+	json_member_int(json, "id", series->id);
+	json_member_uint(json, "count", epoch->stats.count);
+	json_member_uint(json, "lost", epoch->lost);
+	json_member_uint(json, "missed", epoch->missed);
+	json_stats(json, &epoch->stats);
+	write_buckets(json, epoch);
+	json_close(json, '}');
+}
+
+static void drain(struct run *run, struct series *series)
+{
+	struct epoch *epoch = series_flipped(series);
+
+	if (!epoch) {
+		run_fail(run, "series %s of CPU %d could not be read: its worker is stuck", series->spec.name, series->spec.cpu);
+		return;
+	}
+	if (recording(run))
+		write_epoch(&run->line, series, epoch);
+	series_settle(series, epoch);
+}
+
+/*
+ * The clock is read next to the flips, so that an act lies in the interval that it is counted in.  Nobody acts any more
+ * when all workers have ended: how long it takes to see that is not part of the run.
+ */
+static struct instant part_series(struct run *run)
+{
+	int64_t ended_ns = run->begin.mono_ns;
+	struct instant end;
+
+	for_each_series(entry, run)
+		series_flip(entry->series);
+	end = instant_now();
+	if (atomic_load(&run->workers_done) < run->worker_count)
+		return end;
+	for_each_worker(worker, run)
+		ended_ns = worker->ended_ns > ended_ns ? worker->ended_ns : ended_ns;
+	return (struct instant){ended_ns, end.wall_ns - (end.mono_ns - ended_ns)};
+}
+
+void record_interval(struct run *run)
+{
+	struct instant end = part_series(run);
+	struct counters now, since;
+	struct json *json = &run->line;
+
+	for_each_series(entry, run)
+		record_notices(run, entry->series);
+	machine_read(run, &now);
+	since = counters_since(&now, &run->at_begin);
+	line_begin(run, "interval");
+	json_member_uint(json, "seq", run->seq++);
+	json_instant(json, "begin", run->begin);
+	json_instant(json, "end", end);
+	json_key(json, "series");
+	json_open(json, '[');
+	for_each_series(entry, run)
+		drain(run, entry->series);
+	json_close(json, ']');
+	json_counters(json, &since);
+	if (recording(run))
+		line_end(run);
+	for_each_series(entry, run)
+		record_crowded(run, entry->series);
+	run->begin = end;
+	run->at_begin = now;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "clock.h"
+
+/* How long an add may be seen under way before its writer counts as stuck. */
+#define STUCK_NS (2 * NS_PER_S)
+/* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
+#define LATE_BITS 33
+#define EARLY_BITS 24
+
+static void *map_zeroed(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static uint32_t *map_buckets(void)
+{
+	uint32_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint32_t));
+
+	return first ? first + SERIES_HALF - 1 : NULL;
+}
+
+struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns)
+{
+	struct series *series = map_zeroed(sizeof(*series));
+
+	if (!series)
+		return NULL;
+	series->id = id;
+	series->spec = *spec;
+	series->highest_ns = series->told_ns = INT64_MIN;
+	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
+	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
+	series->limit_ns = UINT64_MAX;
+	series->threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
+	for (int i = 0; i < 2; i++) {
+		series->epochs[i].buckets = map_buckets();
+		if (!series->epochs[i].buckets)
+			return NULL;
+	}
+	return series;
+}
+
+int series_lock(struct series *series)
+{
+	const int32_t latest = (int32_t)FE_HIST_BUCKETS(LATE_BITS, SERIES_K);
+	const int32_t earliest = (int32_t)FE_HIST_BUCKETS(EARLY_BITS, SERIES_K);
+
+	if (mlock(series, sizeof(*series)))
+		return errno;
+	for (int i = 0; i < 2; i++)
+		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
+			return errno;
+	return 0;
+}
+
+void series_free(struct series *series)
+{
+	for (int i = 0; i < 2; i++)
+		munmap(series->epochs[i].buckets - (SERIES_HALF - 1), SERIES_BUCKETS * sizeof(uint32_t));
+	if (series->totals)
+		munmap(series->totals - (SERIES_HALF - 1), SERIES_BUCKETS * sizeof(uint64_t));
+	munmap(series, sizeof(*series));
+}
+
+/* The reporter takes it with the epoch; of several only the last is a maximum still. */
+static void keep_crowded(struct series *series, struct notice notice)
+{
+	struct epoch *epoch = series_enter(series);
+	struct notice dropped = notice.maximum ? epoch->crowded : notice;
+
+	if (notice.maximum)
+		epoch->crowded = notice;
+	series_leave(series);
+	atomic_fetch_add_explicit(&series->events_dropped, (uint32_t)dropped.maximum + dropped.over_threshold,
+				  memory_order_relaxed);
+}
+
+void series_notice(struct series *series, int64_t value)
+{
+	struct notice notice = {.mono_ns = mono_ns(), .value = value};
+	uint32_t written = atomic_load_explicit(&series->notices_written, memory_order_relaxed);
+
+	notice.maximum = value > series->highest_ns;
+	notice.over_threshold = value > series->threshold_ns;
+	if (notice.over_threshold && series->stop_at_threshold)
+		atomic_store(series->stop_at_threshold, true);
+	if (notice.maximum)
+		series->highest_ns = value;
+	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
+	if (written - atomic_load_explicit(&series->notices_read, memory_order_acquire) == NOTICES) {
+		keep_crowded(series, notice);
+		return;
+	}
+	series->notices[written % NOTICES] = notice;
+	atomic_store_explicit(&series->notices_written, written + 1, memory_order_release);
+}
+
+bool series_next_notice(struct series *series, struct notice *notice)
+{
+	uint32_t read = atomic_load_explicit(&series->notices_read, memory_order_relaxed);
+
+	if (read == atomic_load_explicit(&series->notices_written, memory_order_acquire))
+		return false;
+	*notice = series->notices[read % NOTICES];
+	atomic_store_explicit(&series->notices_read, read + 1, memory_order_release);
+	return true;
+}
+
+void series_exceed(struct series *series, struct epoch *epoch)
+{
+	struct exceedances *over = &epoch->over;
+	uint64_t more;
+
+	over->exceeded++;
+	over->runs += series->run_length == 0;
+	series->run_length++;
+	more = 2 * series->run_length - 1;
+	over->sum_sq_lo += more;
+	over->sum_sq_hi += over->sum_sq_lo < more;
+	if (series->run_length > over->longest)
+		over->longest = series->run_length;
+}
+
+void series_gap(struct series *series, struct epoch *epoch)
+{
+	epoch->gaps++;
+	series->before = 0;
+	series->run_length = 0;
+}
+
+void series_add_lost(struct series *series, uint64_t count)
+{
+	struct epoch *epoch = series_enter(series);
+
+	epoch->lost += count;
+	series_gap(series, epoch);
+	series_leave(series);
+}
+
+void series_add_missed(struct series *series, uint64_t count)
+{
+	series_enter(series)->missed += count;
+	series_leave(series);
+}
+
+void series_flip(struct series *series)
+{
+	atomic_store(&series->current, !atomic_load(&series->current));
+	series->busy_at_flip = atomic_load(&series->busy);
+}
+
+struct epoch *series_flipped(struct series *series)
+{
+	int64_t give_up_ns = mono_ns() + STUCK_NS;
+	uint32_t busy = series->busy_at_flip;
+
+	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile. */
+	while ((busy & 1) && atomic_load(&series->busy) == busy) {
+		if (mono_ns() > give_up_ns)
+			return NULL;
+		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	}
+	return &series->epochs[!atomic_load(&series->current)];
+}
+
+static bool map_totals(struct series *series)
+{
+	uint64_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint64_t));
+
+	if (first)
+		series->totals = first + SERIES_HALF - 1;
+	return first != NULL;
+}
+
+#define BLOCK 16
+
+/* Most buckets are empty: looking at a block at a time is what makes reading cheap. */
+static bool block_empty(const uint32_t *buckets)
+{
+	uint32_t any = 0;
+
+	for (int i = 0; i < BLOCK; i++)
+		any |= buckets[i];
+	return any == 0;
+}
+
+int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last)
+{
+	while (index + BLOCK <= last + 1 && block_empty(&epoch->buckets[index]))
+		index += BLOCK;
+	while (index <= last && epoch->buckets[index] == 0)
+		index++;
+	return index;
+}
+
+static void settle_buckets(struct series *series, struct epoch *epoch)
+{
+	int32_t last = series_bucket(epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+
+	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
+		series->totals[i] += epoch->buckets[i];
+		epoch->buckets[i] = 0;
+	}
+}
+
+static void settle_order(struct series *series, struct epoch *epoch)
+{
+	struct exceedances *total = &series->total_over, *over = &epoch->over;
+
+	for (size_t edge = 1; edge <= SERIES_EDGES; edge++)
+		series->total_rises[edge] += epoch->rises[edge];
+	memset(epoch->rises, 0, sizeof(epoch->rises));
+	series->total_gaps += epoch->gaps;
+	epoch->gaps = 0;
+	total->exceeded += over->exceeded;
+	total->runs += over->runs;
+	total->longest = over->longest > total->longest ? over->longest : total->longest;
+	total->sum_sq_lo += over->sum_sq_lo;
+	total->sum_sq_hi += over->sum_sq_hi + (total->sum_sq_lo < over->sum_sq_lo);
+	*over = (struct exceedances){0};
+}
+
+void series_settle(struct series *series, struct epoch *epoch)
+{
+	if (epoch->stats.count) {
+		if (!series->totals && !map_totals(series))
+			abort();
+		settle_buckets(series, epoch);
+	}
+	fe_stats_merge(&series->total, &epoch->stats);
+	series->total_lost += epoch->lost;
+	series->total_missed += epoch->missed;
+	epoch->stats = (struct fe_stats){0};
+	epoch->lost = epoch->missed = 0;
+	settle_order(series, epoch);
+	series->crowded = epoch->crowded;
+	epoch->crowded = (struct notice){0};
+}
+
+static int64_t bucket_highest(int32_t index)
+{
+	uint64_t lower = fe_hist_lower((uint32_t)abs(index), SERIES_K);
+
+	if (index < 0)
+		return -(int64_t)lower;
+	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
+}
+
+static uint64_t rank_of(double share, uint64_t count)
+{
+	uint64_t rank = (uint64_t)(share * (double)count);
+
+	return (double)rank < share * (double)count ? rank + 1 : rank;
+}
+
+void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
+{
+	int32_t i = series_bucket(series->total.min), high = series_bucket(series->total.max);
+	uint64_t seen = series->totals ? series->totals[i] : 0;
+
+	for (int n = 0; n < count; n++) {
+		if (!series->total.count) {
+			values[n] = 0;
+			continue;
+		}
+		while (seen < rank_of(shares[n], series->total.count) && i < high)
+			seen += series->totals[++i];
+		values[n] = bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
+	}
+}

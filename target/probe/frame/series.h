@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A series: the histogram one worker fills and the reporter reads without stopping it.
+ *
+ * There are two epochs, each a whole histogram.  The worker adds to the current one; the reporter
+ * makes the other one current, waits until no add is under way in the old one, reads and empties it.
+ * No sample is ever lost or counted twice.  A series has exactly one writer.
+ */
+#ifndef SERIES_H
+#define SERIES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fe_hist.h"
+
+#define SERIES_K 10
+#define SERIES_HALF ((int32_t)FE_HIST_BUCKETS(63, SERIES_K))
+#define SERIES_BUCKETS (2 * SERIES_HALF - 1) /* the mirrored half shares bucket 0 */
+/* The magnitudes of all values of a run together: so neither the sum, nor its part in an interval, nor the sum of
+ * squares ever overflows.  A century of latency, or one step of a wall clock that began in 1970. */
+#define SERIES_SUM_MOST ((uint64_t)1 << 62)
+/* The coarse scale of rises: how often the values rose is kept as well, for a histogram forgets their order. */
+#define SERIES_RISE_K 3
+#define SERIES_EDGES (FE_HIST_BUCKETS(63, SERIES_RISE_K) + 1) /* from 1 on */
+#define NOTICES 64
+#define MAX_LABELS 4
+
+/* What a limit has to do with it: judged by it, only shown beside it, or moving bytes and shown as a speed. */
+enum series_role { SERIES_VERDICT, SERIES_DIAGNOSTIC, SERIES_THROUGHPUT };
+
+struct series_label {
+	const char *name, *value;
+};
+
+/* What a probe says of a series.  Texts must outlive the run. */
+struct series_spec {
+	const char *name;
+	const char *from, *to;   /* the two events each value lies between */
+	const char *clock;       /* as in the head, "monotonic" where left out */
+	bool any_cpu;            /* the act belongs to no single CPU; cpu is ignored */
+	int cpu;
+	int64_t period_ns;       /* periodic acts only, else 0 */
+	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
+	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
+	enum series_role role;
+	bool two_sided;          /* off in either direction counts: a limit bounds the magnitude */
+	bool corrected;          /* missed activations are charged with their delay, and are values too */
+	bool relative;           /* each due time counts from the last act */
+	bool silent;             /* new maxima are no events: another series has them already */
+	struct series_label labels[MAX_LABELS];
+};
+
+/* A new maximum or a value over the threshold, on its way to the reporter. */
+struct notice {
+	int64_t mono_ns, value;
+	bool maximum, over_threshold;
+};
+
+/* Values above a limit given beforehand, and runs of such values one after the other. */
+struct exceedances {
+	uint64_t exceeded, runs, longest;
+	uint64_t sum_sq_lo, sum_sq_hi; /* of the lengths of the runs */
+};
+
+struct epoch {
+	uint32_t *buckets; /* points at bucket 0; -(SERIES_HALF - 1) .. SERIES_HALF - 1 are valid */
+	struct fe_stats stats;
+	uint64_t lost, missed;
+	uint64_t gaps; /* places where lost values leave the order unknown */
+	/* Where a value's coarse bucket is above that of the value before it, one more run begins in each bucket
+	 * between: +1 at the first of them, -1 behind the last.  Sums over the edges from 1 on are numbers of runs. */
+	int64_t rises[SERIES_EDGES + 1];
+	struct exceedances over;
+	struct notice crowded; /* the latest maximum the ring had no room for; none where maximum is false */
+};
+
+struct series {
+	/* the writer's */
+	_Atomic uint32_t busy; /* odd while an add is under way */
+	_Atomic uint32_t current;
+	int64_t watch_ns; /* values above are worth a notice */
+	uint64_t magnitudes; /* of all values so far, added */
+	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
+	uint64_t run_length; /* of values above the limit, up to the last one */
+	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
+	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
+	struct epoch epochs[2];
+	int64_t highest_ns, threshold_ns;
+	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
+	_Atomic uint32_t notices_written, notices_read;
+	_Atomic uint32_t events_dropped; /* a notice may be two: a maximum over the threshold */
+	struct notice notices[NOTICES];
+	/* the reporter's */
+	uint32_t busy_at_flip;
+	int id;
+	struct series_spec spec;
+	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
+	struct fe_stats total;
+	uint64_t total_lost, total_missed, total_gaps;
+	int64_t total_rises[SERIES_EDGES + 1];
+	struct exceedances total_over;
+	struct notice crowded; /* from the epoch read last */
+	struct notice untold;  /* the latest maximum that found the recording's events used up */
+	int64_t told_ns;       /* the greatest maximum recorded */
+};
+
+struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
+/*
+ * Locks and pre-faults what an ordinary sample touches; an errno.  Buckets beyond (later than 8 s, earlier
+ * than 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
+ */
+int series_lock(struct series *series);
+void series_free(struct series *series);
+
+/* The writer has something to tell; the ring is bounded, but the latest maximum always has a place. */
+void series_notice(struct series *series, int64_t value);
+
+static inline int32_t series_bucket(int64_t value)
+{
+	int32_t index = (int32_t)fe_hist_index(fe_magnitude(value), SERIES_K);
+
+	return value < 0 ? -index : index;
+}
+
+static inline struct epoch *series_enter(struct series *series)
+{
+	uint32_t busy = atomic_load_explicit(&series->busy, memory_order_relaxed);
+
+	/* Sequentially consistent, as the reporter's store of current and load of busy are: one of
+	 * the two sides always sees the other. */
+	atomic_store(&series->busy, busy + 1);
+	return &series->epochs[atomic_load(&series->current)];
+}
+
+static inline void series_leave(struct series *series)
+{
+	uint32_t busy = atomic_load_explicit(&series->busy, memory_order_relaxed);
+
+	atomic_store_explicit(&series->busy, busy + 1, memory_order_release);
+}
+
+/* How far a value is off, for rises and limits. */
+static inline uint64_t series_size(const struct series *series, int64_t value)
+{
+	return fe_magnitude(value) & ~((uint64_t)(value >> 63) & series->one_sided);
+}
+
+/* A value above the limit. */
+void series_exceed(struct series *series, struct epoch *epoch);
+/* A value was lost: what follows begins anew. */
+void series_gap(struct series *series, struct epoch *epoch);
+
+static inline void series_follow(struct series *series, struct epoch *epoch, uint64_t size)
+{
+	uint32_t bucket = fe_hist_index(size, SERIES_RISE_K);
+
+	if (bucket > series->before) {
+		epoch->rises[series->before + 1]++;
+		epoch->rises[bucket + 1]--;
+	}
+	series->before = bucket;
+	if (__builtin_expect(size > series->limit_ns, 0))
+		series_exceed(series, epoch);
+	else
+		series->run_length = 0;
+}
+
+static inline void series_store(struct series *series, struct epoch *epoch, int64_t value)
+{
+	uint32_t *bucket = &epoch->buckets[series_bucket(value)];
+	uint64_t magnitudes = series->magnitudes + fe_magnitude(value);
+
+	if (__builtin_expect(*bucket == UINT32_MAX || magnitudes > SERIES_SUM_MOST, 0)) {
+		epoch->lost++;
+		series_gap(series, epoch);
+		return;
+	}
+	series->magnitudes = magnitudes;
+	++*bucket;
+	fe_stats_add(&epoch->stats, value);
+	series_follow(series, epoch, series_size(series, value));
+}
+
+/* Store one value: the whole cost of recording a sample. */
+static inline void series_add(struct series *series, int64_t value)
+{
+	series_store(series, series_enter(series), value);
+	series_leave(series);
+	if (__builtin_expect(value > series->watch_ns, 0))
+		series_notice(series, value);
+}
+
+/* Count values that were taken but could not be stored, and acts that never took place. */
+void series_add_lost(struct series *series, uint64_t count);
+void series_add_missed(struct series *series, uint64_t count);
+
+/*
+ * The reporter's side.  Flipping makes the other epoch current and takes no time, so that one instant parts what all
+ * series hold.  The old epoch may be read once no add is under way in it; NULL if the writer is stuck within one.
+ */
+void series_flip(struct series *series);
+struct epoch *series_flipped(struct series *series);
+/* Add what was read to the totals and empty it for its next turn. */
+void series_settle(struct series *series, struct epoch *epoch);
+/* The first bucket from index on that holds something, or beyond the last. */
+int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last);
+bool series_next_notice(struct series *series, struct notice *notice);
+
+/*
+ * Quantiles of the totals, in one pass: shares ascend, each above 0 and at most 1.  Each value is the
+ * upper edge of its bucket, never above the exact maximum; 0 where nothing is stored.
+ */
+void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count);
+
+#endif

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The shape of the house: short functions and modules, no circle of imports, no room that knows another's keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from c_scanner import Function, functions
+from tools import ROOT
+
+FOLDERS = ("fastenough", "target", "gauge", "format")
+LONGEST_FUNCTION = 45
+LONGEST_MODULE = 350
+
+STILL_LONG = {
+    "fastenough/analysis/verdict.py": "analysis",
+    "target/module/recording.c": "module",
+    "fastenough/virtual/agent.c": "boards",
+}
+"""Modules that are being divided, and by whom; nothing may be added."""
+
+STILL_UNTYPED = {
+    "fastenough/report/context.py": "format",
+    "fastenough/analysis/injections.py": "analysis",
+    "fastenough/analysis/machine.py": "analysis",
+    "fastenough/analysis/pool.py": "analysis",
+    "fastenough/analysis/verdict.py": "analysis",
+    "fastenough/report/sections/agreement.py": "format",
+    "fastenough/report/sections/events.py": "format",
+    "fastenough/report/sections/heat_map.py": "format",
+    "fastenough/report/sections/jitter.py": "format",
+    "fastenough/report/sections/method.py": "format",
+    "fastenough/report/sections/primitives.py": "format",
+    "fastenough/report/sections/profile.py": "format",
+    "fastenough/report/sections/runs.py": "format",
+    "fastenough/report/sections/settings.py": "format",
+    "fastenough/report/sections/throughput.py": "format",
+}
+"""Files that still subscript a head or an end, and whose they are; nothing may be added."""
+
+
+def sources(*endings: str) -> Iterator[Path]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in endings and path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def python_functions(text: str) -> Iterator[Function]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield Function(node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
+
+
+def functions_of(path: Path) -> Iterator[Function]:
+    return (python_functions if path.suffix == ".py" else functions)(path.read_text())
+
+
+def test_no_function_is_long() -> None:
+    paths = list(sources(".py", ".c", ".h"))
+    found = [(path, function) for path in paths for function in functions_of(path)]
+    assert len(paths) > 250 and len(found) > 1500
+    long = [f"{name_of(path)}:{function.line} {function.name}: {function.lines} lines" for path, function in found
+            if function.lines > LONGEST_FUNCTION]
+    assert not long, "\n".join(long)
+
+
+def test_no_module_is_long() -> None:
+    long = {name_of(path): lines for path in sources(".py", ".c", ".h")
+            if (lines := path.read_text().count("\n")) > LONGEST_MODULE}
+    assert long.keys() <= STILL_LONG.keys(), long
+
+
+SCANNED = r'''
+/* int commented(void) { */
+#define MACRO(x) do { \
+	x; \
+} while (0)
+struct pair { int a, b; } __attribute__((packed));
+static const struct pair PAIRS[] = { { 1, 2 }, { '{', '\'' } };
+enum { A, B };
+static int __attribute__((noinline)) first(int a, int (*call)(int))
+{
+	const char *text = "} \" {"; // }
+	return call(a) + text[0];
+}
+ISR(TIMER(COMPARE)) { }
+
+int
+third(void)
+{
+	if (A) { MACRO(B); }
+	return (int){ 3 };
+}
+'''
+
+
+def test_the_scanner_of_c_sees_what_a_function_is() -> None:
+    assert list(functions(SCANNED)) == [Function("first", 9, 5), Function("ISR", 14, 1), Function("third", 16, 6)]
+    for wrong in ("int f(void) {", "int f(void) { } }"):
+        with pytest.raises(ValueError, match="brace"):
+            list(functions(wrong))
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted((ROOT / "fastenough").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of ours that it names; those above a named one are no step of their own."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {one if one in known else node.module for one in below}
+    return (found & known.keys()) - {name}
+
+
+def circle(steps: dict[str, set[str]]) -> list[str]:
+    """One circle, as the names on it, or none; steps that lead nowhere further are taken away until none is left."""
+    left = {name: set(to) for name, to in steps.items()}
+    while ends := {name for name, to in left.items() if not to & left.keys()}:
+        left = {name: to for name, to in left.items() if name not in ends}
+    if not left:
+        return []
+    at = min(left)
+    way: list[str] = []
+    while at not in way:
+        way.append(at)
+        at = min(left[at] & left.keys())
+    return way[way.index(at):]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = modules()
+    assert len(known) > 100
+    found = circle({name: imported(name, path, known) for name, path in known.items()})
+    assert not found, " -> ".join(found)
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["b", "c"]
+
+
+def untyped_heads(text: str) -> list[int]:
+    """Lines on which a key of a recording's head or end is taken by its name."""
+    lines = []
+    for node in ast.walk(ast.parse(text)):
+        held: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(getattr(node.slice, "value", None), str):
+            held = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            held = node.func.value
+        if isinstance(held, ast.Attribute) and held.attr in ("head", "end"):
+            lines.append(node.lineno)
+    return lines
+
+
+def test_only_the_room_of_recordings_knows_the_keys_of_a_head() -> None:
+    found = {name_of(path): lines for path in sources(".py") if "fastenough/recording/" not in path.as_posix()
+             if (lines := untyped_heads(path.read_text()))}
+    assert found.keys() <= STILL_UNTYPED.keys(), found
+    assert untyped_heads('a.head["x"]\nb.end.get("y")\nc.head.name\nd["end"]') == [1, 2]
