@@ -158,11 +158,14 @@ class Folder:
     def status_below(self, name: str, file: str) -> os.stat_result | None:
         """Of an entry of the folder ``name`` in this one, without opening either; None where there is none."""
         try:
-            if not stat.S_ISDIR(self.status(name).st_mode):
-                return None
             return os.stat(f"{name}/{file}", dir_fd=self._descriptor, follow_symlinks=False)
         except OSError:
             return None
+
+    def subfolders(self) -> list[str]:
+        """The names of what is here but for regular files, in order: folders, and what stands in the place of one."""
+        with os.scandir(self._descriptor) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_file(follow_symlinks=False))
 
     def is_link(self, name: str) -> bool:
         try:

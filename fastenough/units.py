@@ -11,7 +11,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
 
 
 def parse_duration_ns(text: str) -> int:
-    """``100us``, ``1.5ms``, ``2m`` in nanoseconds; raises ValueError with the mend."""
+    """``100us``, ``1.5ms``, ``2m`` in nanoseconds; raises ValueError that says how to fix it."""
     match = _DURATION.fullmatch(text.strip())
     if not match or match[2] not in _UNITS_NS:
         raise ValueError(f"'{text}' is no duration; write a number and a unit, as in 100us, 20ms, 2m "

@@ -3,28 +3,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from order_of_values import Order
 
 from fastenough.recording import Histogram, Recording, RecordingWriter, read_recording
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
+from fastenough.recording.head import LimitCount
+from fastenough.recording.rises import Rises
 
 K = 10
 WALL_NS = 1_790_000_000_000_000_000
 PROFILE: dict[str, Any] = {
+    "hostname": "example",
     "kernel": {"release": "6.1.0-30-rt-amd64", "version": "#1 SMP PREEMPT_RT", "preemption": "preempt-rt"},
-    "cpu": {"model": "Example <CPU> & co", "count": 2},
+    "kernel_config": {"sha256": "a1" * 32, "of_interest": {"CONFIG_PREEMPT_RT": "y"}},
+    "cpu": {"model": "Example <CPU> & co", "count": 2, "microcode": "0x2f"},
+    "cpu_isolation": {"isolated": "1", "nohz_full": ""},
     "clocksource": "tsc",
+    "clock_event_devices": {"clockevent0": "lapic-deadline"},
+    "frequency": {"cpus": {"cpu0": {"scaling_governor": "performance"}}, "boost": None, "no_turbo": None},
+    "idle": {"driver": "intel_idle", "governor": "menu", "states": {}},
     "cmdline": "root=/dev/sda1 isolcpus=1",
     "hypervisor": None,
     "emulated": False,
-    "packages": {"stress-ng": "0.15.06", "rt-tests": "2.4"},
-    "tunables": {"kernel.sched_rt_runtime_us": 950000},
+    "firmware": {"bios_vendor": "Example", "bios_version": "1.2"},
+    "device_tree": None,
+    "memory": {"total_bytes": 1 << 33, "swap_bytes": 0, "transparent_huge_pages": "madvise"},
+    "packages": {"of_interest": {"stress-ng": "0.15.06", "rt-tests": "2.4"}},
+    "modules": ["loop"],
+    "tunables": {"sched_rt_runtime_us": 950000, "sched_rt_period_us": 1000000, "timer_migration": 1},
+    "cpu_quota": None,
+    "real_time_budget": None,
+    "cpus_allowed": "0-1",
+    "boot_id": "11111111-2222-3333-4444-555555555555",
+    "uptime_s": 1234.5,
+    "absent": {"device_tree": "the board has no device tree"},
 }
 COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
             "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0}
@@ -32,7 +51,10 @@ COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "min
 
 @dataclass
 class Plan:
-    """What the recording shall hold; ``values[cpu][interval]`` is an int array of ns."""
+    """What the recording shall hold; ``values[cpu][interval]`` is an int array of ns.
+
+    With ``rise_k`` it holds the order of its values too, and what is above ``limit_ns``.
+    """
 
     values: Sequence[Sequence[NDArray[np.int64]]]
     run_id: str = "run-1"
@@ -48,10 +70,16 @@ class Plan:
     missed: int = 0
     head: dict[str, Any] = field(default_factory=dict)
     series: dict[str, Any] = field(default_factory=dict)
-    views: tuple[str, ...] = ("wakeup", "wakeup_owed")
+    views: tuple[str, ...] = ("wakeup", "wakeup_corrected")
     events: Sequence[dict[str, Any]] = ()
     interval_ns: int | None = None
     end: dict[str, Any] = field(default_factory=dict)
+    rise_k: int | None = None
+    limit_ns: int = 50_000
+
+
+def _configuration(name: str) -> dict[str, Any]:
+    return {"name": name, "kernel_release": None, "kernel_config_sha256": None, "command_line": None}
 
 
 def instant(offset_ns: int) -> dict[str, int]:
@@ -75,28 +103,32 @@ def latencies(seed: int, *, cpus: int = 2, intervals: int = 30, per_interval: in
 
 
 def _series(plan: Plan, k: int) -> list[dict[str, Any]]:
-    events = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking"}
+    common = {"from": "the instant the timer was due", "to": "the thread reads its clock after waking",
+              "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "period_ns": plan.period_ns, "relative": False}
     return [
-        {"id": cpu * len(plan.views) + view, "name": name, "unit": "ns", "clock": "CLOCK_MONOTONIC", "k": k, "cpu": cpu,
-         "period_ns": plan.period_ns} | events | plan.series
+        {"id": cpu * len(plan.views) + view, "name": name, "cpu": cpu, "corrected": name.endswith("_corrected"),
+         "role": "diagnostic" if f"{name}_corrected" in plan.views else "verdict", "two_sided": "jitter" in name,
+         } | common | ({} if plan.rise_k is None else {"rise_k": plan.rise_k}) | plan.series
         for cpu in range(len(plan.values)) for view, name in enumerate(plan.views)
     ]
 
 
 def _head(plan: Plan) -> dict[str, Any]:
     load = {} if plan.load is None else {"load": {"name": plan.load, "commands": []}}
-    asked = plan.settings or (
-        {"name": "policy", "asked": "fifo", "granted": "fifo"}, {"name": "priority", "asked": 98, "granted": 98},
-        {"name": "rt_throttling_us", "asked": None, "granted": 950000},
+    settings = plan.settings or (
+        {"name": "policy", "requested": "fifo", "in_effect": "fifo"},
+        {"name": "priority", "requested": 98, "in_effect": 98},
+        {"name": "rt_throttling_us", "requested": None, "in_effect": 950000},
     )
-    return {
-        "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "test", "version": "0"},
+    head: dict[str, Any] = {
+        "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "test", "version": "0"},
         "run_id": plan.run_id, "probe": "timer", "implementation": "linux-user",
         "parameters": {"mode": "clock_nanosleep", "interval_ns": plan.period_ns},
-        "series": _series(plan, K), "settings": list(asked), "cost": {"clock_read_ns": 25},
+        "series": _series(plan, K), "settings": list(settings), "cost": {"clock_read_ns": 25},
         "interval_ns": 10**9, "begin": instant(0), "marks": list(plan.marks), "profile": PROFILE,
         "profile_sha256": "0" * 64, "board": "testboard", "configuration": "stock",
     } | load | plan.head
+    return head | {"configuration": _configuration(head["configuration"])}
 
 
 def _proof(plan: Plan) -> dict[str, Any]:
@@ -107,11 +139,39 @@ def _proof(plan: Plan) -> dict[str, Any]:
     return {"load": {"name": plan.load, "ran": True, "cpu_time_s": 12.5, "processes": 4, "reasons": []}}
 
 
+class _Ordered:
+    """What is known of the order of each series' values, where the plan wants it."""
+
+    def __init__(self, plan: Plan, ids: Iterable[int]) -> None:
+        self._k = plan.rise_k
+        self._orders = {} if plan.rise_k is None else {
+            identity: Order(plan.rise_k, plan.limit_ns, "jitter" in plan.views[identity % len(plan.views)])
+            for identity in ids}
+        self._parts: dict[int, list[tuple[Rises, LimitCount]]] = {identity: [] for identity in self._orders}
+
+    def interval(self, identity: int, values: NDArray[np.int64]) -> dict[str, Any]:
+        if identity not in self._orders:
+            return {}
+        rises, limit = self._orders[identity].interval(values)
+        self._parts[identity].append((rises, limit))
+        return {"rises": rises, "limit": limit}
+
+    def total(self, identity: int) -> dict[str, Any]:
+        parts = self._parts.get(identity)
+        if self._k is None or not parts:
+            return {}
+        limit = parts[0][1]
+        for _, more in parts[1:]:
+            limit = limit.plus(more)
+        return {"rises": Rises.merged((rises for rises, _ in parts), self._k), "limit": limit}
+
+
 def write(path: Path, plan: Plan) -> Path:
     """Write the planned recording; with ``outcome`` None it ends without an end line."""
     cpus, views = len(plan.values), len(plan.views)
     intervals = len(plan.values[0]) if cpus else 0
     totals: dict[int, list[Histogram]] = {identity: [] for identity in range(cpus * views)}
+    ordered = _Ordered(plan, totals)
     now = 0
     with path.open("wb") as stream:
         writer = RecordingWriter(stream)
@@ -121,7 +181,8 @@ def write(path: Path, plan: Plan) -> Path:
             for identity, held in totals.items():
                 held.append(Histogram.from_values(plan.values[identity // views][seq], K))
                 first = seq == 0
-                entries.append(interval_series(identity, held[-1], plan.lost * first, plan.missed * first))
+                entries.append(interval_series(identity, held[-1], plan.lost * first, plan.missed * first,
+                                               **ordered.interval(identity, plan.values[identity // views][seq])))
             length = plan.interval_ns or len(plan.values[0][seq]) * plan.period_ns
             counters = {name: value if seq == 0 or value is None else 0 for name, value in plan.counters.items()}
             writer.line({"type": "interval", "seq": seq, "begin": instant(now), "end": instant(now + length),
@@ -130,8 +191,10 @@ def write(path: Path, plan: Plan) -> Path:
         for event in plan.events:
             writer.line({"type": "event", "at": instant(now)} | event)
         if plan.outcome is not None:
-            ends = [end_series(identity, Histogram.merged(held, K), plan.lost if intervals else 0,
-                               plan.missed if intervals else 0) for identity, held in totals.items()]
+            ends = [end_series(identity, series_end(Histogram.merged(held, K), plan.lost if intervals else 0,
+                                                    plan.missed if intervals else 0,
+                                                    **ordered.total(identity)))
+                    for identity, held in totals.items()]
             writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
                          "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan) | plan.end)
     return path

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from fastenough.analysis import MixedRuns, compare, grouped, highest_frequency_h
 from fastenough.analysis.merged import Merged
 from fastenough.model import BadInput
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.building import series_line
 from fastenough.recording.histogram import bucket_lowest
 
 
@@ -92,7 +94,7 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("change", "word"), [
     ({"load": "cpu"}, "load differs: 'none' against 'cpu'"),
     ({"marks": ("virtual-machine",)}, "marks differs"),
-    ({"period_ns": 500_000}, "parameters differs: interval_ns: 1000000 against 500000"),
+    ({"period_ns": 500_000}, "act differs: interval_ns: 1000000 against 500000"),
     ({"series": {"clock": "CLOCK_REALTIME"}}, "clock differs"),
     ({"series": {"unit": "ticks", "tick_ps": 1000}}, "unit differs"),
     ({"head": {"board": "other"}}, "board differs: 'testboard' against 'other'"),
@@ -100,13 +102,13 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
     ({"head": {"implementation": "linux-kernel"}}, "implementation differs"),
     ({"head": {"configuration": "rt"}}, "configuration differs"),
     ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "kernel differs: preemption"),
-    ({"settings": ({"name": "priority", "asked": 50, "granted": 50},)}, "settings differs"),
+    ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "settings differs"),
 ])
 def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
     other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
-    with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be put together") as refusal:
+    with pytest.raises(MixedRuns, match="run-1 and run-2 cannot be merged") as refusal:
         merge_samples([(one, one.named("wakeup")[0]), (other, other.named("wakeup")[0])])
     assert word in str(refusal.value)
     assert len(grouped([one, other])) == 2
@@ -126,7 +128,7 @@ def test_a_load_that_ran_other_commands_is_another_load(tmp_path: Path) -> None:
 def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1)))
     empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [
-        one.head["series"][0] | {"k": 8}]}, outcome=None))
+        series_line(replace(one.series[0], k=8))]}, outcome=None))
     with pytest.raises(MixedRuns, match="resolution k differs: 10 against 8"):
         merge_samples([(one, one.series[0]), (empty, empty.series[0])])
 
@@ -171,9 +173,9 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "word"), [
     ({"head": {"probe": "spin"}}, "probe differs"),
-    ({"period_ns": 200_000}, "parameters differs"),
-    ({"marks": ("emulated",)}, "marks differ"),
-    ({"series": {"to": "elsewhere"}}, "to differs"),
+    ({"period_ns": 200_000}, "act differs"),
+    ({"marks": ("emulated",)}, "emulation differs"),
+    ({"series": {"two_sided": True}}, "two-sided differs"),
 ])
 def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)

@@ -14,12 +14,12 @@ import pytest
 from recordings import COUNTERS, Plan, latencies, recording
 
 from fastenough.analysis import LIFE_SAFETY, Assessment, checks, evidence, judge
-from fastenough.model import Requirement, Verdict
+from fastenough.model import Requirement, Role, Verdict
 from fastenough.recording import Recording
 
 LIMIT = Requirement(200_000)
 VALUES = latencies(1)
-FIFO = {"name": "policy", "asked": "fifo", "granted": "fifo"}
+FIFO = {"name": "policy", "requested": "fifo", "in_effect": "fifo"}
 
 
 def _good(**change: Any) -> Plan:
@@ -64,13 +64,13 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("the name of the load", {"load": None}, Verdict.INCONCLUSIVE, "does not state under which load"),
     ("idleness", {"load": "none", "load_proof": {"name": "none", "ran": False}}, Verdict.BROKEN,
      "idle machine was not"),
-    ("a granted setting", {"settings": [FIFO, {"name": "priority", "cpu": 1, "asked": 98, "granted": 50}]},
-     Verdict.BROKEN, "priority of cpu 1 was asked to be 98 but is 50"),
-    ("a readable setting", {"settings": [FIFO, {"name": "cpu_dma_latency_us", "asked": 0, "granted": None,
+    ("a granted setting", {"settings": [FIFO, {"name": "priority", "cpu": 1, "requested": 98, "in_effect": 50}]},
+     Verdict.BROKEN, "priority of cpu 1 was requested to be 98 but is 50"),
+    ("a readable setting", {"settings": [FIFO, {"name": "cpu_dma_latency_us", "requested": 0, "in_effect": None,
                                                 "reason": "no such file"}]},
      Verdict.INCONCLUSIVE, "could not be read back (no such file)"),
-    ("settings that were kept", {"end": {"settings_changed": [
-        {"name": "policy", "thread": "timer", "cpu": 1, "before": "fifo", "after": "other"}]}},
+    ("settings that were kept", {"settings": [FIFO | {"thread": "timer", "cpu": 1}], "end": {"settings": [
+        {"name": "policy", "thread": "timer", "cpu": 1, "in_effect": "other"}]}},
      Verdict.BROKEN, "policy of thread timer of cpu 1 from fifo to other"),
     ("a steady clock", {"series": {"clock": "CLOCK_REALTIME"}, "counters": COUNTERS | {"clock_step_ns": -5}},
      Verdict.BROKEN, "clock, by which this run was timed, was set"),
@@ -81,7 +81,7 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
      Verdict.BROKEN, "RT throttling"),
     ("its quota", {"counters": COUNTERS | {"cgroup_throttled": 1}}, Verdict.BROKEN,
      "CPU quota was used up in 1 period:"),
-    ("its CPU", {"settings": [FIFO, {"name": "affinity", "cpu": 1, "asked": "1", "granted": "1"}],
+    ("its CPU", {"settings": [FIFO, {"name": "affinity", "cpu": 1, "requested": "1", "in_effect": "1"}],
                  "counters": COUNTERS | {"migrations": 2}}, Verdict.BROKEN, "moved to another (2 times)"),
     ("the due periods", {"interval_ns": 4 * 10**9}, Verdict.BROKEN, "of about 120,000 due periods"),
     ("silicon", {"marks": ("emulated",)}, Verdict.INCONCLUSIVE, "emulated: no verdict"),
@@ -266,7 +266,8 @@ def test_an_empty_recording_never_passes(tmp_path: Path, outcome: str | None) ->
 def test_throughput_is_not_judged(tmp_path: Path) -> None:
     """Transfers of bytes have no latency: beside runs that have they change nothing, alone they settle nothing."""
     timed = recording(tmp_path, _good())
-    moved = replace(timed, series=tuple(replace(series, name="transfer", bytes=1000) for series in timed.series))
+    moved = replace(timed, head=replace(timed.head, series=tuple(
+        replace(series, name="transfer", role=Role.THROUGHPUT, bytes=1000) for series in timed.series)))
     assert judge([timed, moved], LIMIT).verdict is Verdict.PASS
     alone = judge([moved], LIMIT)
     assert alone.verdict is Verdict.INCONCLUSIVE
@@ -276,6 +277,6 @@ def test_throughput_is_not_judged(tmp_path: Path) -> None:
 def test_steal_before_the_run_forbids_a_worst_case_too(tmp_path: Path) -> None:
     """Steal is counted in ticks: a short run may see none on a machine from which time is taken all day."""
     good = recording(tmp_path, _good())
-    stolen = replace(good, head=good.head | {"profile": good.head["profile"] | {"steal_so_far_ns": 10**9}})
+    stolen = replace(good, head=replace(good.head, profile={**good.head.profile, "steal_so_far_ns": 10**9}))
     assert judge([stolen], LIMIT).verdict is Verdict.INCONCLUSIVE
     assert judge([stolen], replace(LIMIT, miss_rate=0.001)).verdict is Verdict.PASS

@@ -14,7 +14,7 @@ from fastenough.analysis.machine import counter_total
 from fastenough.model import Requirement, Verdict
 
 LOOSE = Requirement(limit_ns=1_000_000)
-PINNED = tuple({"name": "affinity", "thread": "timer", "cpu": cpu, "asked": str(cpu), "granted": str(cpu)}
+PINNED = tuple({"name": "affinity", "thread": "timer", "cpu": cpu, "requested": str(cpu), "in_effect": str(cpu)}
                for cpu in (0, 1))
 
 
@@ -59,7 +59,7 @@ def test_pinned_threads_that_moved_are_broken(tmp_path: Path) -> None:
     found = _judged(tmp_path, settings=PINNED, counters={"migrations": 1})
     assert found.verdict is Verdict.BROKEN
     assert "wrong CPU" in found.reasons[0]
-    free = tuple(setting | {"asked": None} for setting in PINNED)
+    free = tuple(setting | {"requested": None} for setting in PINNED)
     assert _judged(tmp_path, settings=free, counters={"migrations": 1}).verdict is Verdict.PASS
 
 

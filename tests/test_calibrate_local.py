@@ -129,6 +129,6 @@ def test_matching_is_by_due_time(probe_binary: str) -> None:
                                "--report=50ms", "--record=-", "--allow-difference"], 20.0) as timer:
         timer.wait(10.0)
     recording = timer.recording()
-    long_ago = Injection(1_000_000, 1_000_000, recording.head["begin"]["mono_ns"] - 10**9)
+    long_ago = Injection(1_000_000, 1_000_000, recording.head.begin.mono_ns - 10**9)
     (row,) = found_by_due([long_ago], {}, recording, "wakeup", 1_000_000)
     assert (row.injected, row.found) == (1, 0)

@@ -3,32 +3,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
 from fastenough.gauge.stream import Frame
 from fastenough.jobs.calibrate import Calibration, falling_edges
-from fastenough.model import Series
-from fastenough.recording import Histogram, Recording
-from fastenough.recording.reader import Interval
+from fastenough.model import Outcome, Role, Series
+from fastenough.recording import Event, Histogram, Instant, Interval, Recording
+from fastenough.recording.building import Added, made_end, made_head
 
 MS = 1_000_000
 BEGIN_NS = 5_000 * MS
 PERIOD_NS = 10 * MS
-HEAD = {"begin": {"mono_ns": BEGIN_NS}, "series": []}
 SERIES_K = 10
 
 
-def recording(events: tuple[dict[str, Any], ...] = (), intervals: tuple[Interval, ...] = (),
+def recording(events: tuple[Event, ...] = (), intervals: tuple[Interval, ...] = (),
               dropped: int = 0) -> Recording:
-    series = Series(0, "wakeup", "ns", "mono", "due time", "act began", SERIES_K)
-    return Recording(HEAD, (series,), intervals, events, {"events_dropped": dropped})
+    series = Series(0, "wakeup", "ns", "mono", "due time", "act began", SERIES_K, Role.VERDICT)
+    head = replace(made_head("timer", "linux-user", {}, Added()), series=(series,), begin=Instant(BEGIN_NS, 0))
+    end = replace(made_end(Outcome.COMPLETED), events_dropped=dropped)
+    return Recording(head, intervals, events, end)
 
 
-def act(due_period: int, late_ns: int) -> dict[str, Any]:
+def act(due_period: int, late_ns: int) -> Event:
     """The event of an act that was due then and came so late."""
-    return {"kind": "threshold", "series": 0, "value": late_ns,
-            "at": {"mono_ns": BEGIN_NS + due_period * PERIOD_NS + late_ns}}
+    return Event("threshold", Instant(BEGIN_NS + due_period * PERIOD_NS + late_ns, 0), 0, value=late_ns)
 
 
 def injection(asked_ms: int, due_period: int, over_ns: int = 500) -> Injection:

@@ -92,7 +92,7 @@ def _run(plan: Path, store: Store, probe: str, **options: Any) -> Campaign:
 
 
 def _kinds(recordings: list[Recording]) -> list[tuple[bool, str]]:
-    return [("instrument" in recording.head, str(recording.outcome)) for recording in recordings]
+    return [(recording.head.instrument is not None, str(recording.outcome)) for recording in recordings]
 
 
 def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe_binary: str) -> None:
@@ -100,14 +100,14 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
     campaign = _run(plan, store, probe_binary)
     recordings = [store.load(run) for run in campaign.runs]
     assert _kinds(recordings) == [(True, "completed"), (False, "completed")] * 4
-    assert [recording.head["load"]["name"] for recording in recordings[::2]] == ["none", "mine"] * 2
+    assert [recording.head.load.name for recording in recordings[::2] if recording.head.load] == ["none", "mine"] * 2
     for outside, own in zip(recordings[::2], recordings[1::2], strict=True):
         assert outside.end is not None
-        assert outside.head["instrument"]["self_test"]["passed"]
-        assert outside.end["counters"]["edges_answered"] == own.totals[0].total > 0
-        assert outside.end["load"]["ran"] and outside.head["profile"]
+        assert outside.head.instrument and outside.head.instrument["self_test"]["passed"]
+        assert outside.end.counters["edges_answered"] == own.totals[0].total > 0
+        assert outside.end.load and outside.end.load.ran and outside.head.profile
         assert outside.totals[0].total > 20
-        assert {outside.head["implementation"], own.head["implementation"]} == {"evl-user"}
+        assert {outside.head.implementation, own.head.implementation} == {"evl-user"}
     assert store.verify() == {}
 
 

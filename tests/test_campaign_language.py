@@ -83,7 +83,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards cannot both"),
     (HEAD + 'board = "local"\nconfigurations = ["a", "b"]\n' + RUN, "plan.toml:3: configurations: board local is"),
     (HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN, "plan.toml:3: configurations: board virtual has no"),
-    (HEAD + RUN + 'implementations = ["evl-user"]\n', "plan.toml:4: run 1: implementations: 'evl-user' is not known"),
+    (HEAD + RUN + 'implementations = ["moon-user"]\n', "plan.toml:4: run 1: implementations: 'moon-user' is not known"),
     (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
     (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
     (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),

@@ -49,9 +49,9 @@ def _run(store: Store, plan: Plan, probe: str, **options: Any) -> Campaign:
 def _adds_up(recording: Recording) -> None:
     """The invariant, in every recording any test makes."""
     assert recording.end is not None
-    for entry in recording.end["series"]:
-        assert entry["stored"] + entry["lost"] == entry["taken"]
-        assert recording.totals[entry["id"]].total == entry["stored"]
+    for number, said in recording.end.series.items():
+        assert said.stored + said.lost == said.taken
+        assert recording.totals[number].total == said.stored
 
 
 def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
@@ -61,16 +61,16 @@ def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> No
     quiet, loaded = (store.load(run) for run in campaign.runs)
     for recording in (quiet, loaded):
         assert recording.outcome is Outcome.COMPLETED
-        assert recording.head["run_id"] in campaign.runs
-        assert set(recording.head["profile"]) == {fact.name for fact in FACTS} | {"absent"}
-        assert len(recording.head["profile_sha256"]) == 64
+        assert recording.head.run_id in campaign.runs
+        assert set(recording.head.profile) == {fact.name for fact in FACTS} | {"absent"}
+        assert len(recording.head.profile_sha256) == 64
         _adds_up(recording)
-    assert quiet.head["load"]["name"] == "none"
-    assert loaded.head["load"]["commands"] == [list(BUSY.commands[0])]
+    assert quiet.head.load.name == "none"
+    assert loaded.head.load.commands == BUSY.commands
     assert loaded.end is not None
-    assert loaded.end["load"]["ran"]
-    assert loaded.end["load"]["cpu_time_s"] > 0
-    assert quiet.head["profile_sha256"] == loaded.head["profile_sha256"]
+    assert loaded.end.load.ran
+    assert loaded.end.load.cpu_time_s > 0
+    assert quiet.head.profile_sha256 == loaded.head.profile_sha256
     phases = [progress.phase for progress in seen]
     assert phases[0] == "profile"
     assert phases[-1] == "ended"
@@ -86,8 +86,8 @@ def test_a_load_that_did_not_run_fails_the_run(store: Store, probe_binary: str) 
     recording = store.load(campaign.runs[0])
     assert recording.outcome is Outcome.FAILED
     assert recording.end is not None
-    assert "load idle had" in recording.end["reasons"][0]
-    assert recording.end["load"]["ran"] is False
+    assert "load idle had" in recording.end.reasons[0]
+    assert recording.end.load.ran is False
     _adds_up(recording)
 
 
@@ -104,8 +104,8 @@ def test_a_missing_tool_is_not_applicable_and_the_rest_goes_on(
     missing, quiet = (store.load(run) for run in campaign.runs)
     assert missing.outcome is Outcome.NOT_APPLICABLE
     assert missing.end is not None
-    assert "apt-get install stress-ng" in missing.end["reasons"][0]
-    assert missing.head["profile"] is not None
+    assert "apt-get install stress-ng" in missing.end.reasons[0]
+    assert missing.head.profile is not None
     assert quiet.outcome is Outcome.COMPLETED
 
 
@@ -157,7 +157,7 @@ def test_a_probe_that_says_nothing(store: Store, tmp_path: Path, body: str, outc
     recording = store.load(campaign.runs[0])
     assert recording.outcome is outcome
     assert recording.end is not None
-    assert reason in recording.end["reasons"][0]
+    assert reason in recording.end.reasons[0]
 
 
 def test_a_probe_of_another_kind(store: Store, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_probe_of_another_kind(store: Store, tmp_path: Path) -> None:
     campaign = _run(store, _plan("busy"), str(probe))
     recording = store.load(campaign.runs[0])
     assert recording.outcome is Outcome.FAILED
-    assert recording.end is not None and "no line of a recording" in recording.end["reasons"][0]
+    assert recording.end is not None and "no line of a recording" in recording.end.reasons[0]
     assert descendants(os.getpid()) == []
 
 
@@ -211,7 +211,7 @@ def test_kill_9_at_any_time(tmp_path: Path, probe_binary: str, seed: int) -> Non
     begun = store.runs()
     assert {run.state for run in begun} <= {"ended", "cut-off"}
     for run in begun:
-        assert store.load(run.id).head["run_id"] == run.id
+        assert store.load(run.id).head.run_id == run.id
     campaign = _run(store, _plan("busy", "none", "busy", duration_s=1.0), probe_binary, resume=True)
     assert [store.load(run).outcome for run in campaign.runs] == [Outcome.COMPLETED] * 3
     assert {run.id for run in begun if run.state == "ended"} <= set(campaign.runs)
@@ -280,8 +280,8 @@ def test_full_disk_ends_the_campaign_and_keeps_what_there_was(tmp_path: Path, pr
 def test_settings_of_a_plan_are_in_every_head(store: Store, probe_binary: str) -> None:
     plan = Plan("set", (Entry("timer", ("none",), 1.0, PARAMETERS),), settings={"timer-threads": 99})
     campaign = _run(store, plan, probe_binary)
-    entries = store.load(campaign.runs[0]).head["settings"]
-    assert any(entry["name"].startswith("timer-threads") for entry in entries)
+    entries = store.load(campaign.runs[0]).head.settings
+    assert any(entry.name.startswith("timer-threads") for entry in entries)
     with pytest.raises(BadInput, match="rt-ceiling"):
         _run(store, Plan("set", plan.entries, settings={"rt-ceiling": 100}), probe_binary)
 

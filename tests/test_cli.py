@@ -123,12 +123,12 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
     listed = fastenough("list", "--store", str(measured / "fastenough-data"))
     assert all(run in listed.stdout for run in runs)
     shown = fastenough("show", "last", "--store", str(measured / "fastenough-data"))
-    assert "wakeup_owed" in shown.stdout
+    assert "wakeup_corrected" in shown.stdout
     document = json.loads(
         fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
     assert document["end"]["outcome"] == "completed"
     assert document["head"]["load"]["name"] == "none"
-    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_owed"]
+    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
     taken = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup"]
     for act, due in zip(taken, owed, strict=True):
         assert act["n"] + act["missed"] == due["n"]
@@ -192,11 +192,11 @@ def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Pat
 def test_doctor_says_the_mend(fastenough: Fastenough, probe_binary: Path) -> None:
     findings = json.loads(fastenough("doctor", "--json").stdout)
     assert {"probe", "kernel", "loads"} <= {finding["matter"] for finding in findings}
-    assert all(finding["mend"] for finding in findings if finding["state"] != "fine")
+    assert all(finding["fix"] for finding in findings if finding["state"] != "fine")
 
 
 def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary: Path) -> None:
-    """Without CAP_SYS_NICE nothing can be measured under real-time priority, and doctor says so with the mend."""
+    """Without CAP_SYS_NICE nothing can be measured under real-time priority, and doctor says so with the fix."""
     if os.geteuid() != 0:
         pytest.skip("needs root to give up privileges")
     ended = subprocess.run(["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice", *argv("doctor", "--json")],
@@ -204,4 +204,4 @@ def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary:
     assert ended.returncode == 5, ended.stderr
     priority = next(f for f in json.loads(ended.stdout) if f["matter"] == "real-time priority")
     assert priority["state"] == "missing"
-    assert "rtprio" in priority["mend"]
+    assert "rtprio" in priority["fix"]

@@ -42,7 +42,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = Store(home / "fastenough-data")
     _keep(store, home / "scratch")
     _keep(store, home / "scratch", reasons=(HOSTILE,), outcome="failed", load="none",
-          settings=({"name": f"x{HOSTILE}", "asked": "a", "granted": HOSTILE, "reason": HOSTILE},),
+          settings=({"name": f"x{HOSTILE}", "requested": "a", "in_effect": HOSTILE, "reason": HOSTILE},),
           series={"from": HOSTILE, "to": HOSTILE, "labels": {"way": HOSTILE}},
           head={"board": HOSTILE, "configuration": HOSTILE,
                 "profile": PROFILE | {"hostname": HOSTILE, "hypervisor": HOSTILE}})

@@ -82,7 +82,7 @@ def test_as_granted_is_measured_and_never_passes(user: User) -> None:
     assert "nothing about real-time threads" in ended.stdout
     recording = _latest(user)
     assert recording.outcome == "completed"
-    assert "not-real-time" in recording.head["marks"]
+    assert "not-real-time" in recording.head.marks
     failing = user.call("report", "--limit", "1ns")
     assert failing.returncode == 3, "what ordinary threads did is no failure of real-time ones either"
 
@@ -97,7 +97,7 @@ def test_sudo_measures_and_all_files_are_the_users(sudoer: User) -> None:
     assert ended.returncode == 3, ended.stderr
     assert ended.stderr.splitlines()[0] == (
         "not root: the probe and the settings run through sudo; the loads and all files are yours")
-    granted = {setting["name"]: setting["granted"] for setting in _latest(sudoer).head["settings"]}
+    granted = {setting.name: setting.in_effect for setting in _latest(sudoer).head.settings}
     assert granted["policy"] == "fifo"
     assert granted["priority"] == 98
     assert (sudoer.home / "report" / "index.html").is_file()
@@ -185,7 +185,7 @@ def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None
         found = json.loads(sudoer.call("doctor", "--json").stdout)
         left = next(finding for finding in found if finding["matter"] == "settings")
         assert str(HUGE_PAGES) in left["text"]
-        assert left["mend"] == "fastenough doctor --restore"
+        assert left["fix"] == "fastenough doctor --restore"
         ended = sudoer.call(*restoring)
         assert ended.returncode == 0, ended.stderr
         assert f"put back what a fastenough that was killed had left changed: {HUGE_PAGES}" in (
@@ -228,7 +228,7 @@ def test_what_doctor_suggests_can_be_typed(user: User) -> None:
     ended = user.call("doctor", "--json")
     assert ended.returncode == 5, "an ordinary user gets no real-time priority"
     findings = json.loads(ended.stdout)
-    suggested = [line for finding in findings for text in (finding["text"], finding["mend"] or "")
+    suggested = [line for finding in findings for text in (finding["text"], finding["fix"] or "")
                  for line in re.findall(r"fastenough ([a-z][^()\n]*)", text) if not line.startswith("that was killed")]
     assert len(suggested) >= 3
     for line in suggested:
@@ -240,7 +240,7 @@ def test_doctor_says_of_an_ordinary_user_what_is_so(user: User) -> None:
     if Path("/dev/cpu_dma_latency").exists():
         assert findings["idle states"]["state"] == "limited"
         assert "may not be held" in findings["idle states"]["text"]
-    assert "rtprio" in findings["real-time priority"]["mend"]
+    assert "rtprio" in findings["real-time priority"]["fix"]
     told = user.call("doctor").stdout.splitlines()
     assert max(len(line) for line in told if user.name not in line) <= 100
     assert any(f"'{user.name} - rtprio 99'" in line for line in told), "to be pasted, unfolded"

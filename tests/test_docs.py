@@ -24,9 +24,9 @@ RECORD_TYPES = [choice["$ref"].rpartition("/")[2] for choice in SCHEMA["oneOf"]]
 
 
 def probe_names() -> list[str]:
-    """The list of timed acts, read as text: one ``['name', 'file'],`` a line."""
-    listed = (ROOT / "target" / "probe" / "acts" / "meson.build").read_text()
-    return [name.replace("_", "-") for name in re.findall(r"^  \['(\w+)', ", listed, re.MULTILINE)]
+    """The list of acts, read as text: one ``'name': {'needs': ...`` a line."""
+    registry = (ROOT / "target" / "probe" / "acts" / "meson.build").read_text()
+    return [name.replace("_", "-") for name in re.findall(r"^  '(\w+)': \{'needs'", registry, re.MULTILINE)]
 
 
 def test_the_registry_is_as_the_probe_says(probe_binary: Path) -> None:
@@ -83,5 +83,7 @@ def test_the_probe_shown_in_adding_compiles(tmp_path: Path) -> None:
     assert shown
     source = tmp_path / "yield.c"
     source.write_text(shown[1])
+    probe = ROOT / "target" / "probe"
     subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                    f"-I{ROOT / 'target' / 'probe' / 'frame'}", f"-I{ROOT / 'format'}", str(source)], check=True)
+                    f"-I{probe / 'frame'}", f"-I{probe / 'platform' / 'linux'}", f"-I{ROOT / 'format'}", str(source)],
+                   check=True)

@@ -69,8 +69,8 @@ def runs(store: Store) -> list[Recording]:
 def died(store: Store) -> tuple[Recording, Recording, list[Recording]]:
     """What instrument and board recorded of the run in which it died, and all that followed."""
     outside, own, *rest = runs(store)
-    said = [(recording.head["probe"], recording.outcome, recording.end) for recording in (outside, own)]
-    assert outside.head.get("instrument") and not own.head.get("instrument"), said
+    said = [(recording.head.probe, recording.outcome, recording.end) for recording in (outside, own)]
+    assert outside.head.instrument and not own.head.instrument, said
     return outside, own, rest
 
 
@@ -78,7 +78,7 @@ def failed_with(recording: Recording) -> list[str]:
     assert recording.end is not None
     assert recording.outcome is Outcome.FAILED
     assert recording.totals[0].total > 0
-    return [str(reason) for reason in recording.end["reasons"]]
+    return [str(reason) for reason in recording.end.reasons]
 
 
 @pytest.mark.parametrize(("implementation", "configurations"), [
@@ -98,9 +98,9 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
         assert "Kernel panic - not syncing: sysrq triggered crash" in said
         assert said.isprintable() and len(said) < 4000
     assert outside.end is not None
-    assert (outside.end["counters"]["edges_answered"] is None) == (implementation == "linux-kernel")
+    assert (outside.end.counters["edges_answered"] is None) == (implementation == "linux-kernel")
     assert judge([outside], Requirement(10**9)).verdict is not Verdict.PASS
-    outcomes = {(recording.head["configuration"].split()[0], recording.outcome) for recording in rest}
+    outcomes = {(recording.head.configuration.split()[0], recording.outcome) for recording in rest}
     assert outcomes == {("stock", Outcome.FAILED), *((name, Outcome.COMPLETED) for name in configurations[1:])}
     assert not campaign.stopped
 

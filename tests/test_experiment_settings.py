@@ -59,7 +59,7 @@ def test_priorities_are_as_in_the_paper_and_go_back(link: Link, tmp_path: Path) 
         with Settings(link, tmp_path / "journal") as settings:
             for name, wish in (("rt-ceiling", 5), ("irq-threads", "99:fasten"), ("timer-threads", 99)):
                 for entry in settings.apply(name, wish):
-                    assert entry["granted"] == entry["asked"]
+                    assert entry.in_effect == entry.requested
             changed = priorities(link)
             others = {name: priority for name, priority in changed.items()
                       if not name.startswith(("irq/", "ktimers", "migration", "fasten", "response"))}
@@ -75,7 +75,7 @@ def test_an_output_becomes_an_input_again(link: Link, tmp_path: Path) -> None:
     assert direction(link) == "in"
     with Settings(link, tmp_path / "journal") as settings:
         (entry,) = settings.apply("pin", f"{OUT}=out")
-        assert (entry["name"], entry["granted"]) == (f"pin {OUT}", "out")
+        assert (entry.name, entry.in_effect) == (f"pin {OUT}", "out")
         assert direction(link) == "out"
     assert direction(link) == "in"
 
@@ -97,8 +97,8 @@ def test_pins_and_module_go_back_after_a_crash_of_bench_and_task(link: Link, tmp
 def test_a_refused_module_says_why_and_nothing_stays(link: Link, tmp_path: Path) -> None:
     with Settings(link, tmp_path / "journal") as settings:
         (entry,) = settings.apply("kernel-module", f"{KO} task=nonsense")
-        assert entry["granted"] == "absent"
-        assert "task=nonsense is unknown" in entry["reason"]
+        assert entry.in_effect == "absent"
+        assert "task=nonsense is unknown" in entry.reason
 
 
 def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Pa
     board.link.write(other, build_module(fetch("stock")).read_bytes())
     with Settings(board.link, tmp_path / "journal") as settings:
         (entry,) = settings.apply("kernel-module", f"{other} task=timer-thread")
-        assert entry["granted"] == "absent"
-        assert "disagrees about version" in entry["reason"]
+        assert entry.in_effect == "absent"
+        assert "disagrees about version" in entry.reason
 
 
 @pytest.mark.parametrize(("name", "wish", "said"), [

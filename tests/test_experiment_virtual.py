@@ -58,7 +58,7 @@ def plan(folder: Path, **changes: str) -> Path:
 
 
 def key(recording: Recording) -> tuple[str, str, str]:
-    return recording.head["probe"], recording.head["implementation"], recording.head["configuration"].split()[0]
+    return recording.head.probe, recording.head.implementation, recording.head.configuration.split()[0]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, list
 
 
 def measured_outside(recordings: list[Recording]) -> list[Recording]:
-    return [recording for recording in recordings if recording.head.get("instrument")]
+    return [recording for recording in recordings if recording.head.instrument]
 
 
 @pytest.mark.timeout(600)
@@ -82,11 +82,11 @@ def test_every_cell_is_measured_by_the_instrument(experiment: tuple[Campaign, li
     assert not campaign.stopped
     for recording in outside:
         assert recording.outcome is Outcome.COMPLETED, recording.end
-        assert "emulated" in recording.head["marks"]
-        assert recording.head["instrument"]["firmware"]
-        assert recording.head["instrument"]["port"] == "simulated"
-        assert recording.head["instrument"]["self_test"]["passed"]
-        assert recording.head["cost"]["gauge_offset_ns"] == 0, "the simulated wire takes no time"
+        assert "emulated" in recording.head.marks
+        assert recording.head.instrument["firmware"]
+        assert recording.head.instrument["port"] == "simulated"
+        assert recording.head.instrument["self_test"]["passed"]
+        assert recording.head.cost_ns["gauge_offset_ns"] == 0, "the simulated wire takes no time"
         assert all(recording.totals[series.id].total >= LEAST_EDGES for series in recording.series)
 
 
@@ -96,29 +96,29 @@ def test_sent_is_seen_is_answered_is_returned(experiment: tuple[Campaign, list[R
         assert counts is not None
         assert counts.complete, (key(recording), counts.text)
         assert counts.lost_uncounted == 0
-        assert (counts.sent is None) == (recording.head["probe"] == "periodic")
+        assert (counts.sent is None) == (recording.head.probe == "periodic")
         assert recording.end
-        simulator = recording.end["counters"]
+        simulator = recording.end.counters
         assert simulator["simulator_edges_in"] >= simulator["edges_returned"]
         assert simulator["simulator_bytes_dropped"] == 0
 
 
 def test_the_board_says_itself_beside_it(experiment: tuple[Campaign, list[Recording]]) -> None:
-    own = [recording for recording in experiment[1] if not recording.head.get("instrument")]
+    own = [recording for recording in experiment[1] if not recording.head.instrument]
     assert {key(recording) for recording in own} == CELLS
     for recording in own:
         assert recording.outcome is Outcome.COMPLETED
-        assert {"self-measured", "emulated"} <= set(recording.head["marks"])
+        assert {"self-measured", "emulated"} <= set(recording.head.marks)
 
 
 def test_settings_are_the_papers_as_read_back(experiment: tuple[Campaign, list[Recording]]) -> None:
     for recording in measured_outside(experiment[1]):
-        made = {setting["name"]: setting for setting in recording.head["settings"]}
-        assert made["rt-ceiling"]["granted"] == "fifo:5"
+        made = {setting.name: setting for setting in recording.head.settings}
+        assert made["rt-ceiling"].in_effect == "fifo:5"
         assert [name for name in made if name.startswith("pin ")]
         timer = made["timer-threads"]
         if key(recording)[2] == "rt":
-            assert timer["granted"] == "fifo:99"
+            assert timer.in_effect == "fifo:99"
         else:
             assert "not applicable" in timer["reason"]
 
@@ -172,8 +172,8 @@ def test_an_instrument_unplugged_in_mid_run(tmp_path: Path, monkeypatch: pytest.
     first, last = measured_outside(runs)
     assert first.outcome is Outcome.COMPLETED
     assert last.outcome is Outcome.FAILED
-    assert last.end is not None and "unplugged" in last.end["reasons"][0]
-    assert last.head["probe"] == "periodic"
+    assert last.end is not None and "unplugged" in last.end.reasons[0]
+    assert last.head.probe == "periodic"
     assert last.totals[0].total > 0
 
 
@@ -186,7 +186,7 @@ def test_a_guest_that_does_not_come_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(recordings) == 4
     for recording in recordings:
         assert recording.outcome is Outcome.FAILED
-        assert recording.end is not None and "does not come up" in recording.end["reasons"][0]
+        assert recording.end is not None and "does not come up" in recording.end.reasons[0]
 
 
 def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Path,
@@ -200,11 +200,11 @@ def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Pat
     recordings = [store.load(run) for run in campaign.runs]
     outcomes = {key(recording)[:2]: recording.outcome for recording in recordings}
     assert outcomes["response", "linux-user"] is outcomes["periodic", "linux-user"] is Outcome.COMPLETED
-    failed = [recording for recording in recordings if recording.head["implementation"] == "linux-kernel"]
+    failed = [recording for recording in recordings if recording.head.implementation == "linux-kernel"]
     assert len(failed) == 2
     for recording in failed:
         assert recording.outcome is Outcome.FAILED
-        assert recording.end is not None and "disagrees about version" in recording.end["reasons"][0]
+        assert recording.end is not None and "disagrees about version" in recording.end.reasons[0]
 
 
 def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:

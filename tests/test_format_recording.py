@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram, RecordingWriter, read_recording
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
 
 GOLDEN = sorted((Path(__file__).resolve().parents[1] / "format" / "golden").glob("*.jsonl"))
 Line = dict[str, Any]
@@ -46,7 +46,7 @@ def sample_lines() -> list[Line]:
     ]
     event = {"type": "event", "kind": "max", "at": instant(2), "series": 0, "value": 2_500_000}
     end = {"type": "end", "outcome": "completed", "reasons": [], "at": instant(3), "counters": {}, "events_dropped": 0,
-           "series": [end_series(0, total, lost=2, missed=4)]}
+           "series": [end_series(0, series_end(total, lost=2, missed=4))]}
     return [head, intervals[0], event, intervals[1], end]
 
 
@@ -70,8 +70,8 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_golden_recordings_stay_readable(golden: Path) -> None:
     recording = read_recording(golden)
     assert recording.end is not None
-    for entry in recording.end["series"]:
-        assert entry["stored"] == recording.totals[entry["id"]].total > 0
+    for number, said in recording.end.series.items():
+        assert said.stored == recording.totals[number].total > 0
 
 
 def test_there_are_golden_recordings() -> None:

@@ -116,7 +116,7 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
     ran = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "500ms", "--calibration",
                      str(clock))
     assert ran.returncode == 0, ran.stderr
-    head = read_recording(record).head["instrument"]["calibration"]
+    head = read_recording(record).head.instrument["calibration"]
     assert head == {name: value for name, value in measured.items() if name != "serial"}
     wrong = gauge_command("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
                        str(kept(tmp_path, measured | {"tick_ps": 60_000, "uncertainty_ppm": 1.0})))

@@ -65,7 +65,7 @@ def test_a_run_accounts_for_every_edge(instrument: Paced, tmp_path: Path) -> Non
     assert counted.common["sent"] == stored + lost
     assert board.seen == counted.common["sent"] + counted.common["resync_edges"]
     assert board.answered == board.seen - 1
-    assert recording.end and recording.end["outcome"] == "completed"
+    assert recording.end and recording.end.outcome == "completed"
     ended = instrument.end()
     assert ended["edges_out"] == board.seen
     assert ended["edges_in"] == board.answered
@@ -83,12 +83,12 @@ def test_the_command_writes_a_recording(instrument: Paced, tmp_path: Path) -> No
     recording = read_recording(record)
     assert [row["count"] for row in said["series"]] == [recording.totals[series].total for series in (0, 1)]
     assert sum(row["count"] for row in said["series"]) == board.answered
-    instrument_head = recording.head["instrument"]
+    instrument_head = recording.head.instrument
     assert instrument_head["mcu"] == "atmega328p"
     assert abs(instrument_head["calibration"]["tick_ps"] / 62_500 - 1) < 0.01
-    assert recording.head["marks"] == ["emulated"]
+    assert recording.head.marks == {"emulated"}
     assert instrument_head["self_test"]["maximum"] == {"0": 3, "1": 4}
-    assert recording.head["cost"] == {"gauge_offset_ns": 250.0}
+    assert recording.head.cost_ns == {"gauge_offset_ns": 250.0}
     assert len(recording.intervals) >= 4
     assert one_line(gauge_command("run", "response", instrument.port, "--record", str(record)), 2).endswith(
         "exists; name another file\n")
@@ -161,8 +161,8 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     out, errors = running.communicate(timeout=60)
     assert running.returncode == 4, errors
     recording = read_recording(record)
-    assert recording.end and recording.end["outcome"] == "failed"
-    assert "the gauge" in recording.end["reasons"][0]
+    assert recording.end and recording.end.outcome == "failed"
+    assert "the gauge" in recording.end.reasons[0]
     assert sum(total.total for total in recording.totals.values()) > 0
     assert "samples" in out
 
@@ -192,7 +192,7 @@ def test_what_is_damaged_on_its_way_is_asked_for_again(instrument: Paced, tmp_pa
         assert run.end() is Outcome.COMPLETED
     recording = read_recording(tmp_path / "run")
     assert recording.end
-    assert recording.end["counters"]["replies_damaged"] == 6
+    assert recording.end.counters["replies_damaged"] == 6
     stored = sum(total.total for total in recording.totals.values())
     assert [recording.lost(series) for series in (0, 1)] == [0, 0]
     assert run.counters
@@ -212,7 +212,7 @@ def test_interrupted_run_ends_its_recording(instrument: Paced, tmp_path: Path) -
     running.communicate(timeout=60)
     assert running.returncode == 130
     recording = read_recording(record)
-    assert recording.end and recording.end["outcome"] == "aborted"
+    assert recording.end and recording.end.outcome == "aborted"
 
 
 def test_ports_that_are_no_gauge(tmp_path: Path) -> None:

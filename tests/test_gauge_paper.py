@@ -121,8 +121,8 @@ def test_a_reply_that_was_cut_is_asked_for_again(tmp_path: Path, command: str, t
 
         recording = measured(paper, tmp_path / "run", between=begin)
     assert recording.end is not None
-    assert recording.outcome is Outcome.COMPLETED, recording.end["reasons"]
-    assert recording.end["counters"]["replies_damaged"] >= 1
+    assert recording.outcome is Outcome.COMPLETED, recording.end.reasons
+    assert recording.end.counters["replies_damaged"] >= 1
     exactly(recording, paper)
 
 
@@ -150,7 +150,7 @@ def test_a_gauge_that_stops_by_itself_fails_the_run(tmp_path: Path) -> None:
         recording = measured(paper, tmp_path / "run", between=stop)
     assert recording.outcome is Outcome.FAILED
     assert recording.end is not None
-    assert "stopped measuring by itself" in recording.end["reasons"][0]
+    assert "stopped measuring by itself" in recording.end.reasons[0]
     exactly(recording, paper)
 
 

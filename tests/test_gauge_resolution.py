@@ -73,7 +73,7 @@ def test_a_constant_answer_is_told_to_a_microsecond(gauge_build: Build, tmp_path
     recording = read_recording(tmp_path / "run")
     assert run.counters is not None
     assert [series.k for series in recording.series] == [FINE_K, FINE_K]
-    assert recording.head["instrument"]["k"] == K
+    assert recording.head.instrument["k"] == K
     for series in (0, 1):
         assert recording.totals[series].total > 100
         assert recording.totals[series].total == run.counters.stored(series)

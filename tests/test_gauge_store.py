@@ -15,14 +15,13 @@ import pytest
 from cli_calls import command_line
 from gauge_simulation import Build, Follower, Paced, paced
 
-from fastenough.analysis import judge
-from fastenough.analysis.merged import run_key
+from fastenough.analysis import grouped, judge
 from fastenough.campaign.outside import Outside, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Histogram, Recording, RecordingWriter
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
 from fastenough.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -145,7 +144,7 @@ def stored(store: Store, outside: Outside, serial: str | None = None, port: str 
                  "end": {"mono_ns": 10**11, "wall_ns": 10**18 + 10**11}, "series": [interval_series(0, histogram)],
                  "counters": {}})
     writer.line({"type": "end", "outcome": "completed", "reasons": [], "at": {"mono_ns": 10**11, "wall_ns": 10**18},
-                 "series": [end_series(0, histogram)], "counters": {}, "events_dropped": 0})
+                 "series": [end_series(0, series_end(histogram))], "counters": {}, "events_dropped": 0})
     run.seal()
     assert run.writer is not None
     return store.load(run.writer.id)
@@ -178,8 +177,14 @@ def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Pat
 
 def test_runs_of_one_gauge_belong_together_whatever_its_port_was_called(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    one = stored(store, Outside("a", "b", "none"), "A1", "/dev/ttyACM0")
-    two = stored(store, Outside("a", "b", "none"), "A1", "/dev/ttyACM1")
-    other = stored(store, Outside("a", "b", "none"), "B2", "/dev/ttyACM1")
-    assert run_key(one) == run_key(two)
-    assert run_key(one) != run_key(other)
+    here = Outside("local", "b", "none")
+    one = stored(store, here, "A1", "/dev/ttyACM0")
+    two = stored(store, here, "A1", "/dev/ttyACM1")
+    other = stored(store, here, "B2", "/dev/ttyACM1")
+    assert grouped([one, two, other]) == [[one, two], [other]]
+
+
+def test_runs_of_a_board_of_which_nothing_is_known_are_never_merged(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    one, two = (stored(store, Outside("a", "b", "none"), "A1", "/dev/ttyACM0") for _ in range(2))
+    assert grouped([one, two]) == [[one], [two]]

@@ -71,8 +71,8 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, way: str) -> None:
     assert recording.totals[series.id].total == EDGES
     assert (recording.lost(series.id), recording.missed(series.id)) == (0, 0)
     assert series.name == ("response_kernel" if way == "cdev" else "answer")
-    assert "self-measured" in recording.head["marks"]
-    assert recording.head["parameters"]["way"] == way
+    assert "self-measured" in recording.head.marks
+    assert recording.head.parameters["way"] == way
     assert directions(board) == "0 in in"
 
 

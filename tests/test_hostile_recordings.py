@@ -85,8 +85,14 @@ def mutated(whole: list[bytes], dice: random.Random) -> bytes:
 
 
 @pytest.fixture(scope="module")
+def first_version() -> list[bytes]:
+    """A real recording of version 1, which cannot be written any more."""
+    return (ROOT / "format" / "golden" / "timer-changed.jsonl").read_bytes().splitlines(keepends=True)
+
+
+@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    plan = made.Plan(made.latencies(1, intervals=2, per_interval=40), load="cpu", events=[
+    plan = made.Plan(made.latencies(1, intervals=2, per_interval=40), load="cpu", rise_k=3, events=[
         {"kind": "max", "series": 1, "cpu": 0, "value": 5000, "culprit": {"task": "x"}, "text": "t"}])
     return made.write(tmp_path_factory.mktemp("whole") / "run.jsonl", plan).read_bytes().splitlines(keepends=True)
 
@@ -100,8 +106,12 @@ def _read(path: Path) -> Recording | None:
         return None
 
 
-def test_mutated_recordings_are_judged_or_refused(tmp_path: Path, whole: list[bytes]) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_mutated_recordings_are_judged_or_refused(tmp_path: Path, whole: list[bytes], first_version: list[bytes],
+                                                  version: int) -> None:
     """1,500 of them; a reader that refuses all of them would prove nothing about judging."""
+    whole = whole if version == 2 else first_version
+    assert json.loads(whole[0])["version"] == version
     dice = random.Random(20260101)
     path = tmp_path / "run.jsonl"
     judged = 0
@@ -173,7 +183,7 @@ def test_what_cannot_be_is_refused(what: str, tmp_path: Path, whole: list[bytes]
 def test_texts_come_out_printable(tmp_path: Path, whole: list[bytes]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(_changed(whole, 0, lambda line: line.update(board="a\ud800\x1b[31m\x9b\u202eb")))
-    assert read_recording(path).head["board"] == "a\ufffd\ufffd[31m\ufffd\ufffdb"
+    assert read_recording(path).head.board == "a\ufffd\ufffd[31m\ufffd\ufffdb"
 
 
 def test_deep_nesting_is_refused(tmp_path: Path, whole: list[bytes]) -> None:
@@ -230,8 +240,9 @@ def test_a_file_that_grows_too_far_is_refused(tmp_path: Path, whole: list[bytes]
     """Of lines that are all well: the bound is set low, so that the test need not read as much."""
     monkeypatch.setattr(bounded, "ALWAYS_BYTES", 1 << 20)
     path = tmp_path / "long.jsonl.zst"
-    path.write_bytes(zstandard.compress(whole[0] + whole[1] * 2000, 19))
-    assert path.stat().st_size * bounded.MOST_GROWTH < len(whole[1]) * 2000
+    note = b'{"type":"event","kind":"note","at":{"mono_ns":0,"wall_ns":0},"text":"%s"}\n' % (b"a" * 4000)
+    path.write_bytes(zstandard.compress(whole[0] + note * 2000, 19))
+    assert path.stat().st_size * bounded.MOST_GROWTH < len(note) * 2000
     with pytest.raises(BadInput, match="expands to more"):
         read_recording(path)
 

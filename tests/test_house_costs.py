@@ -218,7 +218,8 @@ const struct probe yield_probe = {.name = "yield", .summary = "what does giving 
 
 def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
     copy.file("target/probe/acts/yield.c", ACT.lstrip())
-    copy.line("target/probe/acts/meson.build", "['spin', 'spin.c'],", "  ['yield', 'yield.c'],")
+    copy.line("target/probe/acts/meson.build", "  'spin': {",
+              "  'yield': {'needs': 'sync', 'files': files('yield.c')},")
     assert copy.cost() == (1, 1, 1)
     build = tmp_path / "build"
     subprocess.run([TOOLS / "meson", "setup", build, copy.root, "-Dpython_package=false"], check=True, env=ENVIRONMENT,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ORDER = ["units", "registry",
+ORDER = ["units", "words", "registry",
          "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
          "board", "implementations", "campaign", "store", "analysis", "exchange", "report", "jobs", "web",
          "farm", "cli"]

@@ -22,7 +22,7 @@ CPUS = len(os.sched_getaffinity(0))
 
 def _begun(running: RunningLoad) -> None:
     """Until its processes exist."""
-    assert eventually(lambda: running.proof()["processes"] > 0)
+    assert eventually(lambda: running.proof().processes > 0)
 
 
 def _policy(pid: int) -> int | None:
@@ -52,12 +52,12 @@ def test_every_load_runs_and_proves_it(name: str) -> None:
         _begun(running)
         time.sleep(1)
         running.begin()
-        assert eventually(lambda: running.proof()["ran"], 10), running.proof()["reasons"]
+        assert eventually(lambda: running.proof().ran, 10), running.proof().reasons
         tree = descendants(os.getpid())
         assert {policy for pid in tree if (policy := _policy(pid)) is not None} == {os.SCHED_OTHER}
         head = running.head()
-    assert head["name"] == name
-    assert head["bounds"]["time_s"] > 3
+    assert head.name == name
+    assert head.bounds["time_s"] > 3
     assert not any(Path(f"/proc/{pid}").exists() for pid in tree)
     assert not any(Path(scratch).exists() for scratch in scratches)
 
@@ -66,8 +66,8 @@ def test_none_is_nothing() -> None:
     with RunningLoad(LocalLink(), LOADS["none"], CPUS, 3) as running:
         running.begin()
         proof = running.proof()
-    assert proof["ran"]
-    assert (proof["processes"], proof["cpu_time_s"]) == (0, 0)
+    assert proof.ran
+    assert (proof.processes, proof.cpu_time_s) == (0, 0)
 
 
 def test_a_load_that_ends_early_did_not_run() -> None:
@@ -77,8 +77,8 @@ def test_a_load_that_ends_early_did_not_run() -> None:
         running.begin()
         time.sleep(0.3)
         proof = running.proof()
-    assert not proof["ran"]
-    assert any("CPU seconds" in reason for reason in proof["reasons"])
+    assert not proof.ran
+    assert any("CPU seconds" in reason for reason in proof.reasons)
 
 
 def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
@@ -87,18 +87,18 @@ def test_a_load_that_dies_in_the_middle_did_not_run() -> None:
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
         _begun(running)
-        assert eventually(lambda: running.proof()["processes"] == 0)
+        assert eventually(lambda: running.proof().processes == 0)
         proof = running.proof()
-    assert not proof["ran"]
-    assert "processes" in " ".join(proof["reasons"])
+    assert not proof.ran
+    assert "processes" in " ".join(proof.reasons)
 
 
 def test_every_command_must_go_on() -> None:
     load = Load("half", "here", (), (("sleep", "100"), ("sh", "-c", "echo 'no such host' >&2; exit 1")))
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
-        assert eventually(lambda: not running.proof()["ran"])
-        assert running.proof()["reasons"] == ["sh of load half ended too early: no such host"]
+        assert eventually(lambda: not running.proof().ran)
+        assert running.proof().reasons == ("sh of load half ended too early: no such host",)
 
 
 def test_work_of_ended_children_counts() -> None:
@@ -106,7 +106,7 @@ def test_work_of_ended_children_counts() -> None:
     load = Load("bursts", "here", ("sh",), (("sh", "-c", burn),), Expectation(cpu_share=0.01))
     with RunningLoad(LocalLink(), load, 1, 3) as running:
         running.begin()
-        assert eventually(lambda: running.proof()["cpu_time_s"] > 0.3)
+        assert eventually(lambda: running.proof().cpu_time_s > 0.3)
 
 
 def test_missing_tool_names_its_mend() -> None:
@@ -139,9 +139,9 @@ def test_numbers_out_of_proc() -> None:
 def test_a_reused_process_number_is_another_process() -> None:
     before = Sample(0.0, frozenset(), {(5, 100): Use(voluntary=1000)})
     after = Sample(1.0, frozenset(), {(5, 200): Use(voluntary=10)})
-    assert prove("x", Expectation(), 1, before, after)["voluntary_switches"] == 10
+    assert prove("x", Expectation(), 1, before, after).voluntary_switches == 10
     same = Sample(1.0, frozenset(), {(5, 100): Use(voluntary=1003)})
-    assert prove("x", Expectation(), 1, before, same)["voluntary_switches"] == 3
+    assert prove("x", Expectation(), 1, before, same).voluntary_switches == 3
 
 
 _BENCH = """
@@ -150,7 +150,7 @@ from fastenough.link import LocalLink
 from fastenough.loads import RunningLoad, find_load
 with RunningLoad(LocalLink(), find_load(sys.argv[1]), 2, 600) as running:
     running.begin()
-    while running.proof()["processes"] < 2:
+    while running.proof().processes < 2:
         time.sleep(0.05)
     print(*{word for line in running.command_lines for word in line if "/fastenough-" in word}, flush=True)
     time.sleep(1000)

@@ -63,11 +63,11 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
     recording = parsed([head, *lines], tmp_path)
     assert reading.wait(PATIENCE_S) == 0
     assert recording.end is not None
-    assert recording.end["counters"] == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
+    assert recording.end.counters == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
     assert recording.totals[0].total == EDGES
     assert board.pins.counts[OUTPUT_LINE] - before == EDGES
     assert counted(board.unload_module()) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
-    assert (recording.run_id, recording.head["implementation"]) == ("edges", "linux-kernel")
+    assert (recording.run_id, recording.head.implementation) == ("edges", "linux-kernel")
 
 
 def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:
@@ -97,7 +97,7 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     levels = [edge.level for edge in board.pins.take() if edge.line == OUTPUT_LINE]
     assert all(one != following for one, following in pairwise(levels))
     assert recording.end is not None
-    assert recording.end["counters"]["toggled"] == recording.totals[0].total > 0
+    assert recording.end.counters["toggled"] == recording.totals[0].total > 0
     assert_every_period_is_accounted_for(recording, 5_000_000)
 
 
@@ -107,10 +107,10 @@ def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -
     The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
     """
     assert recording.end is not None
-    wakeup, owed = recording.end["series"]
-    assert wakeup["taken"] + wakeup["missed"] == owed["taken"]
+    wakeup, owed = recording.end.series.values()
+    assert wakeup.taken + wakeup.missed == owed.taken
     late_ns = recording.totals[0].maximum or 0
-    assert abs(owed["taken"] * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+    assert abs(owed.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
 
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
@@ -119,14 +119,14 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
     recording = recorded(board, 0.6, tmp_path)
     board.unload_module()
     assert recording.end is not None
-    assert recording.end["outcome"] == "completed"
+    assert recording.end.outcome == "completed"
     assert len(recording.intervals) >= 3
     assert recording.totals[0].minimum is not None
     assert recording.totals[0].minimum >= 0
     assert_every_period_is_accounted_for(recording, 1_000_000)
-    assert {event["kind"] for event in recording.events} == {"max"}
-    assert max(event["value"] for event in recording.events if event["series"] == 0) == recording.totals[0].maximum
-    assert {event["cpu"] for event in recording.events} == {1}
+    assert {event.kind for event in recording.events} == {"max"}
+    assert max(event.value for event in recording.events if event.series == 0) == recording.totals[0].maximum
+    assert {event.cpu for event in recording.events} == {1}
 
 
 def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard, tmp_path: Path) -> None:
@@ -136,13 +136,13 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
     board.unload_module()
     assert recording.end is not None
     assert len(recording.intervals) > 2
-    assert recording.end["series"][0]["missed"] > 0
+    assert recording.end.series[0].missed > 0
     assert_every_period_is_accounted_for(recording, 20_000)
 
 
 def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
     board.load_module({"task": "timer-thread", "priority": 77, "duration_ms": 50, "interval_ms": 50})
-    settings = {entry["name"]: entry["granted"] for entry in recorded(board, 0.1, tmp_path).head["settings"]}
+    settings = {entry.name: entry.in_effect for entry in recorded(board, 0.1, tmp_path).head.settings}
     board.unload_module()
     assert settings == {"policy": 1, "priority": 77}
 

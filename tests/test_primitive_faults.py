@@ -89,7 +89,7 @@ def test_a_hand_over_that_fails_fails_the_run(faulty_probe: Path, tmp_path: Path
     assert done.returncode == 4, done.stderr
     assert recording.outcome is Outcome.FAILED
     assert recording.end is not None
-    assert any(reason in said for said in recording.end["reasons"]), recording.end["reasons"]
+    assert any(reason in said for said in recording.end.reasons), recording.end.reasons
 
 
 def test_without_a_fault_the_same_build_measures(faulty_probe: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tools import build_probe, require
 
+from fastenough.model import ExitStatus
+
 SHORT = "-D300ms"
 RUNS = [
     "switch", "mutex", "mutex-contended", "mutex-pi", "inversion", "spinlock", "semaphore", "condvar", "futex",
@@ -35,4 +37,5 @@ def test_no_data_race(tsan_probe: Path, run: str) -> None:
         ["setarch", "-R", str(tsan_probe), *run.split(), SHORT, "--quiet", "--allow-difference"], capture_output=True,
         text=True, timeout=120, check=False, env={**os.environ, "TSAN_OPTIONS": "detect_deadlocks=0 exitcode=66"})
     assert "ThreadSanitizer" not in done.stderr, done.stderr
-    assert done.returncode == 0, done.stderr
+    unfit = run == "inversion" and os.geteuid() != 0  # it needs real-time priorities
+    assert done.returncode == (ExitStatus.NOT_APPLICABLE if unfit else ExitStatus.DONE), done.stderr

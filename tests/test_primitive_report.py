@@ -120,7 +120,7 @@ def test_jitter_is_told_apart_by_its_traffic(context: Context, recordings: dict[
     rows = _rows(_tables(jitter.section(context))["jitter"])
     assert [row["traffic"] for row in rows] == ["on", "off"]
     assert sum(row["n"] for row in rows) == sum(
-        recordings["jitter"].totals[series.id].total for series in recordings["jitter"].named("wakeup_owed"))
+        recordings["jitter"].totals[series.id].total for series in recordings["jitter"].named("wakeup_corrected"))
 
 
 def test_without_primitives_there_is_no_section() -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,30 +61,30 @@ def test_every_act_is_recorded_once(probe_binary: str, tmp_path: Path, probe: st
     assert _stored(recording, series) == 300
     assert series.from_event and series.to_event and series.from_event != series.to_event
     assert recording.totals[series.id].minimum > 0
-    assert recording.head["cost"]["clock_read_ns"] > 0
+    assert recording.head.cost_ns["clock_read_ns"] > 0
 
 
 @pytest.mark.parametrize("word", ["same", "smt", "core", "socket"])
 def test_places_are_chosen_by_topology_and_recorded(probe_binary: str, tmp_path: Path, word: str) -> None:
     recording = _record(probe_binary, tmp_path / "r", "futex", "-l50", f"--placement={word}")
-    parameters = recording.head["parameters"]
+    parameters = recording.head.parameters
     if recording.outcome is Outcome.NOT_APPLICABLE:
-        assert recording.end is not None and f"--placement {word}" in recording.end["reasons"][0]
+        assert recording.end is not None and f"--placement {word}" in recording.end.reasons[0]
         return
     assert word == parameters["placement"] == recording.series[0].labels["placement"]
     first, second = parameters["first_cpu"], parameters["second_cpu"]
     same_socket, same_core = (a == b for a, b in zip(_site(first), _site(second), strict=True))
     relation = "same" if first == second else "socket" if not same_socket else "smt" if same_core else "core"
     assert relation == word
-    granted = {setting.get("thread"): setting["granted"] for setting in recording.head["settings"]
-               if setting["name"] == "affinity"}
+    granted = {setting.thread: setting.in_effect for setting in recording.head.settings
+               if setting.name == "affinity"}
     assert granted["waker"] == str(first) and granted["waiter"] == str(second)
 
 
 def test_a_spinlock_on_one_cpu_is_not_applicable(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "spinlock", "-l100", "-a0")
     assert recording.outcome is Outcome.NOT_APPLICABLE
-    assert recording.end is not None and "needs two CPUs" in recording.end["reasons"][0]
+    assert recording.end is not None and "needs two CPUs" in recording.end.reasons[0]
 
 
 @needs_two_cpus
@@ -91,7 +93,7 @@ def test_a_spinlock_is_handed_over_between_two_cpus(probe_binary: str, tmp_path:
     assert recording.outcome is Outcome.COMPLETED, recording.end
     assert sum(_stored(recording, series) for series in recording.named("acquire")) == 6000
     assert 0 < sum(_stored(recording, series) for series in recording.named("handover")) < 6000
-    assert {series.cpu for series in recording.series} == {recording.head["parameters"][f"{place}_cpu"]
+    assert {series.cpu for series in recording.series} == {recording.head.parameters[f"{place}_cpu"]
                                                            for place in ("first", "second")}
 
 
@@ -104,7 +106,7 @@ def test_recovery_grows_with_the_medium_task_only_without_inheritance(probe_bina
         for series in recording.named("recovery"):
             assert _stored(recording, series) == 30
             medians[series.labels["inheritance"]][medium_ms] = _median_ns(recording, series)
-        assert recording.head["parameters"]["medium_ns"] == medium_ms * 1_000_000
+        assert recording.head.parameters["medium_ns"] == medium_ms * 1_000_000
     without, with_it = medians["no"], medians["yes"]
     assert 4_000_000 - 500_000 < without[5] - without[1] < 4_000_000 + 500_000
     assert with_it[5] - with_it[1] < (without[5] - without[1]) / 20
@@ -124,6 +126,25 @@ def test_transfers_by_block_and_by_pipe(probe_binary: str, tmp_path: Path, chann
         assert {series.labels[view] for series in recording.series} >= sizes
         assert {series.bytes for series in recording.series} == {1 << 20, 10 << 20}
         assert sum(_stored(recording, series) for series in recording.series) == 44
+
+
+@pytest.fixture
+def crowded_cpu() -> Iterator[int]:
+    """A CPU that several others keep busy."""
+    cpu = min(os.sched_getaffinity(0))
+    busy = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    yield cpu
+    for process in busy:
+        process.kill()
+        process.wait()
+
+
+def test_a_rest_after_slow_work_is_not_taken_for_death(probe_binary: str, tmp_path: Path, crowded_cpu: int) -> None:
+    """Two transfers among busy processes, the second longer than the watch waits; then the writer rests."""
+    recording = _record(probe_binary, tmp_path / "r", "fifo", "--by=block", "--largest=16384", "--policy=other", "-l3",
+                        "--timeout=400ms", f"--affinity={crowded_cpu}")
+    assert recording.outcome is Outcome.COMPLETED, recording.end
+    assert max(recording.totals[series.id].maximum or 0 for series in recording.series) > 400_000_000
 
 
 @needs_root
@@ -203,7 +224,7 @@ def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen
     os.kill(child, what)
     assert process.wait(timeout=BOUNDED_S) == 4
     end = read_recording(path).end
-    assert end is not None and end["outcome"] == "failed" and reason in end["reasons"][0]
+    assert end is not None and end.outcome == "failed" and reason in end.reasons[0]
     assert eventually(lambda: _gone(child))
 
 

@@ -29,13 +29,13 @@ def _record(probe: Path, path: Path, *arguments: str) -> Recording:
 
 
 def _maxima(recording: Recording) -> list[int]:
-    return [event["value"] for event in recording.events if event["kind"] == "max"]
+    return [event.value for event in recording.events if event.kind == "max"]
 
 
 def test_the_maximum_has_its_event_when_the_ring_is_full(rising_probe: Path, tmp_path: Path) -> None:
     recording = _record(rising_probe, tmp_path / "r", "--loops", "1", "--report", "10s")
     assert _maxima(recording) == [*range(1, RING + 1), BURST]
-    assert recording.end is not None and recording.end["events_dropped"] == BURST - RING - 1
+    assert recording.end is not None and recording.end.events_dropped == BURST - RING - 1
 
 
 def test_the_maximum_has_its_event_when_the_bound_is_reached(rising_probe: Path, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_maximum_has_its_event_when_the_bound_is_reached(rising_probe: Path,
     maxima = _maxima(recording)
     assert len(maxima) == BOUND + 1 and maxima == sorted(maxima)
     assert maxima[-1] == recording.totals[0].maximum == 40 * BURST
-    assert recording.end is not None and recording.end["events_dropped"] == 40 * BURST - BOUND - 1
+    assert recording.end is not None and recording.end.events_dropped == 40 * BURST - BOUND - 1
 
 
 def test_values_over_the_threshold_do_not_push_the_maximum_out(rising_probe: Path, tmp_path: Path) -> None:
@@ -51,4 +51,4 @@ def test_values_over_the_threshold_do_not_push_the_maximum_out(rising_probe: Pat
     assert _maxima(recording)[-1] == recording.totals[0].maximum
     assert len(recording.events) == BOUND + 1
     assert recording.end is not None
-    assert len(recording.events) + recording.end["events_dropped"] == 2 * 40 * BURST - 1
+    assert len(recording.events) + recording.end.events_dropped == 2 * 40 * BURST - 1

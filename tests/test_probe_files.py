@@ -18,7 +18,7 @@ def _no_file_may_grow() -> None:
 
 
 def test_a_refused_run_leaves_no_samples(probe_binary: str, tmp_path: Path) -> None:
-    """Or the same command, mended, would be refused because of them."""
+    """Or the same command, corrected, would be refused because of them."""
     taken, samples = tmp_path / "r", tmp_path / "s"
     taken.write_text("mine")
     done = subprocess.run([probe_binary, "timer", *SHORT, "--record", str(taken), "--samples", str(samples)],

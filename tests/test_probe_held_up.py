@@ -38,12 +38,12 @@ def _run(probe: Path, directory: Path, *arguments: str) -> tuple[Recording, Samp
 def test_being_held_up_between_the_clocks_shifts_neither_grid_nor_instants(halting_probe: Path, tmp_path: Path) -> None:
     recording, kept = _run(halting_probe, tmp_path, "--clock", "realtime", "-D", "500ms", "-t", "1", "--report",
                            "100ms")
-    offset_ns = next(event["at"]["wall_ns"] - event["at"]["mono_ns"] for event in recording.events)
+    offset_ns = next(event["at"]["wall_ns"] - event.at.mono_ns for event in recording.events)
     offsets_ns = [interval.end_wall_ns - interval.end_mono_ns for interval in recording.intervals]
     assert max(abs(other_ns - offset_ns) for other_ns in offsets_ns) < NEAR_NS
     (samples,) = kept.series.values()
     first_due_ns = int(samples.due_ns[0]) - offset_ns
-    off_ns = (first_due_ns - recording.head["begin"]["mono_ns"] + PERIOD_NS // 2) % PERIOD_NS - PERIOD_NS // 2
+    off_ns = (first_due_ns - recording.head.begin.mono_ns + PERIOD_NS // 2) % PERIOD_NS - PERIOD_NS // 2
     assert abs(off_ns) < NEAR_NS
 
 
@@ -53,4 +53,4 @@ def test_a_run_ends_with_its_last_act_whoever_says_so_last(halting_probe: Path, 
         recording, kept = _run(halting_probe, tmp_path, "-l", "5", "-t", "8", "--offset", "60us")
         assert recording.end is not None
         last_act_ns = max(int((samples.due_ns + samples.latency_ns).max()) for samples in kept.series.values())
-        assert last_act_ns <= recording.end["at"]["mono_ns"]
+        assert last_act_ns <= recording.end.at.mono_ns

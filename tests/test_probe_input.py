@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Wrong input to the probe: one line that says what is wrong and how to mend it, status 2, nothing left."""
+"""Wrong input to the probe: one line that says what is wrong and how to fix it, status 2, nothing left."""
 
 from __future__ import annotations
 

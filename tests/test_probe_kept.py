@@ -8,13 +8,13 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fastenough.analysis import judge
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
+from fastenough.recording.head import Change
 
 CPU = max(os.sched_getaffinity(0))
 OTHER = min(os.sched_getaffinity(0))
@@ -67,11 +67,10 @@ def measured(probe_binary: str, tmp_path: Path) -> Callable[[Callable[[int], Non
 Measured = Callable[[Callable[[int], None]], tuple[Recording, int, str]]
 
 
-def _changes(recording: Recording) -> list[dict[str, Any]]:
+def _changes(recording: Recording) -> tuple[Change, ...]:
     assert recording.end is not None
-    changes: list[dict[str, Any]] = recording.end["settings_changed"]
-    assert all((change["thread"], change["cpu"]) == ("timer", CPU) for change in changes)
-    return changes
+    assert all((change.thread, change.cpu) == ("timer", CPU) for change in recording.end.changes)
+    return recording.end.changes
 
 
 @pytest.mark.parametrize(("meddle", "name", "before", "after"), [
@@ -85,13 +84,13 @@ def test_a_change_in_mid_run_fails_the_run(measured: Measured, meddle: Callable[
     recording, status, error = measured(meddle)
     assert (recording.outcome, status) == (Outcome.FAILED, 4)
     assert recording.end is not None
-    (reason,) = recording.end["reasons"]
+    (reason,) = recording.end.reasons
     assert "thread timer" in reason and f"CPU {CPU}" in reason and reason in error
-    changes = {change["name"]: (change["before"], change["after"]) for change in _changes(recording)}
+    changes = {change.name: (change.before, change.after) for change in _changes(recording)}
     assert changes.get(name) == (before, after), changes
     assert judge([recording], Requirement(10**9)).verdict is Verdict.BROKEN
 
 
 def test_where_nothing_was_changed_nothing_is_said(measured: Measured) -> None:
     recording, status, _ = measured(lambda worker: None)
-    assert (recording.outcome, status, _changes(recording)) == (Outcome.COMPLETED, 0, [])
+    assert (recording.outcome, status, _changes(recording)) == (Outcome.COMPLETED, 0, ())

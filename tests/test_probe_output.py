@@ -171,7 +171,7 @@ def test_a_terminal_that_is_stopped_holds_up_nothing(probe_binary: str, tmp_path
         finally:
             process.kill()
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
-    assert b"wakeup_owed" in shown.rpartition(b"\x1b[J")[2]
+    assert b"wakeup_corrected" in shown.rpartition(b"\x1b[J")[2]
 
 
 def _drained(terminal: int) -> bytes:

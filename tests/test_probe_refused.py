@@ -118,9 +118,9 @@ def test_what_cannot_be_read_back_is_unknown(probe_binary: str, tmp_path: Path) 
     done = _run(_filtering("sched_getattr"), probe_binary, "--allow-difference", "--record", str(path))
     assert done.returncode == 0, done.stderr
     recording = read_recording(path)
-    policies = [setting for setting in recording.head["settings"] if setting["name"] == "policy"]
-    assert {setting["granted"] for setting in policies} == {None}
-    assert "not-real-time" in recording.head["marks"]
+    policies = [setting for setting in recording.head.settings if setting.name == "policy"]
+    assert {setting.in_effect for setting in policies} == {None}
+    assert "not-real-time" in recording.head.marks
 
 
 def test_a_control_group_that_grants_no_real_time(probe_binary: str) -> None:
@@ -140,10 +140,10 @@ def test_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> 
     done = _run(["prlimit", "--rtprio=0", "--memlock=0", *only], probe_binary, "--record", str(path))
     assert done.returncode == 0, done.stderr
     recording = read_recording(path)
-    assert "not-real-time" not in recording.head["marks"]
-    asked = [setting for setting in recording.head["settings"] if setting["asked"] is not None]
-    assert {setting["name"] for setting in asked} >= {"policy", "priority", "affinity", "memory_lock"}
-    assert all(setting["asked"] == setting["granted"] for setting in asked)
+    assert "not-real-time" not in recording.head.marks
+    asked = [setting for setting in recording.head.settings if setting.requested is not None]
+    assert {setting.name for setting in asked} >= {"policy", "priority", "affinity", "memory_lock"}
+    assert all(setting.requested == setting.in_effect for setting in asked)
 
 
 def test_an_assessment_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> None:

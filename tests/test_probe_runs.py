@@ -39,25 +39,25 @@ def _timer(probe: str, path: Path, *arguments: str) -> Recording:
     return _record(probe, path, "timer", "-i", "500us", "-D", "400ms", "--report", "100ms", *arguments)
 
 
-def _owed_by_wakeup(recording: Recording) -> Iterator[tuple[int, int, int, int]]:
-    """Per thread: acts that took place, acts missed, values owed and lost."""
-    for wakeup, owed in zip(recording.named("wakeup"), recording.named("wakeup_owed"), strict=True):
-        assert recording.missed(wakeup.id) == recording.missed(owed.id)
-        yield (recording.totals[wakeup.id].total, recording.missed(wakeup.id), recording.totals[owed.id].total,
-               recording.lost(owed.id))
+def _corrected_by_wakeup(recording: Recording) -> Iterator[tuple[int, int, int, int]]:
+    """Per thread: acts that took place, acts missed, values corrected for them and lost."""
+    for wakeup, corrected in zip(recording.named("wakeup"), recording.named("wakeup_corrected"), strict=True):
+        assert recording.missed(wakeup.id) == recording.missed(corrected.id)
+        yield (recording.totals[wakeup.id].total, recording.missed(wakeup.id), recording.totals[corrected.id].total,
+               recording.lost(corrected.id))
 
 
 @pytest.mark.parametrize("method", GRID_METHODS + RELATIVE_METHODS)
 def test_every_method_accounts_for_every_period(probe_binary: str, tmp_path: Path, method: str) -> None:
     recording = _timer(probe_binary, tmp_path / "r", "--method", method, "--affinity", "0")
     assert recording.outcome is Outcome.COMPLETED
-    assert recording.head["parameters"]["method"] == method
-    ((taken, missed, owed, lost),) = _owed_by_wakeup(recording)
-    assert taken + missed == owed + lost
+    assert recording.head.parameters["method"] == method
+    ((taken, missed, corrected, lost),) = _corrected_by_wakeup(recording)
+    assert taken + missed == corrected + lost
     assert taken > 0
     if method in GRID_METHODS:  # the grid, not the sleeper, says how many periods there were
         assert recording.end is not None
-        last = recording.end["at"]["mono_ns"] - recording.head["begin"]["mono_ns"]
+        last = recording.end.at.mono_ns - recording.head.begin.mono_ns
         assert DURATION_NS // INTERVAL_NS - 1 <= taken + missed <= last // INTERVAL_NS + 1
 
 
@@ -65,11 +65,11 @@ def test_every_method_accounts_for_every_period(probe_binary: str, tmp_path: Pat
 def test_clock(probe_binary: str, tmp_path: Path, clock: str) -> None:
     recording = _timer(probe_binary, tmp_path / "r", "--clock", clock)
     assert {series.clock for series in recording.series} == {clock}
-    assert all(taken + missed == owed for taken, missed, owed, _ in _owed_by_wakeup(recording))
+    assert all(taken + missed == corrected for taken, missed, corrected, _ in _corrected_by_wakeup(recording))
 
 
 def _settings(recording: Recording, name: str) -> list[dict[str, object]]:
-    return [setting for setting in recording.head["settings"] if setting["name"] == name]
+    return [setting for setting in recording.head.settings if setting.name == name]
 
 
 @needs_root
@@ -84,59 +84,59 @@ def test_policy_is_what_was_read_back(probe_binary: str, tmp_path: Path, policy:
     assert process.returncode == 0, process.stderr
     recording = read_recording(path)
     granted = _settings(recording, "policy")
-    assert granted and all(setting["granted"] == policy for setting in granted)
-    assert ("not-real-time" in recording.head["marks"]) == (policy == "other")
-    assert {setting["granted"] for setting in _settings(recording, "priority")} <= {98}
-    assert all(setting["granted"] is True for setting in _settings(recording, "memory_lock"))
+    assert granted and all(setting.in_effect == policy for setting in granted)
+    assert ("not-real-time" in recording.head.marks) == (policy == "other")
+    assert {setting.in_effect for setting in _settings(recording, "priority")} <= {98}
+    assert all(setting.in_effect is True for setting in _settings(recording, "memory_lock"))
 
 
 def test_every_chosen_cpu_is_measured_and_offset(probe_binary: str, tmp_path: Path) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     recording = _timer(probe_binary, tmp_path / "r", "--offset", "100us")
     assert [series.cpu for series in recording.named("wakeup")] == cpus
-    assert [setting["granted"] for setting in _settings(recording, "affinity")] == [str(cpu) for cpu in cpus]
+    assert [setting.in_effect for setting in _settings(recording, "affinity")] == [str(cpu) for cpu in cpus]
 
 
 def test_loops_end_the_run(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "timer", "--loops", "50", "-i", "1ms", "-a", "0")
-    (taken, *_), = _owed_by_wakeup(recording)
+    (taken, *_), = _corrected_by_wakeup(recording)
     assert (recording.outcome, taken) == (Outcome.COMPLETED, 50)
 
 
 def test_intervals_cover_the_run_without_gaps(probe_binary: str, tmp_path: Path) -> None:
     recording = _timer(probe_binary, tmp_path / "r")
     assert len(recording.intervals) >= 3
-    assert recording.intervals[0].begin_mono_ns >= recording.head["begin"]["mono_ns"]
+    assert recording.intervals[0].begin_mono_ns >= recording.head.begin.mono_ns
     for before, after in zip(recording.intervals, recording.intervals[1:], strict=False):
         assert (after.seq, after.begin_mono_ns) == (before.seq + 1, before.end_mono_ns)
     names = {"steal_ns", "smi", "clock_step_ns", "clock_sets", "major_faults", "minor_faults", "voluntary_switches",
              "involuntary_switches", "migrations", "throttled", "cgroup_throttled"}
-    assert recording.end is not None and set(recording.end["counters"]) == names
+    assert recording.end is not None and set(recording.end.counters) == names
     for name in names:
         values = [interval.counters[name] for interval in recording.intervals]
         assert all(value is None or value >= 0 for value in values)
-        assert recording.end["counters"][name] == (None if None in values else sum(values))
+        assert recording.end.counters[name] == (None if None in values else sum(values))
 
 
 def test_the_greatest_value_is_an_event(probe_binary: str, tmp_path: Path) -> None:
     recording = _timer(probe_binary, tmp_path / "r", "--affinity", "0")
     (wakeup,) = recording.named("wakeup")
-    values = [event["value"] for event in recording.events if event["kind"] == "max" and event["series"] == wakeup.id]
+    values = [event.value for event in recording.events if event.kind == "max" and event.series == wakeup.id]
     assert values == sorted(values)
     assert recording.end is not None
-    if recording.end["events_dropped"] == 0:
+    if recording.end.events_dropped == 0:
         assert values[-1] == recording.totals[wakeup.id].maximum
 
 
 def test_threshold_is_told_and_ends_the_run_where_asked(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "timer", "-D", "20s", "-b", "1ns", "-a", "0")
     assert recording.duration_ns < 10_000_000_000
-    assert any(event["kind"] == "threshold" and event["value"] > 1 for event in recording.events)
+    assert any(event.kind == "threshold" and event.value > 1 for event in recording.events)
 
 
 def test_spin_counts_every_reading_and_leaves_the_cpu_alone(probe_binary: str, tmp_path: Path) -> None:
     recording = _record(probe_binary, tmp_path / "r", "spin", "-D", "400ms", "--report", "100ms")
-    width, window = (recording.head["parameters"][name] for name in ("width_ns", "window_ns"))
+    width, window = (recording.head.parameters[name] for name in ("width_ns", "window_ns"))
     assert width * 2 <= window
     for series in recording.named("gap"):
         histogram = recording.totals[series.id]
@@ -166,7 +166,7 @@ def test_a_signal_leaves_a_valid_end(probe_binary: str, tmp_path: Path, number: 
         assert process.wait(10) == 128 + number
     recording = read_recording(path)
     assert recording.outcome is Outcome.ABORTED
-    assert recording.end is not None and number.name.removeprefix("SIG") in recording.end["reasons"][0]
+    assert recording.end is not None and number.name.removeprefix("SIG") in recording.end.reasons[0]
 
 
 @contextlib.contextmanager
@@ -241,7 +241,7 @@ def test_the_live_table_is_redrawn_on_a_terminal(probe_binary: str, tmp_path: Pa
     text = shown.decode()
     assert text.count("running 0:0") >= 2 and " left" in text
     last = text.rsplit("\x1b[J", 1)[1]
-    assert "wakeup_owed" in last and "running" not in last
+    assert "wakeup_corrected" in last and "running" not in last
 
 
 def test_the_histogram_by_microseconds_holds_every_sample(probe_binary: str) -> None:

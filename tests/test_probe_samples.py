@@ -30,9 +30,10 @@ def _agree(directory: Path, kept: SampleFile) -> None:
     recording = read_recording(directory / "r")
     end = recording.end
     assert end is not None
-    told = end["samples"]
-    assert sum(len(samples.due_ns) for samples in kept.series.values()) == told["kept"]
-    assert sum(samples.lost for samples in kept.series.values()) == told["lost"]
+    told = end.samples
+    assert told is not None
+    assert sum(len(samples.due_ns) for samples in kept.series.values()) == told.kept
+    assert sum(samples.lost for samples in kept.series.values()) == told.lost
     for series in recording.named("wakeup"):
         samples, total = kept.series[series.id], recording.totals[series.id]
         assert len(samples.due_ns) + samples.lost == total.total
@@ -109,8 +110,9 @@ def test_a_full_disk_fails_the_run_and_keeps_what_was_written(probe_binary: str,
     finally:
         subprocess.run(["umount", disk], check=True)
     end = read_recording(tmp_path / "r").end
-    assert end is not None and end["outcome"] == "failed"
-    assert end["samples"]["kept"] + end["samples"]["lost"] == sum(series["taken"] for series in end["series"][::2])
+    assert end is not None and end.outcome == "failed"
+    assert end.samples is not None
+    assert end.samples.kept + end.samples.lost == sum(said.taken for said in list(end.series.values())[::2])
 
 
 def test_an_existing_file_is_not_touched(probe_binary: str, tmp_path: Path) -> None:

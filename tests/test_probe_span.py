@@ -23,6 +23,6 @@ def test_no_act_comes_before_the_first_interval(probe_binary: str, tmp_path: Pat
                     "--policy", "other", "--allow-difference"], check=True, stdout=subprocess.DEVNULL, timeout=60)
     recording = read_recording(path)
     begin_ns, end_ns = recording.intervals[0].begin_mono_ns, recording.intervals[-1].end_mono_ns
-    acts = [event["at"]["mono_ns"] for event in recording.events if event["kind"] == "max"]
+    acts = [event.at.mono_ns for event in recording.events if event.kind == "max"]
     assert acts
     assert begin_ns <= min(acts) <= max(acts) <= end_ns

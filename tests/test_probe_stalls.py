@@ -39,9 +39,9 @@ def _stalled(probe: str, directory: Path, sizes: str, *, each: int, interval: st
 
 def test_a_stall_of_100_ms_is_500_late_or_missed_periods(probe_binary: str, tmp_path: Path) -> None:
     timer, hog = _stalled(probe_binary, tmp_path, "99700us", each=1, interval="1s")
-    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_owed")
-    (injected,) = [event for event in hog.events if event["kind"] == "max"]
-    latest = [event for event in timer.events if event["kind"] == "max" and event["series"] == wakeup.id][-1]
+    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_corrected")
+    (injected,) = [event for event in hog.events if event.kind == "max"]
+    latest = [event for event in timer.events if event.kind == "max" and event.series == wakeup.id][-1]
 
     # The act that the hog held up began when the hog had ended.
     stall_ns = injected["value"] + LEAD_NS
@@ -65,7 +65,7 @@ def test_a_stall_of_100_ms_is_500_late_or_missed_periods(probe_binary: str, tmp_
 
 def test_stalls_of_1_5_and_20_ms_are_each_found(probe_binary: str, tmp_path: Path) -> None:
     timer, hog = _stalled(probe_binary, tmp_path, "1ms,5ms,20ms", each=5, interval="100ms")
-    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_owed")
+    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_corrected")
     expected_acts = expected_periods = 0
     sizes_ns = (1_000_000, 5_000_000, 20_000_000)
     for size_ns, injected in reversed(list(zip(sizes_ns, hog.named("injected"), strict=True))):
@@ -82,7 +82,7 @@ def test_a_late_thread_acts_in_the_period_that_has_begun(probe_binary: str, tmp_
     timer, hog = _stalled(probe_binary, tmp_path, "1100us", each=12, interval="100ms")
     (wakeup,), (injected,) = timer.named("wakeup"), hog.named("injected")
     acts, stalls = timer.totals[wakeup.id], hog.totals[injected.id].total
-    due = timer.totals[timer.named("wakeup_owed")[0].id].total
+    due = timer.totals[timer.named("wakeup_corrected")[0].id].total
     assert stalls > 0
     assert acts.total + timer.missed(wakeup.id) == due
     assert acts.count_above(PERIOD_NS - 1) >= stalls

@@ -19,10 +19,9 @@ from recordings import PROFILE, Plan, latencies, recording
 from tools import require
 
 from fastenough.analysis import judge, merge_samples
-from fastenough.model import BadInput, Requirement
-from fastenough.recording import Histogram, Recording
+from fastenough.model import BadInput, Configuration, Requirement
+from fastenough.recording import Histogram, Interval, Recording
 from fastenough.recording.aggregate import Aggregate
-from fastenough.recording.reader import Interval
 from fastenough.report import plot, write_report
 from fastenough.report.context import make_context
 from fastenough.report.sections import SECTIONS, heat_map, latency_plot
@@ -108,7 +107,7 @@ def test_ids_are_unique_and_every_reference_has_its_target(ordinary: tuple[Path,
 
 def test_the_verdict_comes_first_and_everything_is_labelled(ordinary: tuple[Path, list[Recording]]) -> None:
     text = _Page((ordinary[0] / "index.html").read_text()).text
-    headings = ["Why", "Hardest requirements", "What was measured", "What was asked and what was granted",
+    headings = ["Why", "Hardest requirements", "What was measured", "Settings requested and in effect",
                 "Latency by load", "Latency plots", "Latency over time", "Percentiles", "What is not excluded",
                 "Missed periods", "What the machine did meanwhile", "What each number means", "Profile of the system"]
     body = text[text.index("INCONCLUSIVE", 200):]
@@ -131,7 +130,7 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
         matrix = {row[0]: row[1:] for row in csv.reader(stream)}
     assert matrix[""] == ["no stress", "cpu", "io"]
     for place, one in enumerate(recordings):
-        together = merge_samples([(one, series) for series in one.named("wakeup_owed")])
+        together = merge_samples([(one, series) for series in one.named("wakeup_corrected")])
         assert float(matrix["Max"][place]) == together.histogram.maximum
         assert float(matrix["Min"][place]) == together.histogram.minimum
         assert float(matrix["Average"][place]) == pytest.approx(together.histogram.mean)
@@ -150,7 +149,7 @@ def test_published_figures_stand_beside_ones_own(ordinary: tuple[Path, list[Reco
 
 def test_stairs_hold_every_sample(ordinary: tuple[Path, list[Recording]]) -> None:
     one = ordinary[1][0]
-    values = merge_samples([(one, series) for series in one.named("wakeup_owed")])
+    values = merge_samples([(one, series) for series in one.named("wakeup_corrected")])
     us, counts = plot.one_microsecond_view(values)
     heights, edges = plot.stairs(us, counts)
     assert counts.sum() == values.n
@@ -164,7 +163,7 @@ def test_stairs_hold_every_sample(ordinary: tuple[Path, list[Recording]]) -> Non
 def test_foreign_words_are_only_words(tmp_path: Path) -> None:
     head = {"board": EVIL, "configuration": EVIL, "profile": PROFILE | {EVIL: EVIL}}
     plan = Plan(_values(), load=EVIL, head=head, reasons=(EVIL,), outcome="failed",
-                settings=({"name": EVIL, "asked": EVIL, "granted": EVIL, "reason": EVIL},),
+                settings=({"name": EVIL, "requested": EVIL, "in_effect": EVIL, "reason": EVIL},),
                 events=({"kind": "max", "series": 0, "value": 5, "culprit": {"comm": EVIL}},))
     page = _report([recording(tmp_path, plan)], tmp_path / "report")
     assert "script" not in page.tags
@@ -222,7 +221,7 @@ def test_groups_under_one_load_are_told_apart(tmp_path: Path) -> None:
 
 def test_settings_that_differ_tell_groups_apart(tmp_path: Path) -> None:
     runs = [recording(tmp_path, Plan(_values(), run_id=f"run-{priority}", settings=tuple(
-        {"name": "priority", "cpu": cpu, "asked": priority, "granted": priority} for cpu in (0, 1))))
+        {"name": "priority", "cpu": cpu, "requested": priority, "in_effect": priority} for cpu in (0, 1))))
         for priority in (98, 50)]
     page = _report(runs, tmp_path / "report")
     assert "load none · priority 98" in page.text and "load none · priority 50" in page.text
@@ -264,7 +263,7 @@ def _many(tmp_path: Path, runs: int) -> list[Recording]:
     intervals = tuple(Interval(i, i * length, (i + 1) * length, 0, 0, dict.fromkeys(ids, each), none, none, {})
                       for i in range(20))
     added = Aggregate(dict.fromkeys(ids, total), none, none, 20, 0, 20 * length)
-    return [replace(first, head=first.head | {"run_id": f"run-{i}"}, intervals=intervals, aggregate=added)
+    return [replace(first, head=replace(first.head, run_id=f"run-{i}"), intervals=intervals, aggregate=added)
             for i in range(runs)]
 
 
@@ -280,7 +279,7 @@ def test_many_groups_do_not_draw_without_end(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(latency_plot, "MOST_PLOTS", 2)
     monkeypatch.setattr(heat_map, "MOST_MAPS", 2)
     one = recording(tmp_path, Plan([[np.array([5000, 6000])]]))
-    groups = [replace(one, head=one.head | {"configuration": f"kernel {i}"}) for i in range(4)]
+    groups = [replace(one, head=replace(one.head, configuration=Configuration(f"kernel {i}"))) for i in range(4)]
     context = make_context(groups, judge(groups))
     assert len(context.groups) == 4
     page = _report(groups, tmp_path / "report")

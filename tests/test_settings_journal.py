@@ -133,14 +133,14 @@ def test_every_setting_names_the_files_it_writes(tmp_path: Path) -> None:
     assert set(wishes) == {name for name, setting in SETTINGS.items() if setting.files}
     with Settings(link, tmp_path / "journal") as settings:
         for name, wish in wishes.items():
-            assert [entry["granted"] for entry in settings.apply(name, wish)] == [str(wish)], name
+            assert [entry.in_effect for entry in settings.apply(name, wish)] == [str(wish)], name
 
 
 def test_what_could_not_be_put_back_is_not_changed(tmp_path: Path) -> None:
     link = FakeLink({"/proc/other": "1"} | BOOT_ID)
     with Settings(link, tmp_path / "journal") as settings:
         entry = settings._set("other", FilePlace("/proc/other"), "2")
-    assert entry["granted"] == "1" and "could not be put back" in entry["reason"]
+    assert entry.in_effect == "1" and "could not be put back" in entry.reason
     assert link.read("/proc/other") == b"1"
 
 

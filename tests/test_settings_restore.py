@@ -17,6 +17,7 @@ from processes import start_bench
 
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.recording.head import Setting
 from fastenough.settings import SETTINGS, Settings, default_journal
 from fastenough.settings.place import FilePlace, TaskPlace, start_ticks
 
@@ -57,7 +58,7 @@ def test_governor_is_set_read_back_and_put_back(tmp_path: Path) -> None:
     link = _governors()
     with Settings(link, tmp_path / "journal") as settings:
         entries = settings.apply("governor", "performance")
-        assert entries == [{"name": "governor", "cpu": cpu, "asked": "performance", "granted": "performance"}
+        assert entries == [Setting("governor", "performance", "performance", cpu)
                            for cpu in (0, 1)]
         assert _value(link, CPUFREQ.format(1, "governor")) == "performance"
     assert _value(link, CPUFREQ.format(0, "governor")) == _value(link, CPUFREQ.format(1, "governor")) == "powersave"
@@ -71,7 +72,7 @@ def test_idle_states_deeper_than_allowed_are_disabled(tmp_path: Path) -> None:
     link = FakeLink(files)
     with Settings(link, tmp_path / "journal") as settings:
         entries = settings.apply("idle-latency", 10)
-        assert [(entry["name"], entry["granted"]) for entry in entries] == [("idle-latency state2", "1")]
+        assert [(entry.name, entry.in_effect) for entry in entries] == [("idle-latency state2", "1")]
     assert _value(link, IDLE.format(2, "disable")) == "0"
 
 
@@ -84,7 +85,7 @@ def test_what_the_kernel_refuses_is_recorded_as_it_is(tmp_path: Path) -> None:
     link = Stubborn({irq: "0-1\n", "/sys/devices/system/cpu/online": "0-1\n"} | BOOT_ID)
     with Settings(link, tmp_path / "journal") as settings:
         [entry] = settings.apply("irq-affinity", "0")
-    assert entry == {"name": "irq-affinity 9", "asked": "0", "granted": "0-1", "reason": "refused: Input/output error"}
+    assert entry == Setting("irq-affinity 9", "0", "0-1", reason="refused: Input/output error")
 
 
 def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
@@ -92,8 +93,8 @@ def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
         with pytest.raises(NotApplicable, match="no cpufreq driver"):
             settings.apply("governor", "performance")
         [entry] = settings.apply_all({"timer-threads": 99})
-    assert entry["granted"] is None
-    assert "not applicable" in entry["reason"]
+    assert entry.in_effect is None
+    assert "not applicable" in entry.reason
 
 
 @pytest.mark.parametrize(("name", "wish"), [
@@ -115,7 +116,7 @@ def test_huge_pages_of_this_machine(tmp_path: Path) -> None:
     wish = "never" if "[never]" not in before else "madvise"
     with Settings(LocalLink(), tmp_path / "journal") as settings:
         [entry] = settings.apply("transparent-huge-pages", wish)
-        assert entry["granted"] == wish
+        assert entry.in_effect == wish
         assert f"[{wish}]" in HUGE_PAGES.read_text()
     assert HUGE_PAGES.read_text() == before
 
@@ -149,7 +150,7 @@ def test_control_priority_is_the_benchs_own(tmp_path: Path, sleeper: subprocess.
     before = os.sched_getscheduler(0)
     with Settings(LocalLink(), tmp_path / "journal") as settings:
         [entry] = settings.apply("control-priority", 10)
-        assert entry["granted"] == "fifo:10:reset"
+        assert entry.in_effect == "fifo:10:reset"
         assert os.sched_getparam(0).sched_priority == 10
         answer = LocalLink().run(["chrt", "-p", "0"]).text
         assert "SCHED_OTHER" in answer

@@ -16,7 +16,7 @@ from processes import ROOT, start_bench
 
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Histogram, columns
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.recording.building import end_series, interval_series, series_end
 from fastenough.store import Store, new_run_id
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
 
@@ -47,7 +47,7 @@ def interval(seq: int, histogram: Histogram) -> bytes:
 
 def end(total: Histogram, at_s: int) -> bytes:
     return _raw({"type": "end", "outcome": "completed", "reasons": [], "at": {"mono_ns": at_s * 10**9, "wall_ns": 1},
-                 "series": [end_series(0, total)], "counters": {}, "events_dropped": 0})
+                 "series": [end_series(0, series_end(total))], "counters": {}, "events_dropped": 0})
 
 
 HISTOGRAM = Histogram.from_values(random.Random(1).choices(range(1000, 90_000), k=500), K)

@@ -58,7 +58,7 @@ def _recorded(board: VirtualBoard, place: Path, meanwhile: str, *arguments: str,
 
 def _due_and_held(recording: Recording) -> tuple[float, int]:
     """Due times that passed on the wall clock, and those accounted for."""
-    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
+    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
     held = recording.totals[wakeup.id].total + recording.missed(wakeup.id)
     assert recording.totals[owed.id].total + recording.lost(owed.id) == held
     assert recording.lost(wakeup.id) == recording.lost(owed.id) == 0
@@ -88,7 +88,7 @@ def test_a_step_and_its_reversal_are_seen(board: VirtualBoard, tmp_path: Path) -
     for method, recording in _recorded(board, tmp_path, f"{STEP} -5000 5000", "-D", "3s").items():
         assert counter_total(recording, "clock_step_ns") == 0, method
         assert counter_total(recording, "clock_sets") == 1, method
-        assert [event["kind"] for event in recording.events].count("clock-step") == 1, method
+        assert [event.kind for event in recording.events].count("clock-step") == 1, method
 
 
 def test_every_interval_in_which_the_clock_was_set_is_counted(board: VirtualBoard, tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_a_clock_that_is_set_from_1970_makes_no_wrong_sum(board: VirtualBoard, t
     kernel_counts = recordings.pop("posix-timer")
     assert kernel_counts.outcome is Outcome.FAILED
     assert kernel_counts.end is not None
-    assert any("posix-timer failed" in reason for reason in kernel_counts.end["reasons"])
+    assert any("posix-timer failed" in reason for reason in kernel_counts.end.reasons)
     for method, recording in recordings.items():
         assert recording.outcome is Outcome.COMPLETED, method
-        (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
+        (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
         stored = recording.totals[owed.id]
         assert recording.missed(owed.id) > SINCE_1970_MS * 1_000_000 // PERIOD_NS - 1000, method
         assert recording.lost(owed.id) > 2**20, method  # what no sum can hold is counted, and BROKEN

@@ -45,7 +45,7 @@ def _through_a_stuck_pipe(probe: str, path: Path, *arguments: str) -> Recording:
 def test_a_head_that_is_late_delays_the_start(probe_binary: str, tmp_path: Path, method: str) -> None:
     recording = _through_a_stuck_pipe(probe_binary, tmp_path / "r", "timer", "-D", "500ms", "--report", "100ms",
                                       "-i", f"{PERIOD_NS}ns", "--method", method)
-    late_ns = recording.intervals[0].begin_mono_ns - recording.head["begin"]["mono_ns"]
+    late_ns = recording.intervals[0].begin_mono_ns - recording.head.begin.mono_ns
     assert late_ns > STUCK_S * 1e9 / 2
     maximum = recording.totals[recording.named("wakeup")[0].id].maximum
     assert maximum is not None and maximum < late_ns / 2
@@ -59,9 +59,9 @@ def test_a_head_that_is_late_delays_the_start(probe_binary: str, tmp_path: Path,
 def test_due_times_stay_on_the_grid_that_the_head_tells(probe_binary: str, tmp_path: Path) -> None:
     recording = _through_a_stuck_pipe(probe_binary, tmp_path / "r", "timer", "-D", "500ms", "-i", f"{PERIOD_NS}ns")
     (wakeup,) = recording.named("wakeup")
-    begin_ns = recording.head["begin"]["mono_ns"]
-    offs_ns = [(event["at"]["mono_ns"] - event["value"] - begin_ns) % PERIOD_NS for event in recording.events
-               if event["kind"] == "max" and event["series"] == wakeup.id]
+    begin_ns = recording.head.begin.mono_ns
+    offs_ns = [(event.at.mono_ns - event.value - begin_ns) % PERIOD_NS for event in recording.events
+               if event.kind == "max" and event.series == wakeup.id]
     assert statistics.median(offs_ns) < PERIOD_NS / 4  # an event is told a little after its act began
 
 
@@ -76,7 +76,7 @@ def test_a_signal_before_the_start_does_not_end_an_interval_before_it_began(prob
     assert run.wait(30) in (130, 143)
     recording = read_recording(tmp_path / "r")
     assert recording.outcome is Outcome.ABORTED
-    assert recording.intervals[0].begin_mono_ns >= recording.head["begin"]["mono_ns"]
+    assert recording.intervals[0].begin_mono_ns >= recording.head.begin.mono_ns
     assert all(interval.end_mono_ns >= interval.begin_mono_ns for interval in recording.intervals)
     assert recording.end is not None
-    assert recording.end["at"]["mono_ns"] >= recording.head["begin"]["mono_ns"]
+    assert recording.end.at.mono_ns >= recording.head.begin.mono_ns

@@ -184,7 +184,7 @@ def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_without_qemu_it_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastenough.virtual.qemu.PROGRAM", "qemu-no-such-system")
-    with pytest.raises(NotApplicable, match="missing; mend: apt-get install qemu-system-arm"):
+    with pytest.raises(NotApplicable, match="missing; run: apt-get install qemu-system-arm"):
         VirtualBoard("stock", snapshot=False)
 
 

@@ -46,7 +46,7 @@ def test_a_cpu_switched_off_in_mid_run_breaks_the_run(board: VirtualBoard, tmp_p
     recording = parsed(lines, tmp_path)
     assert (recording.outcome, status) == (Outcome.FAILED, 4)
     assert recording.end is not None
-    assert {change["cpu"] for change in recording.end["settings_changed"]} == {1}
+    assert {change.cpu for change in recording.end.changes} == {1}
     steal = [interval.counters["steal_ns"] for interval in recording.intervals]
     assert steal[0] is not None and None in steal[1:], "what a CPU that is off has lost cannot be read"
     assert all(value is None or value >= 0 for value in steal)

@@ -30,7 +30,7 @@ def latest_periods(recording: Recording) -> float:
 
 def assert_every_period_accounted(recording: Recording) -> None:
     """At the end of every interval, also of the last one, which ends with the thread's last act."""
-    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_owed")
+    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
     assert recording.missed(wakeup.id) == recording.missed(owed.id)
     assert recording.lost(owed.id) == 0
     assert recording.totals[owed.id].total == recording.totals[wakeup.id].total + recording.missed(wakeup.id)

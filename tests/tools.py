@@ -28,9 +28,9 @@ def require(*programs: str) -> None:
                     "run: setup/install test")
 
 
-def configure(directory: Path, *arguments: str) -> None:
-    """``meson setup`` of this checkout in a directory of its own; raises CalledProcessError."""
-    subprocess.run([TOOLS / "meson", "setup", directory, ROOT, "-Dpython_package=false", *arguments], check=True,
+def configure(directory: Path, *arguments: str, root: Path = ROOT) -> None:
+    """``meson setup`` of a checkout in a directory of its own; raises CalledProcessError."""
+    subprocess.run([TOOLS / "meson", "setup", directory, root, "-Dpython_package=false", *arguments], check=True,
                    stdout=subprocess.DEVNULL, env=ENVIRONMENT)
 
 

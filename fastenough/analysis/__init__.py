@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings in, measures and verdicts out (SPEC section 9); pure: touches neither machine nor file."""
 
+from fastenough import words
 from fastenough.analysis.assessment import LIFE_SAFETY, Assessment, Finding, Judgment, Supported
 from fastenough.analysis.compare import Comparison, compare
 from fastenough.analysis.judgment import judge
@@ -10,5 +11,5 @@ from fastenough.analysis.merged import Merged, MixedRuns, grouped, kinds, load_n
 __all__ = [
     "LIFE_SAFETY", "Assessment", "Bound", "Comparison", "Finding", "Judgment", "Measures", "Merged", "MixedRuns",
     "Quantile", "Supported", "compare", "grouped", "highest_frequency_hz", "judge", "kinds", "load_name", "measure",
-    "merge_samples",
+    "merge_samples", "words",
 ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ def _shown(count: int | None) -> str:
 
 def agreement(recording: Recording) -> Agreement | None:
     """The counts in the end of an instrument's recording; None where the run has none."""
-    counters: dict[str, Any] = (recording.end or {}).get("counters", {})
+    counters: Mapping[str, Any] = recording.end.counters if recording.end else {}
     if "edges_returned" not in counters:
         return None
     return Agreement(counters.get("edges_sent"), counters.get("edges_seen"), counters.get("edges_answered"),

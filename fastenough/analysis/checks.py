@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.analysis.assessment import Finding
 from fastenough.analysis.machine import counter_total, events_of, is_emulated, pinned
-from fastenough.analysis.merged import OWED, judged_series, load_name
+from fastenough.analysis.merged import judged_series, load_name
 from fastenough.model import Outcome, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.head import Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
-"""Share of the due periods that may be absent from the owed view (start and end of the threads)."""
+"""Share of the due periods that may be absent from the corrected series (start and end of the threads)."""
 
 
 def _believed(recording: Recording) -> Iterator[Finding]:
@@ -28,7 +29,7 @@ def _whole(recording: Recording) -> Iterator[Finding]:
 
 
 def _ended_well(recording: Recording) -> Iterator[Finding]:
-    why = "; ".join(recording.end["reasons"]) if recording.end else ""
+    why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
         yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "mend that and run it again")
     if recording.outcome is Outcome.ABORTED:
@@ -51,19 +52,19 @@ def _samples_taken(recording: Recording) -> Iterator[Finding]:
 
 def _load_ran(recording: Recording) -> Iterator[Finding]:
     name = load_name(recording)
-    proof = (recording.end or {}).get("load")
+    proof = recording.end.load if recording.end else None
     if name is None:
         yield Finding(Verdict.INCONCLUSIVE, "the recording does not state under which load it was taken",
                       "measure with fastenough run or assess, which state and prove the load")
     elif name == "none":
-        if proof is not None and proof.get("ran") is False:
+        if proof is not None and proof.ran is False:
             yield Finding(Verdict.BROKEN, "what was to be an idle machine was not", "run it again")
-    elif proof is None or proof.get("name") != name:
+    elif proof is None or proof.name != name:
         yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
-    elif proof.get("ran") is not True:
-        why = "; ".join(proof.get("reasons", ())) or "no reason is recorded"
+    elif proof.ran is not True:
+        why = "; ".join(proof.reasons) or "no reason is recorded"
         yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "mend that and run it again")
-    elif proof.get("stated"):
+    elif proof.stated:
         yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
 
@@ -74,9 +75,13 @@ _REAL_TIME = {"policy", "priority", "memory_lock"}
 
 def as_granted(recording: Recording) -> bool:
     """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
-    return "not-real-time" in recording.head["marks"] and any(
-        setting["name"] in _REAL_TIME and setting["asked"] not in (None, setting["granted"])
-        for setting in recording.head["settings"])
+    return "not-real-time" in recording.head.marks and any(
+        setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings)
+
+
+def _whose(setting: Setting | Change) -> str:
+    thread = "" if setting.thread is None else f" of thread {setting.thread}"
+    return thread + ("" if setting.cpu is None else f" of cpu {setting.cpu}")
 
 
 def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
@@ -84,17 +89,16 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
     if less:
         yield Finding(Verdict.INCONCLUSIVE, "measured with what was granted, which is no real-time scheduling; this "
                       "says nothing about real-time threads", "grant it (fastenough doctor says how) and run it again")
-    for setting in recording.head["settings"]:
-        asked, granted = setting["asked"], setting["granted"]
-        if asked is None or asked == granted or (less and setting["name"] in _REAL_TIME):
+    for setting in recording.head.settings:
+        if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
-        where = "".join(f" of {what} {setting[what]}" for what in ("thread", "cpu") if what in setting)
-        why = f" ({setting['reason']})" if "reason" in setting else ""
-        if granted is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{setting['name']}{where} was asked to be {asked} and could not be "
-                          f"read back{why}", f"make {setting['name']} readable, or do not ask for it")
+        what = f"{setting.name}{_whose(setting)} was requested to be {setting.requested}"
+        why = "" if setting.reason is None else f" ({setting.reason})"
+        if setting.in_effect is None:
+            yield Finding(Verdict.INCONCLUSIVE, f"{what} and could not be read back{why}",
+                          f"make {setting.name} readable, or do not request it")
         else:
-            yield Finding(Verdict.BROKEN, f"{setting['name']}{where} was asked to be {asked} but is {granted}{why}",
+            yield Finding(Verdict.BROKEN, f"{what} but is {setting.in_effect}{why}",
                           "grant what is asked (fastenough doctor says how) and run it again")
 
 
@@ -102,9 +106,8 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
     """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
         return
-    changes = [f"{change['name']}" + "".join(f" of {what} {change[what]}" for what in ("thread", "cpu")
-                                             if what in change) + f" from {change['before']} to {change['after']}"
-               for change in (recording.end or {}).get("settings_changed", ())]
+    changes = [f"{change.name}{_whose(change)} from {change.before} to {change.after}"
+               for change in (recording.end.changes if recording.end else ())]
     if changes:
         yield Finding(Verdict.BROKEN, f"settings changed while the run lasted: {'; '.join(changes)}",
                       "leave the probe's threads and the CPUs alone (chrt, taskset, cpusets, CPUs switched off) and "
@@ -145,7 +148,7 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
 
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     for series in judged_series(recording):
-        if not series.name.endswith(OWED) or series.period_ns is None:
+        if not series.corrected or series.period_ns is None:
             continue
         due = recording.duration_ns / series.period_ns
         held = recording.totals[series.id].total + recording.lost(series.id)

@@ -7,25 +7,18 @@ takes the sum of two changes for the effect of one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fastenough.analysis import bounds
+from fastenough.analysis.differences import all_differences, difference, run_values, series_values
+from fastenough.analysis.keys import FOR_COMPARING, RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
-from fastenough.analysis.merged import (
-    FloatArray,
-    Merged,
-    MixedRuns,
-    first_difference,
-    merge_samples,
-    run_key,
-    series_key,
-)
+from fastenough.analysis.merged import FloatArray, Merged, MixedRuns, judged_series, merge_samples
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
 
-_MUST_AGREE = ("probe", "parameters")
 _DRAWS = 4000
 _SEED = 20260101
 
@@ -75,15 +68,11 @@ def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
 
 def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
     """What differs between two runs; raises MixedRuns where that forbids a comparison."""
-    one, other = run_key(first), run_key(second)
-    for name in _MUST_AGREE:
-        difference = first_difference({name: one[name]}, {name: other[name]})
-        if difference is not None:
-            raise _refuse(first, second, difference)
-    if ("emulated" in one["marks"]) != ("emulated" in other["marks"]):
-        raise _refuse(first, second, "marks differ: one of them ran under emulation, where time means nothing")
-    return tuple(text for name in one
-                 if (text := first_difference({name: one[name]}, {name: other[name]})) is not None)
+    one, other = run_values(first), run_values(second)
+    forbidding = difference(RUN_KEYS, one, other, FOR_COMPARING)
+    if forbidding is not None:
+        raise _refuse(first, second, forbidding)
+    return all_differences(RUN_KEYS, one, other)
 
 
 def _bootstrap_ranks(quantile: float, n: int, random: np.random.Generator) -> FloatArray:
@@ -123,11 +112,48 @@ def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence:
 
 
 def _by_kind(recording: Recording) -> dict[str, list[Series]]:
-    kinds: dict[str, list[Series]] = {}
+    found: dict[str, list[Series]] = {}
     for series in recording.series:
         label = ", ".join(f"{name} {value}" for name, value in sorted(series.labels.items()))
-        kinds.setdefault(f"{series.name} ({label})" if label else series.name, []).append(series)
-    return kinds
+        found.setdefault(f"{series.name} ({label})" if label else series.name, []).append(series)
+    return found
+
+
+def _pairs(first: Recording, second: Recording) -> list[tuple[str, list[Series], list[Series]]]:
+    """Series of one name, and beside them the series a verdict rests on, where none of these has its name in both.
+
+    An instrument and a board that measures itself, user space and kernel call what they measure by other names.
+    """
+    mine, theirs = _by_kind(first), _by_kind(second)
+    pairs = [(name, mine[name], theirs[name]) for name in mine if name in theirs]
+    judged = [{name: series for name, series in kinds.items() if any(each in judged_series(run) for each in series)}
+              for run, kinds in ((first, mine), (second, theirs))]
+    if not any(name in judged[1] for name in judged[0]):
+        pairs += [(f"{one} and {other}", judged[0][one], judged[1][other])
+                  for one, other in zip(judged[0], judged[1], strict=False)][:1]
+    return pairs
+
+
+def _compared(first: Recording, second: Recording, pair: tuple[str, list[Series], list[Series]],
+              limits_ns: tuple[float, ...], confidence: float) -> Comparison | None:
+    """None where one of them holds no sample; raises MixedRuns."""
+    name, mine, theirs = pair
+    one_key, other_key = series_values(first, mine[0]), series_values(second, theirs[0])
+    forbidding = difference(SERIES_KEYS, one_key, other_key, FOR_COMPARING)
+    if forbidding is not None:
+        raise _refuse(first, second, f"in series {name}, {forbidding}")
+    one = merge_samples([(first, series) for series in mine])
+    other = merge_samples([(second, series) for series in theirs])
+    if not one.judged or not other.judged:
+        return None
+    return Comparison(
+        first.run_id, second.run_id, name, (one.n, other.n),
+        tuple(f"of {name}: {text}" for text in all_differences(SERIES_KEYS, one_key, other_key)),
+        tuple(_quantile_difference(one, other, quantile, confidence) for quantile in QUANTILES),
+        (one.maximum_ns, other.maximum_ns),
+        tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),
+        confidence,
+    )
 
 
 def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = (),
@@ -142,23 +168,8 @@ def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = 
         if recording.damage is not None:
             raise FastenoughError(f"run {recording.run_id} is not believed and cannot be compared: {recording.damage}")
     differs = _differences(first, second)
-    mine, theirs = _by_kind(first), _by_kind(second)
-    comparisons = []
-    for name in (name for name in mine if name in theirs):
-        difference = first_difference(series_key(mine[name][0]), series_key(theirs[name][0]))
-        if difference is not None:
-            raise _refuse(first, second, f"in series {name}, {difference}")
-        one = merge_samples([(first, series) for series in mine[name]])
-        other = merge_samples([(second, series) for series in theirs[name]])
-        if not one.judged or not other.judged:
-            continue
-        comparisons.append(Comparison(
-            first.run_id, second.run_id, name, (one.n, other.n), differs,
-            tuple(_quantile_difference(one, other, quantile, confidence) for quantile in QUANTILES),
-            (one.maximum_ns, other.maximum_ns),
-            tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),
-            confidence,
-        ))
+    compared = [_compared(first, second, pair, limits_ns, confidence) for pair in _pairs(first, second)]
+    comparisons = [replace(each, differs=differs + each.differs) for each in compared if each is not None]
     if not comparisons:
         raise BadInput(f"runs {first.run_id} and {second.run_id} have no series with samples in common; "
                        "compare runs of one probe")

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fastenough.analysis import bounds, words
+from fastenough import words
+from fastenough.analysis import bounds
 from fastenough.analysis.assessment import Finding, Minimum
 from fastenough.analysis.machine import cpus_not_measured, steal_text
 from fastenough.analysis.merged import Merged, judged_series, merge_samples

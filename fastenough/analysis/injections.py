@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from fastenough.recording import Recording
+from fastenough.recording import Event, Recording
 from fastenough.units import parse_duration_ns
 
 TOLERANCE_NS = 2_000
@@ -52,9 +52,16 @@ class Found:
 def injections(recording: Recording) -> list[Injection]:
     """Every injection the hog recorded, in order of time (new maxima come as two events)."""
     asked = {series.id: parse_duration_ns(series.labels["size"]) for series in recording.named("injected")}
-    told = {Injection(asked[event["series"]], event["value"], event["at"]["mono_ns"] - event["value"])
-            for event in recording.events if event["kind"] in ("max", "threshold") and event.get("series") in asked}
+    told = {Injection(asked[series], value, event.at.mono_ns - value) for event, series, value in _late(recording)
+            if series in asked}
     return sorted(told, key=lambda injection: injection.due_mono_ns)
+
+
+def _late(recording: Recording) -> Iterator[tuple[Event, int, int]]:
+    """Events of values, with their series and value."""
+    for event in recording.events:
+        if event.kind in ("max", "threshold") and event.series is not None and event.value is not None:
+            yield event, event.series, event.value
 
 
 def too_late(recording: Recording) -> dict[int, int]:
@@ -74,13 +81,13 @@ def latency_at(recording: Recording, series_name: str, period_ns: int) -> dict[i
     given the delay from its own due time.
     """
     wanted = {series.id for series in recording.named(series_name)}
-    begin_mono_ns = recording.head["begin"]["mono_ns"]
+    begin_mono_ns = recording.head.begin.mono_ns
     at: dict[int, int] = {}
-    for event in recording.events:
-        if event["kind"] in ("max", "threshold") and event.get("series") in wanted:
-            first = round((event["at"]["mono_ns"] - event["value"] - begin_mono_ns) / period_ns)
-            for served in range(max(0, event["value"]) // period_ns + 1):
-                at[first + served] = event["value"] - served * period_ns
+    for event, series, value in _late(recording):
+        if series in wanted:
+            first = round((event.at.mono_ns - value - begin_mono_ns) / period_ns)
+            for served in range(max(0, value) // period_ns + 1):
+                at[first + served] = value - served * period_ns
     return at
 
 
@@ -88,8 +95,8 @@ def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording:
                  period_ns: int) -> list[Found]:
     """Match each injection with the latency of the very act that served the due time it delayed."""
     at = latency_at(recording, series_name, period_ns)
-    begin_mono_ns = recording.head["begin"]["mono_ns"]
-    dropped = (recording.end or {}).get("events_dropped", 0)
+    begin_mono_ns = recording.head.begin.mono_ns
+    dropped = recording.end.events_dropped if recording.end else 0
 
     def value(injection: Injection) -> Value:
         seen = at.get(round((injection.due_mono_ns - begin_mono_ns) / period_ns))

@@ -17,8 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastenough.analysis import checks, evidence, wording, words
+from fastenough import words
+from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
+from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import grouped, judged_series, load_name
@@ -62,7 +64,7 @@ def _judge_group(recordings: list[Recording], requirement: Requirement, minimum:
     weakest = min(merged, key=lambda values: values.judged, default=None)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
-        probe=str(recordings[0].head["probe"]),
+        probe=recordings[0].head.probe,
         load=load_name(recordings[0]),
         verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
         findings=tuple(findings),
@@ -109,7 +111,8 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for what recordings hold: that is
     a finding.
     """
-    unfit = tuple((recording.run_id, "; ".join((recording.end or {}).get("reasons", ())) or "no reason is recorded")
+    recordings, again = distinct(recordings)
+    unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
@@ -119,7 +122,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(_judge_group(group, standing, minimum) for group in grouped(judgeable))
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
-        gaps.append("what was measured is throughput: there is no latency to judge")
+        gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
     verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
     verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
     emulated = any(is_emulated(recording) for recording in measured)
@@ -128,7 +131,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judged, judgments, derived=requirement is None, emulated=emulated),
         reasons=wording.reasons(judgments, standing, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=tuple(wording.cautions(measured, verdict)),
+        cautions=(*wording.cautions(measured, verdict), *said_of(again)),
         requirement=judged,
         requirement_derived=requirement is None,
         judgments=judgments,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.recording import Recording
 
 COUNTERS = {
@@ -34,7 +34,7 @@ def counter_total(recording: Recording, name: str) -> int | None:
     One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
     """
     over_time = recording.aggregate.counters.get(name)
-    whole = recording.end["counters"].get(name) if recording.end is not None else None
+    whole = recording.end.counters.get(name) if recording.end is not None else None
     least = min((value for value in (None if over_time is None else over_time.least, whole) if value is not None),
                 default=0)
     if name not in _SIGNED and least < 0:
@@ -55,7 +55,7 @@ _MOST_CPUS = 1 << 14
 
 def _cpus_in_use(recording: Recording) -> set[int]:
     """The CPUs the machine had when the run began; none where the profile does not say."""
-    profile = recording.head.get("profile") or {}
+    profile = recording.head.profile or {}
     online = str((profile.get("cpu_isolation") or {}).get("online") or "")
     cpus: set[int] = set()
     for part in filter(None, online.split(",")):
@@ -81,13 +81,12 @@ def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
 
 def pinned(recording: Recording) -> bool:
     """Whether every measuring thread was to stay on a CPU of its own."""
-    asked: Sequence[object] = [setting["asked"] for setting in recording.head["settings"]
-                               if setting["name"] == "affinity"]
-    return bool(asked) and all(cpu is not None for cpu in asked)
+    requested = [setting.requested for setting in recording.head.settings if setting.name == "affinity"]
+    return bool(requested) and all(cpu is not None for cpu in requested)
 
 
 def is_emulated(recording: Recording) -> bool:
-    return "emulated" in recording.head["marks"]
+    return "emulated" in recording.head.marks
 
 
 def steal_text(recordings: Sequence[Recording]) -> str | None:
@@ -96,7 +95,7 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
     known = sum(steal for steal in steals if steal is not None)
     if known:
         return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
-    virtual = any("virtual-machine" in recording.head["marks"] for recording in recordings)
+    virtual = any("virtual-machine" in recording.head.marks for recording in recordings)
     if virtual and any(steal is None for steal in steals):
         return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
     before = max((_stolen_before(recording) for recording in recordings), default=0)
@@ -108,5 +107,5 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
 
 def _stolen_before(recording: Recording) -> int:
     """Stolen time since boot, in ns: a machine from which time is taken stays one when a short run sees none of it."""
-    profile = recording.head.get("profile") or {}
+    profile = recording.head.profile or {}
     return int(profile.get("steal_so_far_ns") or 0)

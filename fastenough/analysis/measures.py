@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastenough.analysis import bounds, words
+from fastenough import words
+from fastenough.analysis import bounds
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999)

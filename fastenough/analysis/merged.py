@@ -6,25 +6,23 @@ Runs may be merged only where everything that shapes a latency is the same; the 
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.model import BadInput, Series
+from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
+from fastenough.model import BadInput, Role, Series
 from fastenough.recording import Histogram, Recording
+from fastenough.recording.aggregate import MOST_COUNT
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64]
-
-OWED = "_owed"
-_OF_ONE_RUN = re.compile(r"fastenough-[0-9a-f]+")
-_HOW_LONG = frozenset({"duration_ns", "duration_s", "duration", "loops"})
-
+Part = tuple[Recording, Series]
+"""One series of one run."""
+_CORRECTED = "_corrected"
 
 class MixedRuns(BadInput):
     """Runs that may not be put together; the message names the key that differs."""
@@ -32,85 +30,14 @@ class MixedRuns(BadInput):
 
 def load_name(recording: Recording) -> str | None:
     """The name of the load, None where the recording does not state any."""
-    load = recording.head.get("load")
-    return None if load is None else str(load.get("name"))
-
-
-def load_commands(recording: Recording) -> list[list[str]]:
-    """What the load ran, without what names this one run: how long, and its temporary folder."""
-    commands = (recording.head.get("load") or {}).get("commands", ())
-    return [[_OF_ONE_RUN.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
-             if before != "--timeout"] for command in commands]
-
-
-def _instrument(head: dict[str, Any]) -> dict[str, Any] | None:
-    """The instrument, by its serial number where it has one: the port's name is another after each plugging in."""
-    known = head.get("instrument")
-    if not known or not known.get("serial"):
-        return known
-    return {name: value for name, value in known.items() if name != "port"}
-
-
-def run_key(recording: Recording) -> dict[str, Any]:
-    """What two runs must share to be one evidence: names and plain values."""
-    head = recording.head
-    profile = head.get("profile") or {}
-    return {
-        "board": head.get("board"),
-        "processor": profile.get("cpu"),
-        "kernel": profile.get("kernel"),
-        "command line": profile.get("cmdline"),
-        "configuration": head.get("configuration"),
-        "probe": head["probe"],
-        "implementation": head["implementation"],
-        "parameters": {name: value for name, value in head["parameters"].items() if name not in _HOW_LONG},
-        "settings": sorted((s["name"], s.get("cpu", -1), str(s["granted"])) for s in head["settings"]),
-        "load": load_name(recording),
-        "load's commands": load_commands(recording),
-        "instrument": _instrument(head),
-        "marks": sorted(head["marks"]),
-    }
-
-
-def series_key(series: Series) -> dict[str, Any]:
-    """What two series must share to be added; the CPU may differ."""
-    return {
-        "series": series.name, "unit": series.unit, "tick": series.tick_ps, "resolution k": series.k,
-        "clock": series.clock, "from": series.from_event, "to": series.to_event,
-        "period": series.period_ns, "bytes": series.bytes, "labels": series.labels,
-    }
-
-
-def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """In words, the first key in which two of the above differ; None where they agree."""
-    for name in one:
-        if one[name] != other[name]:
-            return f"{name} differs: {_brief(one[name], other[name])}"
-    return None
-
-
-def _brief(one: Any, other: Any) -> str:
-    """Two unequal values, cut down to the parts that differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        unequal = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-        return "; ".join(f"{name}: {_brief(one.get(name), other.get(name))}" for name in unequal)
-    if isinstance(one, list) and isinstance(other, list):
-        return (f"{[item for item in one if item not in other]} against "
-                f"{[item for item in other if item not in one]}")
-    return f"{one!r} against {other!r}"
-
-
-def key_text(recording: Recording) -> str:
-    """The run key and what its series are, as one string to group by."""
-    series = [series_key(series) for series in recording.series]
-    return json.dumps([run_key(recording), series], sort_keys=True, default=str)
+    return None if recording.head.load is None else recording.head.load.name
 
 
 def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
-    """Recordings in groups that share their run key, in order of first appearance."""
+    """Recordings in groups that may be merged, in order of first appearance."""
     groups: dict[str, list[Recording]] = {}
     for recording in recordings:
-        groups.setdefault(key_text(recording), []).append(recording)
+        groups.setdefault(group_text(recording), []).append(recording)
     return list(groups.values())
 
 
@@ -118,7 +45,7 @@ def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
 class Merged:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
-    ``duration_ns`` is the time measured per CPU, added over runs.  ``owed``: missed periods are already
+    ``duration_ns`` is the time measured per CPU, added over runs.  ``corrected``: missed periods are already
     charged in the values.  ``two_sided``: a value off in either direction counts (jitter).
     """
 
@@ -126,7 +53,7 @@ class Merged:
     cpus: tuple[int, ...]
     unit_ns: float
     period_ns: int | None
-    owed: bool
+    corrected: bool
     two_sided: bool
     histogram: Histogram
     lost: int
@@ -148,7 +75,7 @@ class Merged:
 
     @property
     def _missed_uncharged(self) -> int:
-        return 0 if self.owed else self.missed
+        return 0 if self.corrected else self.missed
 
     @property
     def maximum_ns(self) -> float | None:
@@ -185,28 +112,39 @@ class Merged:
         return low[order], high[order], count[order]
 
 
-def is_jitter(series: Series) -> bool:
-    """Values about an expected instant, off in either direction; all others are delays, late only."""
-    return "jitter" in series.name
+def _refuse_mixed(parts: Sequence[Part]) -> None:
+    """Raises MixedRuns where two of them may not be merged."""
+    first_run, first = parts[0]
+    run_key, series_key = run_values(first_run), series_values(first_run, first)
+    agreeing = {id(first_run)}
+    for other_run, other in parts[1:]:
+        found = (None if id(other_run) in agreeing
+                 else difference(RUN_KEYS, run_key, run_values(other_run), FOR_MERGING))
+        found = found or difference(SERIES_KEYS, series_key, series_values(other_run, other), FOR_MERGING)
+        if found is not None:
+            raise MixedRuns(f"runs {first_run.run_id} and {other_run.run_id} cannot be merged: {found}")
+        agreeing.add(id(other_run))
+    if sum(run.totals[series.id].total + run.missed(series.id) for run, series in parts) > MOST_COUNT:
+        raise MixedRuns(f"the series {first.name} of {len(agreeing)} runs cannot be merged: they hold more than "
+                        f"{MOST_COUNT} values, which no machine produced; leave out those that claim it")
 
 
-def merge_samples(parts: Sequence[tuple[Recording, Series]]) -> Merged:
-    """Add up series of one or several runs; raises MixedRuns where they may not be added."""
-    first_recording, first = parts[0]
-    for recording, series in parts[1:]:
-        difference = (first_difference(run_key(first_recording), run_key(recording))
-                      or first_difference(series_key(first), series_key(series)))
-        if difference is not None:
-            raise MixedRuns(f"runs {first_recording.run_id} and {recording.run_id} cannot be put together: "
-                            f"{difference}")
+def merge_samples(parts: Sequence[Part]) -> Merged:
+    """Merge series of one or several runs; raises MixedRuns where they may not be merged.
+
+    Where instruments' ticks were calibrated to slightly different lengths, the longest is taken: no value is
+    understated.
+    """
+    _refuse_mixed(parts)
+    first = parts[0][1]
     runs = {recording.run_id: recording for recording, _ in parts}
     return Merged(
         name=first.name,
         cpus=tuple(sorted({series.cpu for _, series in parts if series.cpu is not None})),
-        unit_ns=first.unit_ns,
+        unit_ns=max(series.unit_ns for _, series in parts),
         period_ns=first.period_ns,
-        owed=first.name.endswith(OWED),
-        two_sided=is_jitter(first),
+        corrected=first.corrected,
+        two_sided=first.two_sided,
         histogram=Histogram.merged((recording.totals[series.id] for recording, series in parts), first.k),
         lost=sum(recording.lost(series.id) for recording, series in parts),
         missed=sum(recording.missed(series.id) for recording, series in parts),
@@ -218,15 +156,27 @@ def merge_samples(parts: Sequence[tuple[Recording, Series]]) -> Merged:
 
 
 def judged_series(recording: Recording) -> list[Series]:
-    """The series a limit applies to: the owed view where there is one, and no throughput."""
-    names = {series.name for series in recording.series}
-    return [series for series in recording.series
-            if series.name + OWED not in names and series.bytes is None and series.refused is None]
+    """The series a limit applies to: per CPU those whose role it is, the corrected one where there are both.
+
+    Where the plain series is none for a verdict because a corrected one is, and a CPU has only the plain one, this one
+    is judged: no CPU is passed over.
+    """
+    taken = [series for series in recording.series if series.refused is None and series.role is not Role.THROUGHPUT]
+    corrected = {variant(series) for series in taken if series.corrected and series.role is Role.VERDICT}
+    acts = {act for act, _ in corrected}
+    return [series for series in taken if (series.role is Role.VERDICT or variant(series)[0] in acts)
+            and (series.corrected or variant(series) not in corrected)]
+
+
+def variant(series: Series) -> tuple[str, int | None]:
+    """The act (its plain series' name and labels) and CPU: the same for a plain series and the corrected one of it."""
+    name = series.name.removesuffix(_CORRECTED) if series.corrected else series.name
+    return repr((name, sorted(series.labels.items()))), series.cpu
 
 
 def kinds(recording: Recording) -> list[list[Series]]:
     """The recording's series in groups that differ in their CPU only, in order of first appearance."""
     groups: dict[str, list[Series]] = {}
     for series in recording.series:
-        groups.setdefault(json.dumps(series_key(series), sort_keys=True), []).append(series)
+        groups.setdefault(kind_text(recording, series), []).append(series)
     return list(groups.values())

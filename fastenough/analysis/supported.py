@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastenough.analysis import bounds, words
+from fastenough import words
+from fastenough.analysis import bounds
 from fastenough.analysis.assessment import Judgment, Supported
 from fastenough.analysis.measures import bound_above_maximum
 from fastenough.analysis.merged import Merged

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.model import Requirement, Verdict
@@ -31,6 +31,7 @@ def _statement(verdict: Verdict, requirement: Requirement | None, derived: bool)
     if derived:
         said = f"No limit was stated. Hardest requirement these data reach: {what}"
         return {Verdict.PASS: f"{said}",
+                Verdict.FAIL: "No limit was stated, and periods were missed by an unknown time: these data reach none",
                 Verdict.BROKEN: "The measurement is broken: no requirement can be judged by it",
                 Verdict.INCONCLUSIVE: f"{said}; but they do not prove it"}[verdict]
     return {
@@ -109,7 +110,7 @@ def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
 
 
 def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
-    marks = {mark for recording in recordings for mark in recording.head["marks"]}
+    marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
     if stolen is not None and "emulated" not in marks:
         if verdict is Verdict.FAIL:

@@ -16,6 +16,7 @@ BOARDS = {
     "local": "fastenough.board.local:open_board",
     "virtual": "fastenough.board.virtual:open_board",
     "ssh": "fastenough.board.ssh:open_board",
+    "labgrid": "fastenough.board.labgrid:open_board",
 }
 """Kind of board to the function that opens it, loaded only when used; it takes what follows the colon."""
 

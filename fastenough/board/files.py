@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
-from fastenough.virtual.built import build
+from fastenough.virtual.built import build, require_tool
 from fastenough.virtual.module import CHECKOUT
 
 FILES_SETTING = "FASTENOUGH_PROBES"
@@ -60,8 +61,15 @@ def _found(machine: str) -> Path:
     if cross is None:
         raise NotApplicable(f"there is no probe for a board of the kind {machine}; name a folder with "
                             f"fastenough-probe-{machine} in {FILES_SETTING}")
-    (built,) = build(f"board-{cross}", (f"--cross-file={CHECKOUT / 'target' / 'cross' / cross}.ini", "-Ddebug=false",
-                                        "-Dc_link_args=-s"), (_TARGET,))
+    return _built(cross)
+
+
+def _built(cross: str) -> Path:
+    file = CHECKOUT / "target" / "cross" / f"{cross}.ini"
+    compiler = re.search(r"^c = '([^']+)'", file.read_text(), re.MULTILINE) if file.is_file() else None
+    if compiler is not None:
+        require_tool(compiler[1], f"gcc-{compiler[1].removesuffix('-gcc')}")
+    (built,) = build(f"board-{cross}", (f"--cross-file={file}", "-Ddebug=false", "-Dc_link_args=-s"), (_TARGET,))
     return built
 
 

@@ -30,7 +30,7 @@ class SshBoard:
     def boot(self, configuration: str) -> Iterator[Booted]:
         with closing(open_ssh(self.address, file_for)) as link:
             yield Booted(link, configuration_of(link, configuration), link.own_file,
-                         last_words=lambda: [link.gone] if link.gone else [], module=partial(installed_module, link))
+                         module=partial(installed_module, link))
 
 
 def open_board(which: str) -> SshBoard:

@@ -6,19 +6,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
 from fastenough.board import Booted
 from fastenough.campaign.plan import Instrument
-from fastenough.campaign.transcript import Transcript, raw_line
+from fastenough.campaign.transcript import Transcript
 from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
 from fastenough.gauge.ports import find_port, serial_of
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.gauge.session import Gauge
 from fastenough.implementations import Counted
 from fastenough.model import FastenoughError, Outcome
+from fastenough.recording.building import end_line, line_bytes
 from fastenough.virtual.gauge import SimulatedGauge, simulated_self_test
 
 INTERVAL_NS = 1_000_000_000
@@ -53,23 +54,13 @@ def open_instrument(wanted: Instrument, booted: Booted) -> Iterator[OpenInstrume
 
 
 class _Lines:
-    """Takes a recording's lines as a file does and passes them on; the end is held back until it can be completed.
+    """Takes a recording's lines as a file does and passes them on, but for the end, which is to be completed."""
 
-    ``name`` is put in the place of the port, which for a simulated gauge is another each time.
-    """
-
-    def __init__(self, transcript: Transcript, name: str) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._name = name
-        self.end: dict[str, Any] | None = None
 
     def write(self, raw: bytes) -> int:
-        line = json.loads(raw)
-        if line["type"] == "end":
-            self.end = line
-        elif line["type"] == "head":
-            self._transcript.take(raw_line(line | {"instrument": line["instrument"] | {"port": self._name}}))
-        else:
+        if json.loads(raw)["type"] != "end":
             self._transcript.take(raw)
         return len(raw)
 
@@ -90,10 +81,10 @@ class Beside:
         self._instrument = instrument
         self._request = request
         self._transcript = transcript
-        self._lines = _Lines(transcript, instrument.name)
         self._before = self._simulated()
-        head = RunHead("", implementation, calibration=instrument.calibration, self_test=instrument.self_test)
-        self._run = GaugeRun(instrument.gauge, request, head, cast(IO[bytes], self._lines), INTERVAL_NS)
+        head = RunHead("", implementation, calibration=instrument.calibration, self_test=instrument.self_test,
+                       port=instrument.name)
+        self._run = GaugeRun(instrument.gauge, request, head, cast(IO[bytes], _Lines(transcript)), INTERVAL_NS)
 
     @property
     def first(self) -> bool:
@@ -116,7 +107,7 @@ class Beside:
 
     @property
     def ended(self) -> bool:
-        return self._lines.end is not None
+        return self._run.ended is not None
 
     def explained(self, error: FastenoughError) -> FastenoughError:
         """With the last words of a simulated gauge that has ended."""
@@ -125,13 +116,12 @@ class Beside:
 
     def close(self, board: Counted | None, fault: list[str]) -> None:
         """Complete the recording with the counts of both sides; a fault of the board has failed this run, too."""
-        end = self._lines.end
-        if end is None:
+        if self._run.ended is None:
             return
-        end |= {"counters": end["counters"] | self._counts(board)}
-        if fault and end["outcome"] == Outcome.COMPLETED:
-            end |= {"outcome": Outcome.FAILED.value, "reasons": fault}
-        self._transcript.take(raw_line(end))
+        end = replace(self._run.ended, counters={**self._run.ended.counters, **self._counts(board)})
+        if fault and end.outcome is Outcome.COMPLETED:
+            end = replace(end, outcome=Outcome.FAILED, reasons=tuple(fault))
+        self._transcript.take(line_bytes(end_line(end)))
 
     def _simulated(self) -> Mapping[str, int]:
         """What the simulation behind the gauge has counted up to now; empty where it is no simulation."""

@@ -6,24 +6,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastenough.board import AS_BOOTED, Booted
+from fastenough.board import Booted
 from fastenough.campaign.acts import board_act, instrument_request, pins_wish
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
 from fastenough.link import BoardGone
-from fastenough.loads import Load, RunningLoad
+from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.recording import LoadProof, LoadStated, LoadUse
+from fastenough.recording.building import Added
+from fastenough.recording.head import Setting
 from fastenough.settings import Settings
 
 LATE_SETTINGS = ("irq-threads",)
@@ -44,7 +47,7 @@ class Site:
     board: str
     booted: Booted
     journal: Path
-    settings: Sequence[Mapping[str, Any]] = ()
+    settings: Sequence[Setting] = ()
     late: Mapping[str, Any] = field(default_factory=dict)
     instrument: OpenInstrument | None = None
 
@@ -69,18 +72,17 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     store takes no more; what was recorded stays.
     """
     context.report("profile", None)
-    added: dict[str, Any] = {"board": site.board, "implementation": spec.implementation,
-                             "load": {"name": spec.load, "commands": []}}
+    added = Added(site.board, site.booted.configuration, LoadStated(spec.load))
     made: Transcript | None = None
     try:
-        added |= described(site)
+        added = replace(described(site), load=added.load)
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
             wish = pins_wish(act)
             pins = settings.apply_all({"pin": wish} if wish else {})
             load = stack.enter_context(loaded(site, spec))
-            added |= {"load": load.entry, "settings": [*added["settings"], *pins]}
+            added = replace(added, load=load.stated, settings=(*added.settings, *pins))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -92,9 +94,9 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     return made
 
 
-def without(spec: RunSpec, context: Context, added: Mapping[str, Any], error: FastenoughError) -> Transcript:
+def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
     """A run in which nothing came to be measured, kept with its reason."""
-    transcript = Transcript(lambda: context.begin(False), added, dict)
+    transcript = Transcript(lambda: context.begin(False), added, no_proof)
     if isinstance(error, NotApplicable):
         transcript.make(spec, Outcome.NOT_APPLICABLE, str(error))
     elif isinstance(error, EndedBySignal) or context.stopping.asked:
@@ -105,53 +107,51 @@ def without(spec: RunSpec, context: Context, added: Mapping[str, Any], error: Fa
     return transcript
 
 
-def described(site: Site) -> dict[str, Any]:
+def described(site: Site) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
-    profile = collect(site.booted.link)
-    marks = dict.fromkeys(site.booted.marks)
-    if site.booted.link.emulated or profile.get("emulated"):
-        marks["emulated"] = None
-    if profile.get("hypervisor"):
-        marks["virtual-machine"] = None
-    configuration, kernel = site.booted.configuration, profile.get("kernel") or {}
-    words = [configuration.name, configuration.kernel_release or ""]
-    if configuration.name == AS_BOOTED:
-        words = [kernel.get("release", "unknown"), kernel.get("version", "")]
-    hostname = profile.get("hostname") if site.booted.link.name == "local" else None
-    return {"profile": profile, "profile_sha256": profile_sha256(profile), "board": str(hostname or site.board),
-            "configuration": " ".join(words).strip(),
-            "marks": list(marks), "settings": list(site.settings)}
+    link = site.booted.link
+    profile = collect(link)
+    found = {mark: None for mark, holds in (("emulated", link.emulated or profile.get("emulated")),
+                                            ("virtual-machine", profile.get("hypervisor"))) if holds}
+    hostname = profile.get("hostname") if link.name == "local" else None
+    return Added(str(hostname or site.board), site.booted.configuration, None, profile, profile_sha256(profile),
+                 tuple(site.settings), tuple(dict.fromkeys(site.booted.marks) | found))
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A load at work: its entry in the head, when its proof begins, and the proof."""
+    """A load at work, or none."""
 
-    entry: Mapping[str, Any]
-    begin: Callable[[], None]
-    proof: Callable[[], Mapping[str, Any]]
+    stated: LoadStated
+    running: RunningLoad | None = None
+
+    def begin(self) -> None:
+        """What it did before does not count."""
+        if self.running is not None:
+            self.running.begin()
+
+    def proof(self) -> LoadProof:
+        """Whether it ran; what cannot be asked any more proves nothing."""
+        try:
+            return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
+        except FastenoughError as error:
+            return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
+
+    def used(self) -> LoadUse | None:
+        return None if self.running is None else self.running.used()
 
 
 @contextmanager
 def loaded(site: Site, spec: RunSpec) -> Iterator[Loaded]:
     """While inside, the load runs."""
-    load: Load = site.plan.load(spec.load)
+    load = site.plan.load(spec.load)
     if not load.commands:
-        yield Loaded({"name": load.name, "source": load.source, "commands": []}, lambda: None,
-                     lambda: {"name": load.name, "ran": True, "reasons": []})
+        yield Loaded(LoadStated(load.name, source=load.source))
         return
     profile = collect(site.booted.link, ("cpu",))
     cpus = (profile["cpu"] or {}).get("count") or 1
     with RunningLoad(site.booted.link, load, cpus, spec.duration_s + spec.warm_up_s) as running:
-
-        def proof() -> Mapping[str, Any]:
-            """What cannot be asked any more proves nothing."""
-            try:
-                return running.proof()
-            except FastenoughError as error:
-                return {"name": load.name, "ran": False, "reasons": [f"whether the load ran cannot be asked: {error}"]}
-
-        yield Loaded(running.head(), running.begin, proof)
+        yield Loaded(running.head(), running)
 
 
 @dataclass
@@ -166,17 +166,17 @@ class _Run:
     context: Context
     act: Act
     settings: Settings
-    added: Mapping[str, Any]
+    added: Added
     load: Loaded
     reasons: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        begin, prove = self.context.begin, self.load.proof
-        self._implementation = find_implementation(self.spec.implementation)
-        self.main = self.own = Transcript(lambda: begin(False), self.added, prove)
+        begin, load, by = self.context.begin, self.load, self.spec.implementation
+        self._implementation = find_implementation(by)
+        self.main = self.own = Transcript(lambda: begin(False), self.added, load.proof, load.used, by)
         self._beside: Beside | None = None
         if self.site.instrument is not None:
-            self.own = Transcript(lambda: begin(True), self.added, prove)
+            self.own = Transcript(lambda: begin(True), self.added, load.proof, implementation=by)
             self._beside = Beside(self.site.instrument, instrument_request(self.spec.probe, self.spec.parameters),
                                   self.spec.implementation, self.main)
 
@@ -208,7 +208,7 @@ class _Run:
     def _warm_up(self) -> None:
         """The load runs for a while; what it does before the probe starts does not count."""
         self._report("load")
-        if self.load.entry["commands"]:
+        if self.load.stated.commands:
             self.context.stopping.sleep(self.spec.warm_up_s)
         self.load.begin()
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from fastenough.campaign.transcript import Keeper, Writer, complete_end, complete_head, raw_line
+from fastenough.board.base import configuration_in
+from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
+from fastenough.model import Configuration
+from fastenough.recording import LoadProof, LoadStated
+from fastenough.recording.building import Added, completed_end, completed_head, line_bytes
 
 LOCAL = "local"
 
@@ -28,24 +31,22 @@ class Outside:
     configuration: str | None = None
     load: str | None = None
 
-    def added(self) -> dict[str, Any]:
+    def added(self) -> Added:
         """For the recording's head."""
-        added: dict[str, Any] = {}
-        if self.board == LOCAL:
-            profile = collect(LocalLink())
-            kernel = profile.get("kernel") or {}
-            marks = [mark for mark, fact in (("emulated", "emulated"), ("virtual-machine", "hypervisor"))
-                     if profile.get(fact)]
-            added = {"profile": profile, "profile_sha256": profile_sha256(profile), "marks": marks,
-                     "configuration": f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()}
-        hostname = (added.get("profile") or {}).get("hostname")
-        said = {"board": hostname or self.board, "configuration": self.configuration,
-                "load": {"name": self.load, "commands": []} if self.load else None}
-        return added | {name: value for name, value in said.items() if value is not None}
+        load = LoadStated(self.load) if self.load else None
+        stated = Configuration(self.configuration) if self.configuration is not None else None
+        if self.board != LOCAL:
+            return Added(self.board, stated, load)
+        profile = collect(LocalLink())
+        found = configuration_in(profile)
+        marks = tuple(mark for mark, fact in (("emulated", "emulated"), ("virtual-machine", "hypervisor"))
+                      if profile.get(fact))
+        return Added(profile.get("hostname") or self.board, replace(found, name=stated.name if stated else found.name),
+                     load, profile, profile_sha256(profile), marks=marks)
 
-    def proof(self) -> dict[str, Any] | None:
+    def proof(self) -> LoadProof | None:
         """For the recording's end: that nothing but a statement is there."""
-        return {"name": self.load, "ran": True, "reasons": [], "stated": True} if self.load else None
+        return LoadProof(self.load, True, stated=True) if self.load else None
 
 
 class StoredRun:
@@ -62,10 +63,10 @@ class StoredRun:
         line = json.loads(raw)
         if self.writer is None:
             self.writer = self._keeper.begin({"campaign": self._campaign, "position": 0, "positions": 1})
-            line = complete_head(line, self.writer.id, self._added)
+            line = completed_head(line, self.writer.id, self._added)
         elif line["type"] == "end" and (proof := self._outside.proof()) is not None:
-            line = complete_end(line, proof)
-        self.writer.line(raw_line(line))
+            line = completed_end(line, proof)
+        self.writer.line(line_bytes(line))
         return len(raw)
 
     def flush(self) -> None:
@@ -75,4 +76,3 @@ class StoredRun:
         """The run is over, whatever its end says."""
         if self.writer is not None:
             self.writer.end()
-

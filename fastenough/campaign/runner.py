@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.campaign.expand import RunSpec, expand
@@ -21,7 +20,10 @@ from fastenough.campaign.progress import Clock, Progress
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Keeper, Transcript
 from fastenough.link import BoardGone, LocalLink
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.recording import LoadStated
+from fastenough.recording.building import Added
+from fastenough.recording.head import Setting
 from fastenough.settings import Settings, default_journal, tell_settings
 from fastenough.settings.setting import Wish
 
@@ -87,7 +89,7 @@ class _Making:
     stopping: Stopping
     journal: Path | None
     tell: Tell | None
-    bench_settings: list[dict[str, Any]] | None = None
+    bench_settings: list[Setting] | None = None
 
     def __post_init__(self) -> None:
         self._specs = expand(self.plan)
@@ -135,13 +137,13 @@ class _Making:
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""
         for spec in specs:
-            added = {"configuration": configuration, "board": board.name, "load": {"name": spec.load, "commands": []}}
+            added = Added(board.name, Configuration(configuration), LoadStated(spec.load))
             self._report(spec, "ended", without(spec, self._context(spec), added, error))
 
     def _is_late(self, name: str) -> bool:
         return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
 
-    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[Mapping[str, Any]]:
+    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[Setting]:
         """The plan's settings, as read back: the bench's own are made once, the board's for each configuration."""
         on_bench = booted.link.name == "local"
         if not on_bench and self.bench_settings is None:
@@ -152,7 +154,7 @@ class _Making:
         made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), wishes)
         return [*(self.bench_settings or []), *made] if not on_bench else [*made]
 
-    def _applied(self, settings: Settings, wishes: Mapping[str, Wish]) -> list[dict[str, Any]]:
+    def _applied(self, settings: Settings, wishes: Mapping[str, Wish]) -> list[Setting]:
         entries = settings.apply_all(wishes)
         tell_settings(settings.put_back, settings.told, entries, self.tell)
         return entries

@@ -4,16 +4,28 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
-from fastenough import __version__
 from fastenough.campaign.expand import RunSpec
 from fastenough.implementations import Tally, vocabulary
 from fastenough.model import FastenoughError, Outcome
-from fastenough.recording import Recording
-from fastenough.recording.writer import end_series
+from fastenough.recording import LoadProof, LoadUse, Recording
+from fastenough.recording.building import (
+    Added,
+    completed_end,
+    completed_head,
+    end_line,
+    ended,
+    head_line,
+    line_bytes,
+    made_end,
+    made_head,
+    with_load,
+)
+from fastenough.recording.head import End
+from fastenough.recording.upgrade import upgraded_end, upgraded_head
 
 
 class NotKept(FastenoughError):
@@ -48,64 +60,33 @@ class Keeper(Protocol):
     def fault(self, run_id: str) -> str | None: ...
 
 
-def _instant() -> dict[str, int]:
-    return {"mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+def no_load() -> None:
+    """What a load does in an interval where there is none."""
 
 
-def raw_line(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
-
-
-def made_head(spec: RunSpec, added: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a run in which no probe came to speak."""
-    return {
-        "type": "head", "format": "fastenough-recording", "version": 1,
-        "tool": {"name": "fastenough", "version": __version__}, "run_id": "", "probe": spec.probe,
-        "implementation": spec.implementation, "parameters": vocabulary(spec.parameters), "series": [], "settings": [],
-        "cost": {}, "interval_ns": 1_000_000_000, "begin": _instant(), "marks": [],
-    } | dict(added)
-
-
-def made_end(outcome: Outcome, reasons: Sequence[str], recorded: Recording | None = None) -> dict[str, Any]:
-    """The end of a run whose probe did not come to write one, with the totals of what it recorded."""
-    at, series = _instant(), []
-    if recorded is not None:
-        for last in recorded.intervals[-1:]:
-            at = {"mono_ns": last.end_mono_ns, "wall_ns": last.end_wall_ns}
-        series = [end_series(number, total, recorded.lost(number), recorded.missed(number))
-                  for number, total in recorded.totals.items()]
-    return {"type": "end", "outcome": outcome.value, "reasons": list(reasons), "at": at, "series": series,
-            "counters": {}, "events_dropped": 0}
-
-
-def complete_head(head: dict[str, Any], run_id: str, added: Mapping[str, Any]) -> dict[str, Any]:
-    """The probe's head with what only the bench knows: lists are joined, the rest is added."""
-    joined = {name: [*head.get(name, []), *(entry for entry in added.get(name, []) if entry not in head.get(name, []))]
-              for name in ("marks", "settings")}
-    return head | dict(added) | joined | {"run_id": run_id}
-
-
-def complete_end(end: dict[str, Any], proof: Mapping[str, Any]) -> dict[str, Any]:
-    """The probe's end with the load's proof; a completed run whose load did not run has failed."""
-    reasons = [*end["reasons"], *proof["reasons"]]
-    failed = end["outcome"] == Outcome.COMPLETED and not proof["ran"]
-    return end | {"load": dict(proof), "reasons": reasons,
-                  "outcome": Outcome.FAILED.value if failed else end["outcome"]}
+def no_proof() -> LoadProof:
+    """Of a run in which nothing was measured."""
+    return LoadProof(None, None)
 
 
 class Transcript:
     """Takes the probe's lines one by one; begins the run in the store with the first.
 
-    ``revise``: what becomes of the end that the probe wrote.
+    What is stored is of the version that is written, whatever the probe's.  ``prove``: whether the load ran;
+    ``used``: what it did since it was asked last, for each interval.  ``revise``: what becomes of the end that the
+    probe wrote.  ``implementation``: who measures, where the probe cannot know it.
     """
 
-    def __init__(self, begin: Callable[[], Writer], added: Mapping[str, Any],
-                 prove: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, begin: Callable[[], Writer], added: Added, prove: Callable[[], LoadProof],
+                 used: Callable[[], LoadUse | None] = no_load, implementation: str | None = None) -> None:
         self._begin = begin
         self._added = added
         self._prove = prove
-        self._names: dict[int, str] = {}
+        self._used = used
+        self._by = {} if implementation is None else {"implementation": implementation}
         self.revise: Callable[[dict[str, Any]], dict[str, Any]] = dict
+        self._head_line: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
         self.writer: Writer | None = None
         self.outcome: Outcome | None = None
         self.reasons: tuple[str, ...] = ()
@@ -129,15 +110,22 @@ class Transcript:
                 self._end(line)
             case "interval":
                 self._watch(line)
-                self._write(raw)
+                self._write(self._with_load(raw))
             case _:
                 self._write(raw)
         return str(kind)
 
     def _head(self, head: dict[str, Any]) -> None:
-        self._names = {entry["id"]: entry["name"] for entry in head["series"] if entry["unit"] == "ns"}
+        self._head_line = upgraded_head(head) | self._by
+        self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
         self.writer = self._begin()
-        self._write(raw_line(complete_head(head, self.writer.id, self._added)))
+        self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
+
+    def _with_load(self, raw: bytes) -> bytes:
+        """A board that is gone says nothing of its load any more; the proof at the end will tell."""
+        with suppress(FastenoughError, OSError):
+            return with_load(raw, self._used())
+        return raw
 
     def _watch(self, interval: dict[str, Any]) -> None:
         for first in interval["series"][:1]:
@@ -149,8 +137,8 @@ class Transcript:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
     def _end(self, end: dict[str, Any]) -> None:
-        completed = complete_end(self.revise(end), self._prove())
-        self._write(raw_line(completed))
+        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
+        self._write(line_bytes(completed))
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
@@ -165,17 +153,17 @@ class Transcript:
     def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
         """Store a run in which no probe came to speak: a head and an end with the reason."""
         self.writer = self._begin()
-        self._write(raw_line(made_head(spec, self._added) | {"run_id": self.writer.id}))
-        self._close(made_end(outcome, [reason]))
+        head = made_head(spec.probe, spec.implementation, vocabulary(spec.parameters), self._added, self.writer.id)
+        self._write(line_bytes(head_line(head)))
+        self._close(made_end(outcome, reason))
 
     def fail(self, reasons: Sequence[str], recorded: Recording) -> None:
         """End a run whose probe can write no end any more."""
-        self._close(made_end(Outcome.FAILED, reasons, recorded))
+        self._close(ended(recorded, Outcome.FAILED, reasons))
 
-    def _close(self, end: Mapping[str, Any]) -> None:
-        self._write(raw_line(end))
-        self.outcome = Outcome(end["outcome"])
-        self.reasons = tuple(end["reasons"])
+    def _close(self, end: End) -> None:
+        self._write(line_bytes(end_line(end)))
+        self.outcome, self.reasons = end.outcome, end.reasons
 
     def seal(self) -> None:
         """The run is over, whatever its end says; nothing where none began."""

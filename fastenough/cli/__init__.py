@@ -82,7 +82,7 @@ def _defect(error: Exception) -> str:
 
 
 def _explain(error: Exception) -> int:
-    """Every error a person can mend is one line, with its exit status."""
+    """Every error a person can fix is one line, with its exit status."""
     match error:
         case click.ClickException():
             message, status = f"{error.format_message()} (see fastenough --help)", ExitStatus.BAD_INPUT

@@ -44,7 +44,7 @@ def command(first: str, second: str, limits: tuple[int, ...], store_path: Path, 
     if as_json:
         print_json(comparisons)
         return
-    for difference in comparisons[0].differs:
+    for difference in dict.fromkeys(text for comparison in comparisons for text in comparison.differs):
         print(f"differs: {difference}")
     for comparison in comparisons:
         _print(comparison)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough doctor``: what can be measured here, what is missing, and how to mend it.
+"""``fastenough doctor``: what can be measured here, what is missing, and how to fix it.
 
 One function per matter, one line in CHECKS for each; a check looks and changes nothing.  --restore puts back what a
 bench that was killed has left changed.
@@ -46,7 +46,7 @@ class Finding:
     matter: str
     state: State
     text: str
-    mend: str | None = None
+    fix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
-        mend = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
+        fix = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
         return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
-                       f"{mend}, or measure without: fastenough run timer latency=off")
+                       f"{fix}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
@@ -221,10 +221,10 @@ def _print(findings: list[Finding]) -> None:
     """A table, and below it, unfolded, what is to be pasted."""
     rows, below = [], []
     for finding in findings:
-        mend, _, paste = (finding.mend or "").partition("\n")
-        rows.append((finding.matter, finding.state, finding.text + (f"\n→ {mend}" if mend else "")))
+        fix, _, paste = (finding.fix or "").partition("\n")
+        rows.append((finding.matter, finding.state, finding.text + (f"\n→ {fix}" if fix else "")))
         below += [paste] if paste else []
-    print_table("", ("matter", "state", "what was found, and the mend"), rows, texts=3, file_width=_WIDTH)
+    print_table("", ("matter", "state", "what was found, and the fix"), rows, texts=3, file_width=_WIDTH)
     for paste in below:
         print(f"\n{paste}")
 
@@ -234,7 +234,7 @@ def _print(findings: list[Finding]) -> None:
 @click.option("--restore", is_flag=True, help="Put back settings that a fastenough which was killed has left changed.")
 @json_option
 def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
-    """Say what can be measured here and what is missing, with the mend.
+    """Say what can be measured here and what is missing, with the fix.
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """

@@ -193,7 +193,7 @@ def run_command(probe: str, port: str | None, *, record: Path | None, store_path
         run.begin()
         outcome = _measure(run, duration_ns, interval_ns)
     recording = target.recording()
-    rows, reasons = _summary(recording), list((recording.end or {}).get("reasons", ()))
+    rows, reasons = _summary(recording), list(recording.reasons)
     if as_json:
         print_json({"outcome": outcome.value, "reasons": reasons, **target.found, "series": rows})
     else:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import words
+from fastenough import words
 from fastenough.cli.output import print_json, print_table, wall_text
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.store import RunSummary
+
+_WIDTH = 10_000
+"""In a file or pipe no cell is folded, whatever the runs are called."""
 
 
 def _row(run: RunSummary) -> tuple[str, ...]:
@@ -23,16 +26,17 @@ def _row(run: RunSummary) -> tuple[str, ...]:
 
 
 @click.command()
+@click.option("--last", type=click.IntRange(min=1), help="Only so many runs, the newest.")
 @store_option
 @json_option
-def command(store_path: Path, as_json: bool) -> None:
+def command(last: int | None, store_path: Path, as_json: bool) -> None:
     """List the runs in the store, oldest first."""
     store = existing_store(store_path)
-    runs = store.runs()
+    runs = store.runs(last=last, brief=not as_json)
     if as_json:
         print_json(runs)
     elif runs:
         columns = ("run", "begin", "board", "probe", "load", "outcome", "samples", "worst")
-        print_table("", columns, map(_row, runs), texts=6)
+        print_table("", columns, map(_row, runs), texts=6, file_width=_WIDTH)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")

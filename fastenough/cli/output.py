@@ -17,14 +17,15 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _FILE_WIDTH = 200
 """Columns of a table of figures in a file or pipe, where COLUMNS does not say otherwise: no cell is folded."""
+_MOST_DRAWN = 200
+"""A longer table is plain lines on a terminal too: drawing one of 10,000 rows takes a quarter of a minute."""
 _FOLDED = 12
 """Words in a column at least so wide can be read when they are folded; a figure on two lines cannot."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -42,7 +43,8 @@ def _visible(match: re.Match[str]) -> str:
 
 def clean(text: object) -> str:
     """Foreign text on one line: control characters are shown as ``\\x1b`` and the like, and do nothing."""
-    return _CONTROLS.sub(_visible, str(text))
+    said = str(text)
+    return said if said.isprintable() else _CONTROLS.sub(_visible, said)
 
 
 def clean_lines(text: object) -> str:
@@ -112,9 +114,16 @@ def tame() -> None:
 
 def console(stream: TextIO, file_width: int = _FILE_WIDTH) -> Console:
     """rich on a standard stream; only clean text may be given to it."""
-    width = None if stream.isatty() else shutil.get_terminal_size((file_width, 25)).columns
+    from rich.console import Console  # noqa: PLC0415 - takes 0.1 s, and most of what is printed does without
+
+    width = None if stream.isatty() else _file_width(file_width)
     raw: Any = _Raw(stream) if isinstance(stream, _Tamed) else stream
     return Console(file=raw, highlight=False, markup=False, emoji=False, width=width)
+
+
+def _file_width(otherwise: int) -> int:
+    """Columns of what is printed into a file or pipe."""
+    return shutil.get_terminal_size((otherwise, 25)).columns
 
 
 def print_json(document: Any) -> None:
@@ -126,9 +135,8 @@ def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 
 
-def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> bool:
+def _fits(columns: Sequence[str], widest: Sequence[int], texts: int, width: int) -> bool:
     """Whether every heading and figure stays on one line, and words keep room to be folded in."""
-    widest = [max((len(row[position]) for row in rows), default=0) for position in range(len(columns))]
     needed = [max(len(column), min(size, _FOLDED) if position < texts else size)
               for position, (column, size) in enumerate(zip(columns, widest, strict=True))]
     return sum(needed) + 2 * (len(columns) - 1) <= width
@@ -140,18 +148,40 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
     Where that is too narrow for its figures, each row is a block of lines, with the columns' names before the cells.
     """
+    names = [clean(column) for column in columns]
     cells = [[clean_lines(cell) for cell in row] for row in rows]
-    printer = console(sys.stdout, file_width)
+    widest = [max((len(row[position]) for row in cells), default=0) for position in range(len(names))]
     sys.stdout.flush()
-    if not _fits(columns, cells, texts, printer.width):
-        blocks = ["\n".join(f"{clean(column)}: {cell}" for column, cell in zip(columns, row, strict=True))
-                  for row in cells]
+    if not sys.stdout.isatty() or len(cells) > _MOST_DRAWN:
+        width = _file_width(sys.maxsize if sys.stdout.isatty() else file_width)
+        sizes = [max(len(name), size) for name, size in zip(names, widest, strict=True)]
+        if sum(sizes) + 2 * (len(sizes) - 1) <= width and not any("\n" in cell for row in cells for cell in row):
+            _print_aligned(title, [names, *cells], sizes, texts)
+            return
+    _print_drawn(title, names, cells, texts=texts, widest=widest, printer=console(sys.stdout, file_width))
+
+
+def _print_aligned(title: str, rows: Iterable[Sequence[str]], sizes: Sequence[int], texts: int) -> None:
+    """Lines of plain text: nothing is folded or cut, and thousands of them take no time."""
+    if title:
+        print(clean_lines(title))
+    line = "  ".join(f"%{'-' if position < texts else ''}{size}s" for position, size in enumerate(sizes))
+    print("\n".join((line % tuple(row)).rstrip() for row in rows))
+
+
+def _print_drawn(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]], *, texts: int,
+                 widest: Sequence[int], printer: Console) -> None:
+    from rich.table import Table  # noqa: PLC0415 - see console
+    from rich.text import Text  # noqa: PLC0415
+
+    if not _fits(columns, widest, texts, printer.width):
+        blocks = ["\n".join(f"{column}: {cell}" for column, cell in zip(columns, row, strict=True)) for row in cells]
         printer.print(Text("\n\n".join([*([clean_lines(title)] if title else []), *blocks])), overflow="fold")
         return
     table = Table(title=Text(clean_lines(title)) if title else None, title_justify="left", box=None, pad_edge=False,
                   header_style="bold")
     for position, column in enumerate(columns):
-        table.add_column(Text(clean(column)), justify="left" if position < texts else "right", overflow="fold")
+        table.add_column(Text(column), justify="left" if position < texts else "right", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     printer.print(table)

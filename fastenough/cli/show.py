@@ -15,6 +15,7 @@ from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import ExitStatus, Series
 from fastenough.recording import Recording
+from fastenough.recording.building import end_line, event_line, head_line
 from fastenough.settings import difference
 
 
@@ -38,10 +39,10 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
     head = recording.head
     outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
                                     f"not believed: {recording.damage}")
-    load = head.get("load", {}).get("name", "not stated")
-    print(clean(f"run {recording.run_id}: {head['probe']} ({head['implementation']}), load {load}, "
+    load = head.load.name if head.load else "not stated"
+    print(clean(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, "
                 f"{words.duration(recording.duration_ns)}, {outcome}"))
-    for reason in (recording.end or {}).get("reasons", ()):
+    for reason in recording.reasons:
         print(f"  {clean(reason)}")
     quantiles = [f"{quantile * 100:.10g} %" for quantile in QUANTILES]
     print_table("times in µs", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
@@ -49,14 +50,15 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
     for name in dict.fromkeys(series.name for series in recording.series):
         series = recording.named(name)[0]
         print(clean(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})"))
-    for line in filter(None, map(difference, head["settings"])):
+    for line in filter(None, map(difference, head.settings)):
         print(clean(line))
 
 
 def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:
-    return {"head": recording.head, "end": recording.end, "cut_off": recording.cut_off, "damage": recording.damage,
+    end = None if recording.end is None else end_line(recording.end)
+    return {"head": head_line(recording.head), "end": end, "cut_off": recording.cut_off, "damage": recording.damage,
             "measures": [{"series": series, "measures": measures} for series, measures in measured],
-            "events": recording.events}
+            "events": [event_line(event) for event in recording.events]}
 
 
 @click.command()

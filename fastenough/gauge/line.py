@@ -151,8 +151,8 @@ class Line:
             raise damage
         return parse_reply(lines)
 
-    def ask(self, command: str, parse: Callable[[list[str]], Parsed], mend: Callable[[], None] | None = None) -> Parsed:
-        """What ``parse`` makes of the reply; asked again, after ``mend``, when it was damaged on its way."""
+    def ask(self, command: str, parse: Callable[[list[str]], Parsed], fix: Callable[[], None] | None = None) -> Parsed:
+        """What ``parse`` makes of the reply; asked again, after ``fix``, when it was damaged on its way."""
         for attempt in range(_ATTEMPTS):
             try:
                 return parse(self.exchange(command))
@@ -165,6 +165,6 @@ class Line:
                                   ) from error
             self.asked_again += 1
             self.hush()
-            if mend is not None:
-                mend()
+            if fix is not None:
+                fix()
         raise AssertionError("unreachable")

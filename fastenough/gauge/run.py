@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import IO, Any
+from dataclasses import asdict, dataclass
+from typing import IO
 
 from fastenough import __version__
 from fastenough.gauge.calibration import Calibration, SelfTest
@@ -15,9 +15,10 @@ from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.line import GaugeLost
 from fastenough.gauge.protocol import Counters, Damaged, Identity, Refused, Restarted
 from fastenough.gauge.session import Gauge, describe
-from fastenough.model import BadInput, FastenoughError, Outcome
-from fastenough.recording import Histogram, RecordingWriter
-from fastenough.recording.writer import end_series, interval_series
+from fastenough.model import BadInput, FastenoughError, Outcome, Role, Series
+from fastenough.recording import End, Head, Histogram, Instant, RecordingWriter
+from fastenough.recording.building import end_line, head_line, interval_line, interval_series, series_end
+from fastenough.recording.head import Tool
 
 EMULATED = "emulated"
 """The mark of a recording of which no verdict may be given."""
@@ -50,10 +51,10 @@ class Response:
         gauge.start_response(_ticks(gauge, "min", self.min_ns, tick_ps), _ticks(gauge, "max", self.max_ns, tick_ps),
                              _ticks(gauge, "timeout", self.timeout_ns, tick_ps), self.seed)
 
-    def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
-        return [{"id": number, "name": f"latency-{edge}", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
-                 "from": f"{edge} edge of the gauge's output", "to": f"{edge} edge of the board's output",
-                 "k": k} for number, edge in enumerate(("falling", "rising"))]
+    def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
+        return tuple(Series(number, f"latency-{edge}", "ticks", "gauge", f"{edge} edge of the gauge's output",
+                            f"{edge} edge of the board's output", k, Role.VERDICT, tick_ps=tick_ps)
+                     for number, edge in enumerate(("falling", "rising")))
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,10 @@ class Periodic:
         gauge.start_periodic(_ticks(gauge, "period", self.period_ns, tick_ps),
                              _ticks(gauge, "timeout", self.timeout_ns, tick_ps))
 
-    def series(self, k: int, tick_ps: int) -> list[dict[str, Any]]:
-        return [{"id": 0, "name": "period-jitter", "unit": "ticks", "tick_ps": tick_ps, "clock": "gauge",
-                 "from": "falling edge of the board's output, and one period", "to": "its next falling edge",
-                 "k": k, "period_ns": self.period_ns}]
+    def series(self, k: int, tick_ps: int) -> tuple[Series, ...]:
+        return (Series(0, "period-jitter", "ticks", "gauge", "falling edge of the board's output, and one period",
+                       "its next falling edge", k, Role.VERDICT, two_sided=True, tick_ps=tick_ps,
+                       period_ns=self.period_ns),)
 
 
 def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
@@ -97,19 +98,14 @@ def _ticks(gauge: Gauge, name: str, duration_ns: int, tick_ps: float) -> int:
 
 @dataclass(frozen=True)
 class RunHead:
-    """What the head says beyond what the instrument knows."""
+    """What the head says beyond what the instrument knows.  ``port``: what to call it, where its name is no other's."""
 
     run_id: str
     implementation: str
     marks: Sequence[str] = ()
     calibration: Calibration | None = None
     self_test: SelfTest | None = None
-    more: dict[str, Any] = field(default_factory=dict)
-    """Further keys of the head: board, configuration, load, profile."""
-
-
-def _instant() -> dict[str, int]:
-    return {"mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+    port: str | None = None
 
 
 def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> float:
@@ -144,12 +140,14 @@ class GaugeRun:
         self._tick_ps = calibrated_tick_ps(gauge, head.calibration)
         self._series = request.series(self._k, round(self._tick_ps))
         self._seq = 0
-        self._totals = {entry["id"]: Histogram(self._k) for entry in self._series}
+        self._totals = {series.id: Histogram(self._k) for series in self._series}
         self._lost = dict.fromkeys(self._totals, 0)
         self._counted: dict[str, int] = {}
-        self._since = _instant()
+        self._since = Instant.now()
         self.counters: Counters | None = None
         """What the instrument said last."""
+        self.ended: End | None = None
+        """The end, once it is written."""
 
     def begin(self) -> None:
         """Starts the instrument and writes the head; raises BadInput or Refused, with nothing written."""
@@ -158,21 +156,18 @@ class GaugeRun:
             pass
         self._request.start(self._gauge, self._tick_ps)
         self._look()
-        self._since = _instant()
+        self._since = Instant.now()
         offset_ticks = max(self._head.self_test.maximum.values(), default=0) if self._head.self_test else None
         cost = {} if offset_ticks is None else {"gauge_offset_ns": offset_ticks * self._gauge.identity.tick_ps / 1000}
-        self._writer.line({
-            "type": "head", "format": "fastenough-recording", "version": 1,
-            "tool": {"name": "fastenough-gauge", "version": __version__}, "run_id": self._head.run_id,
-            "probe": self._request.probe, "implementation": self._head.implementation,
-            "parameters": asdict(self._request), "series": self._series, "settings": [], "cost": cost,
-            "interval_ns": self._interval_ns, "begin": self._since, "marks": self._marks(),
-            "instrument": describe(self._gauge, self._head.calibration, self._head.self_test),
-        } | self._head.more)
+        instrument = describe(self._gauge, self._head.calibration, self._head.self_test)
+        self._writer.line(head_line(Head(
+            tool=Tool("fastenough-gauge", __version__), run_id=self._head.run_id, probe=self._request.probe,
+            implementation=self._head.implementation, parameters=asdict(self._request), series=self._series,
+            settings=(), cost_ns=cost, interval_ns=self._interval_ns, begin=self._since, marks=self._marks(),
+            instrument=instrument | ({} if self._head.port is None else {"port": self._head.port}))))
 
-    def _marks(self) -> list[str]:
-        simulated = [EMULATED] if self._gauge.identity.simulated else []
-        return list(dict.fromkeys([*self._head.marks, *simulated]))
+    def _marks(self) -> frozenset[str]:
+        return frozenset(self._head.marks) | ({EMULATED} if self._gauge.identity.simulated else set())
 
     def _look(self) -> Counters:
         """What the instrument has counted; raises Restarted when it has forgotten what it counted before."""
@@ -224,7 +219,7 @@ class GaugeRun:
             common |= {"samples_coarse": self._fine.coarse}
         counted = {name: value - self._counted.get(name, 0) for name, value in common.items()}
         self._counted = common
-        end = _instant()
+        end = Instant.now()
         entries = []
         for series in self._totals:
             part = histograms.get(series, Histogram(self._k))
@@ -232,8 +227,7 @@ class GaugeRun:
             self._totals[series] = Histogram.merged([self._totals[series], part], self._k)
             self._lost[series] += lost
             entries.append(interval_series(series, part, lost))
-        self._writer.line({"type": "interval", "seq": self._seq, "begin": self._since, "end": end, "series": entries,
-                           "counters": counted})
+        self._writer.line(interval_line(self._seq, self._since, end, entries, counted))
         self._seq += 1
         self._since = end
         return counters
@@ -265,9 +259,7 @@ class GaugeRun:
         if outcome is Outcome.COMPLETED and not any(total.total for total in self._totals.values()):
             outcome = Outcome.FAILED
             said.append("not one sample came in; look at the wiring and at the board's program")
-        self._writer.line({
-            "type": "end", "outcome": outcome.value, "reasons": said, "at": _instant(),
-            "series": [end_series(series, total, self._lost[series]) for series, total in self._totals.items()],
-            "counters": self._counted, "events_dropped": 0,
-        })
+        series = {number: series_end(total, self._lost[number]) for number, total in self._totals.items()}
+        self.ended = End(outcome, tuple(said), Instant.now(), series, self._counted)
+        self._writer.line(end_line(self.ended))
         return outcome

@@ -145,7 +145,7 @@ class Gauge:
 
     def _start(self, command: str) -> None:
         """Where the reply was damaged it may measure already, and is stopped before it is told once more."""
-        self._line.ask(command, _nothing_more, mend=self.rest)
+        self._line.ask(command, _nothing_more, fix=self.rest)
         self._takes, self._running = 0, Running(self.identity.k)
 
     def start_response(self, min_ticks: int, max_ticks: int, timeout_ticks: int, seed: int | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from fastenough.board.base import Booted
 from fastenough.implementations.catalogue import ProbeEntry, Value
 from fastenough.implementations.task import Task
+from fastenough.model.parameters import parameter_name
 from fastenough.settings import Settings
 from fastenough.units import parse_duration_ns
 
@@ -90,12 +91,11 @@ class Implementation(Protocol):
 
 
 def vocabulary(parameters: Mapping[str, Value]) -> dict[str, Any]:
-    """Parameters as a recording's head has them: words joined by ``_``, durations as whole nanoseconds in ``…_ns``."""
+    """Parameters as a recording's head has them: durations as whole nanoseconds."""
     told: dict[str, Any] = {}
     for name, value in parameters.items():
-        word = name.replace("-", "_")
         try:
-            told[f"{word}_ns"] = parse_duration_ns(str(value))
+            told[parameter_name(name, is_duration=True)] = parse_duration_ns(str(value))
         except ValueError:
-            told[word] = value
+            told[parameter_name(name, is_duration=False)] = value
     return told

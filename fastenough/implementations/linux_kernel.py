@@ -58,8 +58,8 @@ class LinuxKernel:
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
         (entry,) = settings.apply("kernel-module", words(booted.module(MODULE), act))
-        if entry["granted"] != entry["asked"]:
-            raise FastenoughError(f"the module was refused: {entry.get('reason', 'it does not say why')}")
+        if entry.differs:
+            raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
         with Task(booted.link, ["cat", DEVICE], act.limit_s,
                      lambda: booted.link.raised.write(DEVICE, b"stop\n"), act.silence_s) as task:
             yield task

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import tempfile
 import threading
@@ -15,7 +14,8 @@ from typing import Any, Self
 
 from fastenough.link import Link
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable
-from fastenough.recording import Recording, read_recording
+from fastenough.recording import Event, Recording, read_recording
+from fastenough.recording.reader import event_of, head_of
 
 _HEAD_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 20.0
@@ -153,27 +153,27 @@ class Task:
 class Probing(Task):
     """A task whose recording is kept in memory, for who asks it something while it goes on.
 
-    ``begun_mono_ns``: when it began to measure.
+    ``head`` is there from the begin.
     """
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float) -> None:
         super().__init__(link, argv, limit_s)
         self.lines: list[bytes] = []
         self.follow(self.lines.append)
-        self.begun_mono_ns: int = json.loads(self.first_line)["begin"]["mono_ns"]
+        self.head = head_of(self.first_line, self._name)
 
-    def first(self, kind: str, timeout_s: float) -> dict[str, Any]:
-        """The first line of that type, once it has come; raises FastenoughError when none does."""
+    def first_event(self, timeout_s: float) -> Event:
+        """The first event, once it has come; raises FastenoughError when none does."""
         deadline = time.monotonic() + timeout_s
         seen = 0
         while time.monotonic() < deadline:
             for raw in self.lines[seen:]:
                 seen += 1
-                line: dict[str, Any] = json.loads(raw)
-                if line["type"] == kind:
-                    return line
+                event = event_of(raw, self._name)
+                if event is not None:
+                    return event
             time.sleep(_POLL_S)
-        raise FastenoughError(f"{self._name} recorded no {kind} within {timeout_s:g} s")
+        raise FastenoughError(f"{self._name} recorded no event within {timeout_s:g} s")
 
     def recording(self) -> Recording:
         """What it recorded, checked; cut off where it was cut off."""

@@ -183,7 +183,7 @@ def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calib
             f"--priority={_TASK_PRIORITY}", f"--interval={plan.period_ns}ns",
             f"--threshold={min(plan.sizes_ns) // 2}ns"]
     with Probing(link, argv, plan.seconds + 4 * _MARGIN_S) as delayed:
-        injected, late = injector.inject(delayed.begun_mono_ns)
+        injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()
     rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
     return Calibration(injector.name, "timer probe, self-measured", tuple(rows))
@@ -262,8 +262,8 @@ def _ticks(gauge: Gauge, ns: int) -> int:
 
 def _a_due_time(task: Probing) -> int:
     """From the first maximum the task reports."""
-    event = task.first("event", _MARGIN_S)
-    return int(event["at"]["mono_ns"]) - int(event["value"])
+    event = task.first_event(_MARGIN_S)
+    return event.at.mono_ns - (event.value or 0)
 
 
 @contextmanager

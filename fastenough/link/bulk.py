@@ -11,6 +11,8 @@ from fastenough.link.base import Link, Stalled
 
 _HEADER = re.compile(rb"(?:\A|\n)==> (/[^\n]+) <==\n")
 _TIMEOUT_S = 60.0
+_AT_ONCE = 500
+"""Patterns on one command line, whose length is bounded."""
 
 
 def read_matching(link: Link, patterns: Iterable[str]) -> dict[str, bytes]:
@@ -41,6 +43,13 @@ def _is_pattern(path: str) -> bool:
 
 
 def _all_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for begin in range(0, len(patterns), _AT_ONCE):
+        contents |= _some_at_once(link, patterns[begin:begin + _AT_ONCE])
+    return contents
+
+
+def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     """By ``head``, which names each file before its content; /dev/null makes sure that there are several."""
     words = " ".join(path if _is_pattern(path) else shlex.quote(path) for path in patterns)
     try:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
-from typing import Any
 
-from fastenough.link import Link
+from fastenough.link import Link, read_matching
 from fastenough.loads.load import Expectation
+from fastenough.recording.head import LoadProof, LoadUse
 
 _FIRST_IN_NAMESPACE = re.compile(r"^NSpid:(\t\d+)+\t1$", re.MULTILINE)
 _TICKS_PER_S = 100
@@ -55,12 +55,8 @@ def parse_numbers(text: str) -> dict[str, int]:
 
 def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
     """Look at every process below the roots, them included."""
-    stats: dict[int, tuple[int, int, int]] = {}
-    for path in link.glob("/proc/[0-9]*/stat"):
-        try:
-            stats[int(path.split("/")[2])] = parse_stat(link.read(path).decode(errors="replace"))
-        except OSError:
-            continue
+    stats = {int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
+             for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()}
     tree = set(roots) & set(stats)
     grown = bool(tree)
     while grown:
@@ -69,13 +65,13 @@ def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
         grown = bool(more)
     guards = set(roots)
     sample = Sample(mono_s, guards)
+    files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in ("status", "io")])
     for pid in tree:
-        try:
-            text = link.read(f"/proc/{pid}/status").decode(errors="replace")
-            status = parse_numbers(text)
-            moved = parse_numbers(link.read(f"/proc/{pid}/io").decode(errors="replace"))
-        except OSError:
+        if f"/proc/{pid}/status" not in files or f"/proc/{pid}/io" not in files:
             continue
+        text = files[f"/proc/{pid}/status"].decode(errors="replace")
+        status = parse_numbers(text)
+        moved = parse_numbers(files[f"/proc/{pid}/io"].decode(errors="replace"))
         if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
             guards.add(pid)
         sample.uses[(pid, stats[pid][1])] = Use(
@@ -98,30 +94,29 @@ def _switched(before: Sample, after: Sample, counter: _Counter) -> int:
     return sum(max(0, counter(use) - counter(before.uses.get(key, Use()))) for key, use in after.uses.items())
 
 
-def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> dict[str, Any]:
-    """The ``load`` entry of the recording's end: what was consumed between two looks, and whether it is enough."""
+def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sample) -> LoadProof:
+    """What was consumed between two looks, and whether it is enough."""
     window_s = after.mono_s - before.mono_s
-    proof: dict[str, Any] = {
-        "name": name,
-        "ran": True,
-        "window_s": round(window_s, 3),
-        "cpu_time_s": _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S,
-        "voluntary_switches": _switched(before, after, lambda use: use.voluntary),
-        "involuntary_switches": _switched(before, after, lambda use: use.involuntary),
-        "bytes_read": _grown(before, after, lambda use: use.bytes_read),
-        "bytes_written": _grown(before, after, lambda use: use.bytes_written),
-        "processes": after.workers(),
-        "reasons": [],
-    }
-    switches = proof["voluntary_switches"] + proof["involuntary_switches"]
+    cpu_time_s = _grown(before, after, lambda use: use.cpu_ticks) / _TICKS_PER_S
+    voluntary = _switched(before, after, lambda use: use.voluntary)
+    involuntary = _switched(before, after, lambda use: use.involuntary)
+    bytes_read = _grown(before, after, lambda use: use.bytes_read)
+    bytes_written = _grown(before, after, lambda use: use.bytes_written)
     bars = [
-        ("CPU seconds", proof["cpu_time_s"], expects.cpu_share * cpus * window_s),
-        ("context switches", switches, expects.switches_per_s * window_s),
-        ("bytes read", proof["bytes_read"], expects.bytes_read_per_s * window_s),
-        ("bytes written", proof["bytes_written"], expects.bytes_written_per_s * window_s),
-        ("processes", proof["processes"], expects.processes + expects.processes_per_cpu * cpus),
+        ("CPU seconds", cpu_time_s, expects.cpu_share * cpus * window_s),
+        ("context switches", voluntary + involuntary, expects.switches_per_s * window_s),
+        ("bytes read", bytes_read, expects.bytes_read_per_s * window_s),
+        ("bytes written", bytes_written, expects.bytes_written_per_s * window_s),
+        ("processes", after.workers(), expects.processes + expects.processes_per_cpu * cpus),
     ]
-    proof["reasons"] = [f"load {name} had {got:g} {what}, at least {least:g} were expected"
-                        for what, got, least in bars if got < least]
-    proof["ran"] = not proof["reasons"]
-    return proof
+    reasons = tuple(f"load {name} had {got:g} {what}, at least {least:g} were expected"
+                    for what, got, least in bars if got < least)
+    return LoadProof(name, not reasons, reasons, window_s=round(window_s, 3), cpu_time_s=cpu_time_s,
+                     voluntary_switches=voluntary, involuntary_switches=involuntary, bytes_read=bytes_read,
+                     bytes_written=bytes_written, processes=after.workers())
+
+
+def used(before: Sample, after: Sample) -> LoadUse:
+    """What was consumed between two looks, for one interval."""
+    return LoadUse(_grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
+                   _switched(before, after, lambda use: use.voluntary + use.involuntary), after.workers())

@@ -5,24 +5,31 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from fastenough.link import Link, Process
 from fastenough.loads.load import TOOL_PACKAGES, Load
-from fastenough.loads.proof import Sample, look, prove
+from fastenough.loads.proof import Sample, look, prove, used
 from fastenough.model import NotApplicable
+from fastenough.recording.head import LoadProof, LoadStated, LoadUse
 
 _MARGIN_S = 120
 """How long after the planned end a load ends by itself, should nobody end it."""
 
 
 def require_tools(link: Link, load: Load) -> None:
-    """Raises NotApplicable with the mend where the board lacks a tool."""
+    """Raises NotApplicable, saying how to fix it, where the board lacks a tool."""
     for tool in load.tools:
         if link.which(tool) is None:
-            mend = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
-            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {mend}")
+            fix = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
+            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {fix}")
+
+
+def _last_words(process: Process) -> str:
+    said = process.stderr().decode(errors="replace").strip().splitlines()
+    return f": {said[-1]}" if said else ""
 
 
 class RunningLoad:
@@ -38,11 +45,12 @@ class RunningLoad:
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
         self._processes: list[Process] = []
         self._before: Sample | None = None
+        self._last: Sample | None = None
 
-    def head(self) -> dict[str, Any]:
-        """The ``load`` entry of the recording's head."""
-        return {"name": self._load.name, "source": self._load.source, "commands": self.command_lines,
-                "bounds": self._load.bounds(self._cpus, self._limit_s)}
+    def head(self) -> LoadStated:
+        """What the recording's head says of it."""
+        return LoadStated(self._load.name, tuple(map(tuple, self.command_lines)), self._load.source,
+                          self._load.bounds(self._cpus, self._limit_s))
 
     def __enter__(self) -> Self:
         try:
@@ -65,19 +73,22 @@ class RunningLoad:
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""
-        self._before = self._look()
+        self._before = self._last = self._look()
 
-    def proof(self) -> dict[str, Any]:
+    def used(self) -> LoadUse | None:
+        """What the load has consumed since ``begin`` or the last such question; None where it has no processes."""
+        if not self._processes or self._last is None:
+            return None
+        before, self._last = self._last, self._look()
+        return used(before, self._last)
+
+    def proof(self) -> LoadProof:
         """What the load has consumed since ``begin``, and whether that shows that it ran."""
         assert self._before is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
-        for command, process in zip(self.command_lines, self._processes, strict=True):
-            if not process.running:
-                said = process.stderr().decode(errors="replace").strip().splitlines()
-                proof["ran"] = False
-                proof["reasons"].append(f"{command[0]} of load {self._load.name} ended too early"
-                                        + (f": {said[-1]}" if said else ""))
-        return proof
+        ended = [f"{command[0]} of load {self._load.name} ended too early" + _last_words(process)
+                 for command, process in zip(self.command_lines, self._processes, strict=True) if not process.running]
+        return replace(proof, ran=False, reasons=(*proof.reasons, *ended)) if ended else proof
 
     def stop(self) -> None:
         """End every process, all at once; returns when none is left."""

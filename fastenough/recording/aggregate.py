@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastenough.model import BadInput, Series
+from fastenough.recording.head import LimitCount
 from fastenough.recording.histogram import Histogram
 from fastenough.recording.interval import Interval
+from fastenough.recording.rises import Rises
 
 MOST_COUNT = 2**62
 """Of all values of one series."""
@@ -27,7 +29,10 @@ class CounterSum:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Sums over all intervals, by series id, and how many events of each kind there are."""
+    """Sums over all intervals, by series id, and how many events of each kind there are.
+
+    ``rises`` and ``limits`` of the series that have them.
+    """
 
     totals: dict[int, Histogram] = field(default_factory=dict)
     lost: dict[int, int] = field(default_factory=dict)
@@ -37,6 +42,9 @@ class Aggregate:
     end_mono_ns: int = 0
     counters: dict[str, CounterSum] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
+    rises: dict[int, Rises] = field(default_factory=dict)
+    limits: dict[int, LimitCount] = field(default_factory=dict)
+    order_unknown: dict[int, int] = field(default_factory=dict)
 
 
 class Adding:
@@ -51,6 +59,9 @@ class Adding:
         self._missed: dict[int, int] = dict.fromkeys(self._k, 0)
         self._counters: dict[str, CounterSum] = {}
         self._events: dict[str, int] = {}
+        self._rises: dict[int, Rises] = {}
+        self._limits: dict[int, LimitCount | None] = {}
+        self._unknown: dict[int, int] = {}
         self._intervals = 0
         self._first_mono_ns = self._last_mono_ns = 0
 
@@ -66,7 +77,22 @@ class Adding:
             if self._counts[number] + self._lost[number] + self._missed[number] > MOST_COUNT:
                 raise BadInput(f"{self._name}: series {number} counts more than {MOST_COUNT} values")
             self._add(number, histogram)
+            self._limit(number, interval.limits.get(number))
+        for number, rises in interval.rises.items():
+            before = self._rises.get(number, Rises(rises.k))
+            self._rises[number] = Rises.merged([before, rises], rises.k)
+        for number, gaps in interval.order_unknown.items():
+            self._unknown[number] = self._unknown.get(number, 0) + gaps
         self._count(interval.counters)
+
+    def _limit(self, number: int, count: LimitCount | None) -> None:
+        """One limit for the whole run, or none."""
+        before = self._limits.setdefault(number, None if count is None else replace(count, exceeded=0, runs=0,
+                                                                                    sum_sq_runs=0, longest=0))
+        if (None if before is None else before.ns) != (None if count is None else count.ns):
+            raise BadInput(f"{self._name}: series {number}: its limit is not the same in all intervals")
+        if before is not None and count is not None:
+            self._limits[number] = before.plus(count)
 
     def _add(self, number: int, histogram: Histogram) -> None:
         waiting = self._waiting[number]
@@ -87,4 +113,6 @@ class Adding:
         """All that came so far."""
         totals = {number: Histogram.merged(waiting, self._k[number]) for number, waiting in self._waiting.items()}
         return Aggregate(totals, dict(self._lost), dict(self._missed), self._intervals, self._first_mono_ns,
-                         self._last_mono_ns, dict(self._counters), dict(self._events))
+                         self._last_mono_ns, dict(self._counters), dict(self._events), dict(self._rises),
+                         {number: count for number, count in self._limits.items() if count is not None},
+                         dict(self._unknown))

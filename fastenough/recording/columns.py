@@ -196,6 +196,7 @@ def differ(source: Source, columns: Columns) -> bool:
 
 def _plain(added: Aggregate) -> Any:
     """As values that can be compared."""
-    return replace(added, totals={}), {
+    return replace(added, totals={}, rises={}), {
+        number: rises.entries() for number, rises in added.rises.items()}, {
         number: (total.k, total.index.tolist(), total.count.tolist(), total.minimum, total.maximum, total.sum,
                  total.sum_sq) for number, total in added.totals.items()}

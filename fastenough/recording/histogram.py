@@ -64,6 +64,30 @@ def _lower_and_width(magnitude_index: IndexArray, k: int) -> tuple[ValueArray, V
     return mantissa << shift, np.int64(1) << shift
 
 
+_MOST_DENSE = 1 << 20
+"""Buckets; those of k = 10 are an eighth of it."""
+
+
+def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tuple[IndexArray, CountArray]:
+    """Add any number of sparse histograms of one k in one step; at least one must have a bucket.
+
+    ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; what comes back ascends and has
+    non-empty buckets only.  Time is linear in the number of entries.  Sums beyond
+    2^63 - 1 are not told: bound them before.
+    """
+    indices, counts = np.concatenate(index), np.concatenate(count)
+    lowest = int(indices.min())
+    if int(indices.max()) - lowest >= _MOST_DENSE:
+        found, place = np.unique(indices, return_inverse=True)
+    else:
+        place = indices - lowest
+        found = np.arange(lowest, int(indices.max()) + 1, dtype=np.int64)
+    dense = np.zeros(found.size, dtype=np.int64)
+    np.add.at(dense, place, counts)
+    filled = np.flatnonzero(dense)
+    return found[filled], dense[filled]
+
+
 @dataclass(frozen=True)
 class Histogram:
     """Counts per bucket, ascending by value, with exact statistics beside them.
@@ -99,9 +123,7 @@ class Histogram:
             raise ValueError(f"cannot add histograms of different resolution (k = {k} and another)")
         if not kept:
             return cls(k)
-        index, inverse = np.unique(np.concatenate([part.index for part in kept]), return_inverse=True)
-        count = np.zeros(index.size, dtype=np.int64)
-        np.add.at(count, inverse, np.concatenate([part.count for part in kept]))
+        index, count = add_sparse([part.index for part in kept], [part.count for part in kept])
         minima = [part.minimum for part in kept if part.minimum is not None]
         maxima = [part.maximum for part in kept if part.maximum is not None]
         return cls(k, index, count, min(minima), max(maxima),

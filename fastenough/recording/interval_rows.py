@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,10 @@ def interval_scale(k: int) -> int:
     return min(k, INTERVAL_K)
 
 
+def _load(interval: Interval) -> list[tuple[str, int | None]] | None:
+    return None if interval.load is None else list(asdict(interval.load).items())
+
+
 class _Rows:
     """Rows that wait to become a batch."""
 
@@ -53,7 +58,7 @@ class _Rows:
 
     def add(self, interval: Interval, k_of: Mapping[int, int]) -> None:
         bounds = [interval.seq, *(getattr(interval, name) for name in _INSTANTS)]
-        named = {"counters": list(interval.counters.items()), "load": None}
+        named = {"counters": list(interval.counters.items()), "load": _load(interval)}
         nothing = np.empty(0, dtype=np.int64)
         for number, values in interval.histograms.items():
             self._add([*bounds, number, values.total, interval.lost[number], interval.missed[number], values.minimum,

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from fastenough.model import BadInput
 
 _HEAD = struct.Struct("<8sII")
 _BLOCK = struct.Struct("<IIQ")
-_SAMPLE = np.dtype([("due_ns", "<i8"), ("latency_ns", "<i8")])
+SAMPLE = np.dtype([("due_ns", "<i8"), ("latency_ns", "<i8")])
 _MAGIC, _VERSION = b"FESAMPLE", 1
 _MOST_AT_ONCE = 4096
 _END_SERIES = 0xFFFFFFFF
@@ -32,7 +32,7 @@ class Samples:
     lost: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampleFile:
     """Samples by series id; not ``complete`` where the file was cut off: what it holds is whole all the same."""
 
@@ -46,32 +46,45 @@ def _blocks(stream: BinaryIO, path: Path) -> Iterator[tuple[int, int, bytes]]:
         series, count, lost = _BLOCK.unpack(head)
         if count > _MOST_AT_ONCE or lost > 1 << 62:
             raise BadInput(f"{path}: not a file of samples any more after {stream.tell()} bytes; it was damaged")
-        samples = stream.read(count * _SAMPLE.itemsize)
-        if len(samples) < count * _SAMPLE.itemsize:
+        samples = stream.read(count * SAMPLE.itemsize)
+        if len(samples) < count * SAMPLE.itemsize:
             return
         yield series, lost, samples
 
 
 def _samples(content: bytes, lost: int) -> Samples:
-    taken = np.frombuffer(content, dtype=_SAMPLE)
+    taken = np.frombuffer(content, dtype=SAMPLE)
     return Samples(taken["due_ns"].astype(np.int64), taken["latency_ns"].astype(np.int64), lost)
+
+
+class Told(Protocol):
+    """What is told of a file when all of it has been read."""
+
+    complete: bool
+
+
+def read_blocks(stream: BinaryIO, path: Path, told: Told) -> Iterator[tuple[int, int, bytes]]:
+    """Series, lost and samples of each block of a file; raises BadInput for what is none or was damaged."""
+    head = stream.read(_HEAD.size)
+    if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, SAMPLE.itemsize):
+        raise BadInput(f"{path}: not a file of samples of version {_VERSION}; make one: "
+                       "fastenough-probe timer --samples FILE")
+    for series, lost, samples in _blocks(stream, path):
+        if told.complete:
+            raise BadInput(f"{path}: there is something after its end mark; it was damaged")
+        told.complete = series == _END_SERIES
+        if not told.complete:
+            yield series, lost, samples
 
 
 def read_samples(path: Path) -> SampleFile:
     """All samples of a file; raises BadInput for what is none or was damaged, OSError as ``open`` does."""
     found: dict[int, list[bytes]] = {}
     lost: dict[int, int] = {}
-    complete = False
+    file = SampleFile({}, complete=False)
     with open_regular(path) as stream:
-        head = stream.read(_HEAD.size)
-        if len(head) < _HEAD.size or _HEAD.unpack(head) != (_MAGIC, _VERSION, _SAMPLE.itemsize):
-            raise BadInput(f"{path}: not a file of samples of version {_VERSION}; make one: "
-                           "fastenough-probe timer --samples FILE")
-        for series, missing, samples in _blocks(stream, path):
-            if complete:
-                raise BadInput(f"{path}: there is something after its end mark; it was damaged")
-            complete = series == _END_SERIES
-            if not complete:
-                found.setdefault(series, []).append(samples)
-                lost[series] = lost.get(series, 0) + missing
-    return SampleFile({series: _samples(b"".join(blocks), lost[series]) for series, blocks in found.items()}, complete)
+        for series, missing, samples in read_blocks(stream, path, file):
+            found.setdefault(series, []).append(samples)
+            lost[series] = lost.get(series, 0) + missing
+    file.series |= {series: _samples(b"".join(blocks), lost[series]) for series, blocks in found.items()}
+    return file

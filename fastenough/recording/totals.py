@@ -14,8 +14,10 @@ import pyarrow as pa
 from fastenough.model import BadInput, Series
 from fastenough.recording import parquet
 from fastenough.recording.aggregate import Aggregate, CounterSum
+from fastenough.recording.head import LimitCount
 from fastenough.recording.histogram import Histogram, bucket_index
 from fastenough.recording.lines import parse_line
+from fastenough.recording.rises import Rises
 
 VERSION = 1
 _KEY = b"fastenough"
@@ -42,7 +44,8 @@ def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None,
     }
     said = {"version": VERSION, "recording_sha256": sha256, "head": head, "end": end, "intervals": added.intervals,
             "begin_mono_ns": added.begin_mono_ns, "end_mono_ns": added.end_mono_ns,
-            "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events}
+            "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events,
+            "order": _order_said(added)}
     schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
     return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
@@ -62,9 +65,23 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
             raise ValueError("it has one series twice")
         return said, Aggregate(
             totals, by_id["lost"], by_id["missed"], said["intervals"], said["begin_mono_ns"], said["end_mono_ns"],
-            {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"])
+            {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"],
+            **_order_of(said["order"]))
     except (pa.ArrowException, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
+
+
+def _order_said(added: Aggregate) -> dict[str, Any]:
+    """What is known of the order of values, by series id."""
+    return {"rises": {number: [rises.k, rises.entries()] for number, rises in added.rises.items()},
+            "limits": {number: asdict(count) for number, count in added.limits.items()},
+            "order_unknown": added.order_unknown}
+
+
+def _order_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rises": {int(number): Rises.of(entries, k) for number, (k, entries) in said["rises"].items()},
+            "limits": {int(number): LimitCount(**count) for number, count in said["limits"].items()},
+            "order_unknown": {int(number): gaps for number, gaps in said["order_unknown"].items()}}
 
 
 def _histograms(rows: pa.Table) -> dict[int, Histogram]:

@@ -3,28 +3,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import IO, Any
 
-from fastenough.recording.histogram import Histogram
-
-
-def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed: int = 0) -> dict[str, Any]:
-    """One entry of an interval's ``series`` list."""
-    entry: dict[str, Any] = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
-    if histogram.total:
-        entry |= {"min": histogram.minimum, "max": histogram.maximum}
-    buckets = [[int(i), int(n)] for i, n in zip(histogram.index, histogram.count, strict=True)]
-    return entry | {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets}
-
-
-def end_series(series_id: int, total: Histogram, lost: int = 0, missed: int = 0) -> dict[str, Any]:
-    """One entry of the end's ``series`` list."""
-    entry: dict[str, Any] = {"id": series_id, "taken": total.total + lost, "stored": total.total, "lost": lost,
-                             "missed": missed}
-    if total.total:
-        entry |= {"min": total.minimum, "max": total.maximum}
-    return entry | {"sum": total.sum, "sum_sq": str(total.sum_sq)}
+from fastenough.recording.building import line_bytes
 
 
 class RecordingWriter:
@@ -33,7 +15,7 @@ class RecordingWriter:
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
-    def line(self, line: dict[str, Any]) -> None:
+    def line(self, line: Mapping[str, Any]) -> None:
         """Append one line and hand it to the operating system at once."""
-        self._stream.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._stream.write(line_bytes(line))
         self._stream.flush()

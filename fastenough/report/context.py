@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from fastenough.analysis import Assessment, Merged, grouped, load_name, merge_samples, words
-from fastenough.analysis.merged import judged_series, run_key, series_key
+from fastenough.analysis.differences import Values, kind_text, run_values
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
+from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 
@@ -30,6 +31,12 @@ def series_name(series: Series) -> str:
     """A series' name with its labels, for people."""
     labels = ", ".join(f"{name} {value}" for name, value in series.labels.items())
     return f"{series.name} ({labels})" if labels else series.name
+
+
+def configuration_word(recording: Recording) -> str:
+    """Which configuration, in one word."""
+    configuration = recording.head.configuration
+    return configuration.name.split()[0] if configuration and configuration.name.strip() else "–"
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Group:
         for recording in self.recordings:
             for series in recording.series:
                 if series.refused is None:
-                    parts.setdefault(json.dumps(series_key(series), sort_keys=True), []).append((recording, series))
+                    parts.setdefault(kind_text(recording, series), []).append((recording, series))
         judged = {series.id for series in judged_series(self.recordings[0])}
         return tuple(self._kind(members, members[0][1].id in judged) for members in parts.values())
 
@@ -74,8 +81,8 @@ class Group:
     def configuration(self) -> str:
         """Which system this is, in a few words."""
         head = self.recordings[0].head
-        kernel = (head.get("profile") or {}).get("kernel") or {}
-        said = [str(part) for part in (head.get("board"), head.get("configuration")) if part]
+        kernel = (head.profile or {}).get("kernel") or {}
+        said = [part for part in (head.board, head.configuration and head.configuration.name) if part]
         said += [str(part) for part in (kernel.get("release"), kernel.get("preemption"))
                  if part and part != "none" and not any(str(part) in word for word in said)]
         return " ".join(said) or "configuration not stated"
@@ -84,15 +91,15 @@ class Group:
     def instrument(self) -> str:
         """What took the times."""
         head = self.recordings[0].head
-        gauge = head.get("instrument")
+        gauge = head.instrument
         who = f"gauge {gauge.get('name', gauge.get('id', ''))}".strip() if gauge else "measured by the board itself"
-        return who + (", emulated" if "emulated" in head["marks"] else "")
+        return who + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:
         """What every figure and table states: n, duration, load, configuration, instrument."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
         return (f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.configuration}, "
-                f"{self.recordings[0].head['implementation']}, {self.instrument}")
+                f"{self.recordings[0].head.implementation}, {self.instrument}")
 
 
 @dataclass(frozen=True)
@@ -120,39 +127,65 @@ class Context:
         return f"n = {n:,} in {words.duration(duration_ns)}; loads: {loads}; {systems}; {instruments}"
 
 
+_PLAIN = ("board", "configuration", "probe", "implementation")
+_GROUPED_BY_LOAD = ("load", "load's commands")
+
+
 def _short(name: str, value: Any) -> str:
     if name == "kernel" and isinstance(value, dict):
         return str(value.get("release", value))
     if isinstance(value, dict):
         return ", ".join(key if item is None else f"{key} {item}" for key, item in value.items())
-    return f"{value}" if name in ("board", "configuration", "probe", "implementation") else f"{name} {value}"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value)) or "none"
+    return f"{value}" if name in _PLAIN else f"{name} {value}"
 
 
-_IN_A_NAME = ("board", "kernel", "configuration", "probe", "implementation", "parameters", "settings", "marks")
+def _setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
+    """Per group the words that tell it from the others, the load apart.
+
+    Named is every titled key in which groups differ; of the others as many as it takes to tell them apart; and where
+    a difference is only that something is not known, the run.
+    """
+    names = [key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in _GROUPED_BY_LOAD]
+    differing = [name for name in names if any(values[name] != runs[0][name] for values in runs)]
+    titled = {key.name for key in RUN_KEYS if key.titled}
+    telling = [name for name in differing if name in titled]
+    for name in differing:
+        if name not in telling and not _told_apart(loads, runs, telling):
+            telling.append(name)
+    setups = [" · ".join(_short(name, _differing(name, values, runs)) for name in telling
+                         if not isinstance(values[name], Unknown)) for values in runs]
+    seen = list(zip(loads, setups, strict=True))
+    return [" · ".join(filter(None, (setup, f"run {unknown.run_id}"))) if unknown and seen.count((load, setup)) > 1
+            else setup
+            for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)]
 
 
-def _setups(keys: Sequence[dict[str, Any]]) -> list[str]:
-    """Per run key the words that tell it from the others, the load apart."""
-    telling = [name for name in _IN_A_NAME if any(key[name] != keys[0][name] for key in keys)]
-    names = [" · ".join(_short(name, _differing(name, key, keys)) for name in telling) for key in keys]
-    return names if telling else [""] * len(keys)
+def _told_apart(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
+    told = [repr((load, [values[name] for name in telling])) for load, values in zip(loads, runs, strict=True)]
+    return len(set(told)) == len(told)
 
 
-def _differing(name: str, key: dict[str, Any], keys: Sequence[dict[str, Any]]) -> Any:
-    """Of parameters and settings only those that differ."""
+def _first_unknown(values: Values) -> Unknown | None:
+    return next((value for value in values.values() if isinstance(value, Unknown)), None)
+
+
+def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
+    """Of settings and of what has parts only those that differ."""
+    value, others = values[name], [other[name] for other in runs]
     if name == "settings":
-        common = [entry for entry in keys[0][name] if all(entry in other[name] for other in keys)]
-        return dict.fromkeys(f"{setting} {granted}" for setting, cpu, granted in key[name]
-                             if (setting, cpu, granted) not in common)
-    if name != "parameters":
-        return key[name]
-    return {parameter: value for parameter, value in key[name].items()
-            if any(other[name].get(parameter) != value for other in keys)}
+        return dict.fromkeys(f"{setting} {in_effect}" for setting, *where, in_effect in value
+                             if any((setting, *where, in_effect) not in other for other in others))
+    if name == "kernel" or not isinstance(value, dict):
+        return value
+    return {part: item for part, item in value.items()
+            if any(not isinstance(other, dict) or other.get(part) != item for other in others)}
 
 
 def make_context(recordings: Sequence[Recording], assessment: Assessment) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
-    setups = _setups([run_key(group[0]) for group in groups]) if groups else []
+    setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
     return Context(tuple(recordings), assessment,
                    tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)))

@@ -7,12 +7,14 @@ import errno
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from fastenough.link import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.recording import head
 from fastenough.registry import listed
 from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
@@ -41,7 +43,7 @@ _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.f
 
 _NEVER_TAKEN = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW, errno.E2BIG)
 """What the kernel answers to a value that it can never have had."""
-_MEND = "fastenough doctor --restore puts it back, as root or with sudo"
+_FIX = "fastenough doctor --restore puts it back, as root or with sudo"
 
 STATE_SETTING = "FASTENOUGH_STATE"
 """Environment variable that names another directory for what must survive the bench."""
@@ -119,8 +121,8 @@ class Settings:
         finally:
             self._journal.close()
 
-    def apply(self, name: str, wish: Wish) -> list[dict[str, Any]]:
-        """Make a setting; returns ``settings`` entries for the recording's head, each as read back.
+    def apply(self, name: str, wish: Wish) -> list[head.Setting]:
+        """Make a setting; returns what the recording's head says of it, each as read back.
 
         Raises NotApplicable where the board has no such thing, BadInput for a setting or a wish that cannot be.
         """
@@ -134,37 +136,37 @@ class Settings:
                 continue
         return entries
 
-    def apply_all(self, wishes: Mapping[str, Wish]) -> list[dict[str, Any]]:
+    def apply_all(self, wishes: Mapping[str, Wish]) -> list[head.Setting]:
         """Make settings; one that is not applicable gives an entry with its reason."""
         entries = []
         for name, wish in wishes.items():
             try:
                 entries.extend(self.apply(name, wish))
             except NotApplicable as reason:
-                entries.append({"name": name, "asked": wish, "granted": None, "reason": f"not applicable: {reason}"})
+                entries.append(head.Setting(name, wish, None, reason=f"not applicable: {reason}"))
         return entries
 
-    def _set(self, name: str, place: Place, value: str) -> dict[str, Any]:
+    def _set(self, name: str, place: Place, value: str) -> head.Setting:
         """Note the original, write, read back."""
-        entry: dict[str, Any] = {"name": name + place.suffix, **place.label(), "asked": value}
         original = place.read(self._link)
+        unchanged = head.Setting(name + place.suffix, value, original, **place.label())
         if original == value:
-            return entry | {"granted": original}
+            return unchanged
         note = {"boot_id": self._boot_id, "place": place.entry(), "original": original}
         try:
             noted(note, self._link, _FILES)
         except Unusable as why:
-            return entry | {"granted": original, "reason": f"left as it is, for it could not be put back: {why}"}
+            return replace(unchanged, reason=f"left as it is, for it could not be put back: {why}")
         self._journal.note(note)
         reason = None
         try:
             place.write(self._link, value)
         except OSError as error:
             reason = f"refused: {error.strerror or error}"
-        granted = place.read(self._link)
-        if granted != value:
-            entry["reason"] = reason or "the kernel took another value"
-        return entry | {"granted": granted}
+        in_effect = place.read(self._link)
+        if in_effect != value:
+            reason = reason or "the kernel took another value"
+        return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
 
     def _restore(self) -> int:
         """Put everything back, newest first, and say how much there was; what a reboot has put back counts not."""
@@ -187,7 +189,7 @@ class Settings:
         self.put_back = tuple(place_name(entry, self._link) for entry in restored if entry not in kept)
         self._journal.replace(kept)
         if failed:
-            raise FastenoughError(f"{failed[0][1]}; {_MEND}")
+            raise FastenoughError(f"{failed[0][1]}; {_FIX}")
         return len(restored)
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:

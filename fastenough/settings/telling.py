@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Settings in words: what an earlier bench left behind, and what is not as it was asked for."""
+"""Settings in words: what an earlier bench left behind, and what is not as it was requested."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+
+from fastenough.recording.head import Setting
 
 _NAMED = 3
 """So many places are named in one line; the rest is counted."""
 
 
-def difference(entry: Mapping[str, Any]) -> str | None:
-    """What a setting asked for and did not get, None where it got it or asked for nothing."""
-    asked, granted = entry["asked"], entry["granted"]
-    if asked is None or asked == granted:
+def difference(setting: Setting) -> str | None:
+    """What was requested and is not in effect; None where it is, or where nothing was requested."""
+    if not setting.differs:
         return None
-    where = f" of CPU {entry['cpu']}" if entry.get("cpu") is not None else ""
-    reason = f" ({entry['reason']})" if entry.get("reason") else ""
-    got = "not granted" if granted is None else f"granted {granted}"
-    return f"setting {entry['name']}{where}: asked {asked}, {got}{reason}"
+    where = "" if setting.cpu is None else f" of CPU {setting.cpu}"
+    reason = f" ({setting.reason})" if setting.reason else ""
+    found = "not in effect" if setting.in_effect is None else f"in effect {setting.in_effect}"
+    return f"setting {setting.name}{where}: requested {setting.requested}, {found}{reason}"
 
 
 def restored_text(places: Sequence[str]) -> str:
@@ -27,7 +27,7 @@ def restored_text(places: Sequence[str]) -> str:
     return f"put back what a fastenough that was killed had left changed: {', '.join(places[:_NAMED])}{more}"
 
 
-def tell_settings(restored: Sequence[str], skipped: Iterable[str], entries: Iterable[Mapping[str, Any]],
+def tell_settings(restored: Sequence[str], skipped: Iterable[str], entries: Iterable[Setting],
                   tell: Callable[[str], None] | None) -> None:
     """A line for what was put back, one for each line of the journal skipped, one for each setting not made."""
     if tell is None:

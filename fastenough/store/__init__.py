@@ -169,9 +169,12 @@ class Store:
                 continue
         self._refresh()
 
-    def runs(self, **equal: Any) -> list[RunSummary]:
-        """Summaries, oldest first, of the runs whose fields equal those given (see RunSummary)."""
-        return self._index.find(equal)
+    def runs(self, *, last: int | None = None, brief: bool = False, **equal: Any) -> list[RunSummary]:
+        """Summaries, oldest first, of the runs whose fields equal those given (see RunSummary).
+
+        ``last``: only so many of them, the newest.  ``brief``: without what their campaigns planned.
+        """
+        return self._index.find(equal, last, brief=brief)
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""

@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import fastjsonschema
 import zstandard
 
 from fastenough.files import write_all
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256, parse_line
-from fastenough.recording.reader import line_validators
+from fastenough.recording import End, Head
+from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
+from fastenough.recording.reader import ends_of
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
 
 RUN_FILE = "run.json"
@@ -128,41 +128,31 @@ def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
     """Complete a summary from the first and the last whole line of an uncompressed recording."""
     first, last = _first_and_last(recording)
     try:
-        head = _checked(first) if first else {}
-        end = _checked(last) if last else {}
-        return _describe(summary, head, end if end.get("type") == "end" else None)
-    except (ValueError, KeyError, IndexError, fastjsonschema.JsonSchemaValueException):
+        if not first:
+            return replace(summary, state="cut-off")
+        head, end = ends_of(first, last, LIVE_FILE)
+        return _describe(summary, head, end)
+    except BadInput:
         return replace(summary, state="damaged", reason="its head or its last line is not that of a recording")
 
 
-def _checked(raw: bytes) -> dict[str, Any]:
-    """Raises ValueError, KeyError or JsonSchemaValueException for what is no line of a recording."""
-    line = parse_line(raw)
-    if not isinstance(line, dict) or not isinstance(line.get("type"), str):
-        raise ValueError("no line of a recording")
-    line_validators()[line["type"]](line)
-    return line
-
-
-def _describe(summary: RunSummary, head: dict[str, Any], end: dict[str, Any] | None) -> RunSummary:
+def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
+    """Raises BadInput for times that no run can have."""
     known = replace(
-        summary, state="cut-off", board=head.get("board"), configuration=head.get("configuration"),
-        probe=head.get("probe"), implementation=head.get("implementation"),
-        load=head.get("load", {}).get("name"), begin_wall_ns=head.get("begin", {}).get("wall_ns"),
-    )
+        summary, state="cut-off", board=head.board, probe=head.probe, implementation=head.implementation,
+        configuration=head.configuration.name if head.configuration else None,
+        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns)
     if end is None:
         return known
-    series = head["series"]
-    shown = {entry["id"]: entry.get("tick_ps", 1000) for entry in series if entry["name"] == series[0]["name"]}
-    ends = [entry for entry in end["series"] if entry["id"] in shown]
-    worst = [entry["max"] * shown[entry["id"]] // 1000 for entry in ends if "max" in entry]
-    duration_ns, worst_ns = end["at"]["mono_ns"] - head["begin"]["mono_ns"], max(worst, default=None)
+    shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == head.series[0].name}
+    ends = {number: said for number, said in end.series.items() if number in shown}
+    worst = [said.maximum * shown[number] // 1000 for number, said in ends.items() if said.maximum is not None]
+    duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)
     if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
-        raise ValueError("a time beyond 64 bits")
+        raise BadInput("a time beyond 64 bits")
     return replace(
-        known, state="ended", outcome=end["outcome"], reason="; ".join(end["reasons"]) or None,
-        duration_ns=duration_ns, samples=sum(entry["taken"] for entry in ends), worst_ns=worst_ns,
-    )
+        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None,
+        duration_ns=duration_ns, samples=sum(said.taken for said in ends.values()), worst_ns=worst_ns)
 
 
 def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create_engine, delete, insert, select
+from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create_engine, delete, insert, null, select
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -31,6 +31,8 @@ def _column(name: str) -> Column[Any]:
         return Column(name, JSON)
     return Column(name, String, primary_key=name == "id", index=name in {"campaign", "probe", "load"})
 
+
+_NAMES = [field.name for field in fields(RunSummary)]
 
 _RUNS = Table(
     f"runs_v{INDEX_VERSION}", MetaData(),
@@ -80,7 +82,7 @@ class Index:
         try:
             yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
-            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: mend the "
+            raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
                                   "cause, then run 'fastenough store rebuild'") from None
 
     def _said(self, error: Exception) -> str:
@@ -116,18 +118,21 @@ class Index:
         with self._mendable(), self._engine.connect() as connection:
             return {str(row.id): (str(row.state), str(row.stamp)) for row in connection.execute(wanted)}
 
-    def find(self, equal: dict[str, Any]) -> list[RunSummary]:
-        """Runs whose fields equal those given, oldest first; raises BadInput for a field that runs do not have."""
-        names = [field.name for field in fields(RunSummary)]
-        unknown = set(equal) - set(names)
+    def find(self, equal: dict[str, Any], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
+        """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
+
+        ``brief``: without what was planned.  Raises BadInput for a field that runs do not have.
+        """
+        unknown = set(equal) - set(_NAMES)
         if unknown:
-            raise BadInput(f"runs have no field {', '.join(sorted(unknown))}; use {', '.join(names)}")
-        question = select(_RUNS).order_by(_RUNS.c.id)
+            raise BadInput(f"runs have no field {', '.join(sorted(unknown))}; use {', '.join(_NAMES)}")
+        wanted = [null() if brief and name == "planned" else _RUNS.c[name] for name in _NAMES]
+        question = select(*wanted).order_by(_RUNS.c.id.desc()).limit(last)
         for name, value in equal.items():
             question = question.where(_RUNS.c[name] == value)
         with self._mendable(), self._engine.connect() as connection:
-            rows = connection.execute(question).mappings().all()
-        return [_summary(dict(row)) for row in rows]
+            rows = connection.execute(question).all()
+        return [_summary(row) for row in reversed(rows)]
 
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id begins so."""
@@ -140,7 +145,6 @@ class Index:
         self._engine.dispose()
 
 
-def _summary(row: dict[str, Any]) -> RunSummary:
-    planned = row["planned"]
-    return RunSummary(**{name: value for name, value in row.items() if name not in ("place", "stamp", "planned")},
-                      planned=None if planned is None else tuple(planned))
+def _summary(row: Sequence[Any]) -> RunSummary:
+    summary = RunSummary(*row)
+    return summary if summary.planned is None else replace(summary, planned=tuple(summary.planned))

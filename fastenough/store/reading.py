@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Recording, read_from, unbelievable
+from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.recording import Head, Instant, LoadStated, Recording, read_from, unbelievable
+from fastenough.recording.building import Added, made_head
+from fastenough.recording.head import Tool
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
@@ -37,23 +38,19 @@ def run_id_of(name: str) -> str:
 
 def run_folders(runs: Folder) -> Iterator[tuple[str, str]]:
     """Id and name of every run, oldest first; files that lie beside them are none."""
-    for name in runs.names():
-        try:
-            if not stat.S_ISREG(runs.status(name).st_mode):
-                yield run_id_of(name), name
-        except OSError:
-            continue
+    for name in runs.subfolders():
+        yield run_id_of(name), name
 
 
 def stamp(runs: Folder, name: str) -> tuple[str, bool]:
     """What changes whenever a run's files do, and whether its recording is newer than its summary; opens nothing."""
-    found = {file: entry for file in (RUN_FILE, SEALED_FILE, LIVE_FILE)
-             if (entry := runs.status_below(name, file)) is not None}
+    found = {file: runs.status_below(name, file) for file in (RUN_FILE, SEALED_FILE)}
+    if found[SEALED_FILE] is None:
+        found[LIVE_FILE] = runs.status_below(name, LIVE_FILE)
     text = " ".join(f"{entry.st_ino}:{entry.st_size}:{entry.st_mtime_ns}:{entry.st_ctime_ns}"
-                    for entry in found.values())
-    newer = (SEALED_FILE in found and RUN_FILE in found
-             and found[SEALED_FILE].st_mtime_ns > found[RUN_FILE].st_mtime_ns)
-    return text, newer
+                    for entry in found.values() if entry is not None)
+    summary, sealed = found[RUN_FILE], found[SEALED_FILE]
+    return text, summary is not None and sealed is not None and sealed.st_mtime_ns > summary.st_mtime_ns
 
 
 def summary_of(runs: Folder, name: str, *, suspicious: bool) -> RunSummary:
@@ -81,13 +78,12 @@ def fault_of(runs: Folder, name: str) -> str | None:
         return str(error)
 
 
-def _known_head(summary: RunSummary) -> dict[str, Any]:
+def _known_head(summary: RunSummary) -> Head:
     """What a summary says of the head, for a run whose recording is not believed."""
-    known = {name: getattr(summary, name) for name in ("probe", "implementation", "board", "configuration")}
-    head: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
-    if summary.load is not None:
-        head["load"] = {"name": summary.load}
-    return head | {"begin": {"mono_ns": 0, "wall_ns": summary.begin_wall_ns or 0}}
+    known = Added(summary.board, None if summary.configuration is None else Configuration(summary.configuration),
+                  None if summary.load is None else LoadStated(summary.load))
+    head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
+    return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
 
 
 def _read(opening: Callable[[], Folder], summary: RunSummary) -> Recording:
@@ -135,11 +131,10 @@ def columns_fault_of(runs: Folder, name: str) -> str | None:
 
 def read_run(runs: Folder, name: str) -> Recording:
     """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
-    run_id = run_id_of(name)
     summary = summary_of(runs, name, suspicious=False)
     try:
         return _read(lambda: runs.below(name), summary)
     except OSError as error:
-        return unbelievable(run_id, f"it cannot be read: {error.strerror}", _known_head(summary))
+        return unbelievable(f"it cannot be read: {error.strerror}", _known_head(summary))
     except FastenoughError as error:
-        return unbelievable(run_id, str(error), _known_head(summary))
+        return unbelievable(str(error), _known_head(summary))

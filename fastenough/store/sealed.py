@@ -10,11 +10,12 @@ from typing import Any
 
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Interval, Recording, columns
+from fastenough.recording import Event, Interval, Recording, columns
+from fastenough.recording.building import line_bytes
 from fastenough.recording.columns import Columns, Source
 from fastenough.recording.interval_rows import timeline_of
 from fastenough.recording.later import Later
-from fastenough.recording.reader import Reading, assembled, checked_line
+from fastenough.recording.reader import Reading, assembled, ends_of
 from fastenough.recording.timeline import Timeline
 from fastenough.store.directory import mendable, read_summary, recording_name
 from fastenough.store.summary import RunSummary
@@ -97,7 +98,7 @@ def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
         with _text(opening, summary) as lines:
             return [part for part in lines if isinstance(part, Interval)]
 
-    def events() -> list[dict[str, Any]]:
+    def events() -> list[Event]:
         with _text(opening, summary) as lines:
             return [part for part in lines if not isinstance(part, Interval)]
 
@@ -109,8 +110,7 @@ def _of_columns(opening: Opening, summary: RunSummary, kept: Columns, name: str)
         with opening() as folder:
             return columns.timeline(_source(folder, summary), kept, recording.series)
 
-    head = checked_line(name, 1, kept.head)
-    end = None if kept.end is None else checked_line(name, 2, kept.end)
+    head, end = ends_of(line_bytes(kept.head), None if kept.end is None else line_bytes(kept.end), name)
     laters = _laters(opening, summary)
     if not kept.aggregate.events:
         laters["events"] = ()

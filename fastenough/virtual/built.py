@@ -27,10 +27,10 @@ def tools_path() -> str:
 
 
 def require_tool(name: str, package: str) -> str:
-    """Where a building tool lies; raises NotApplicable with the mend."""
+    """Where a building tool lies; raises NotApplicable, saying how to fix it."""
     found = shutil.which(name, path=tools_path())
     if found is None:
-        raise NotApplicable(f"{name} is missing; mend: apt-get install {package}")
+        raise NotApplicable(f"{name} is missing; run: apt-get install {package}")
     return found
 
 

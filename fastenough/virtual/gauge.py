@@ -51,7 +51,7 @@ def simulated_self_test() -> SelfTest:
                           capture_output=True, text=True, check=False)
     test = parse_self_test(done.stdout.splitlines())
     if done.returncode or not test.passed:
-        raise FastenoughError("the simulated gauge fails its self-test; mend its firmware: ninja -C build, meson test")
+        raise FastenoughError("the simulated gauge fails its self-test; build its firmware again: ninja -C build")
     return test
 
 

@@ -16,4 +16,7 @@ mount -t tmpfs shm /dev/shm
 hostname virtual-board
 for module in /lib/*.ko; do insmod "$module"; done
 (while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
-while :; do /bin/agent device /dev/vport0p1; done
+while :; do
+	for port in /dev/vport*p1; do [ -c "$port" ] && /bin/agent device "$port"; done
+	sleep 0.1
+done

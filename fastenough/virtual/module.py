@@ -31,7 +31,7 @@ def compiler(arch: str) -> str:
     """The C compiler for that architecture; raises NotApplicable where it is missing."""
     gcc = f"{_CROSS[arch]}gcc"
     if shutil.which(gcc) is None:
-        raise NotApplicable(f"{gcc} is missing; mend: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
+        raise NotApplicable(f"{gcc} is missing; run: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
     return gcc
 
 

@@ -37,9 +37,9 @@ _CHUNK = 1 << 20
 
 
 def require_qemu() -> None:
-    """Raises NotApplicable, with the mend, where there is no QEMU."""
+    """Raises NotApplicable, saying how to fix it, where there is no QEMU."""
     if shutil.which(PROGRAM) is None:
-        raise NotApplicable(f"{PROGRAM} is missing; mend: apt-get install qemu-system-arm")
+        raise NotApplicable(f"{PROGRAM} is missing; run: apt-get install qemu-system-arm")
 
 
 class Qemu:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fastenough.analysis import load_name
 from fastenough.analysis.agreement import agreement
-from fastenough.report.context import Context
+from fastenough.report.context import Context, configuration_word
 from fastenough.report.document import Column, Section, Table
 
 
@@ -18,8 +18,8 @@ def section(context: Context) -> Section | None:
                Column("task", numeric=False), Column("load", numeric=False), Column("sent by the instrument"),
                Column("seen by the board"), Column("answered by the board"), Column("returned to the instrument"),
                Column("timed out"), Column("lost, uncounted"), Column("", numeric=False))
-    rows = [(str(recording.head.get("configuration") or "–").split()[0], recording.head["implementation"],
-             recording.head["probe"], load_name(recording) or "not stated", counts.sent, counts.seen, counts.answered,
+    rows = [(configuration_word(recording), recording.head.implementation,
+             recording.head.probe, load_name(recording) or "not stated", counts.sent, counts.seen, counts.answered,
              counts.returned, counts.timeouts, counts.lost_uncounted, counts.text) for recording, counts in found]
     return Section("agreement", "Instrument and board, edge for edge",
                    "Both counted the same edges, each by itself. A periodic board sends of its own accord: what it "

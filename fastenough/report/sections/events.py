@@ -6,25 +6,24 @@ from __future__ import annotations
 from typing import Any
 
 from fastenough.analysis import load_name, words
-from fastenough.recording import Recording
+from fastenough.recording import Event, Recording
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
 
 _MOST = 20
 
 
-def _culprit(event: dict[str, Any]) -> str:
-    culprit = event.get("culprit")
-    said = ", ".join(f"{name} {value}" for name, value in culprit.items()) if culprit else ""
-    return "; ".join(part for part in (event.get("text", ""), said) if part) or "–"
+def _culprit(event: Event) -> str:
+    said = ", ".join(f"{name} {value}" for name, value in event.culprit.items()) if event.culprit else ""
+    return "; ".join(part for part in (event.text or "", said) if part) or "–"
 
 
-def _row(recording: Recording, event: dict[str, Any]) -> tuple[Any, ...]:
-    series = {series.id: series for series in recording.series}.get(event.get("series", -1))
-    value_ns = event["value"] * series.unit_ns if series is not None and "value" in event else None
-    after_s = (event["at"]["mono_ns"] - recording.head["begin"]["mono_ns"]) / 1e9
-    cpu = event.get("cpu", series.cpu if series is not None else None)
-    return (load_name(recording), recording.run_id, round(after_s, 6), event["kind"],
+def _row(recording: Recording, event: Event) -> tuple[Any, ...]:
+    series = next((one for one in recording.series if one.id == event.series), None)
+    value_ns = event.value * series.unit_ns if series is not None and event.value is not None else None
+    after_s = (event.at.mono_ns - recording.head.begin.mono_ns) / 1e9
+    cpu = series.cpu if event.cpu is None and series is not None else event.cpu
+    return (load_name(recording), recording.run_id, round(after_s, 6), event.kind,
             "–" if series is None else series.name, cpu, value_ns, _culprit(event))
 
 
@@ -42,7 +41,7 @@ def section(context: Context) -> Section | None:
                Column("after [s]", lambda seconds: f"{seconds:,.3f}"), Column("kind", numeric=False),
                Column("series", numeric=False), Column("CPU", lambda cpu: "–" if cpu is None else str(cpu)),
                Column("value [µs]", words.microseconds), Column("cause", numeric=False))
-    dropped = sum((recording.end or {}).get("events_dropped", 0) for recording in context.recordings)
+    dropped = sum(recording.end.events_dropped for recording in context.recordings if recording.end)
     table = Table("events", f"The {len(greatest)} greatest of {len(rows)} events ({dropped} more were not recorded). "
                   f"{context.conditions}", columns, [*others, *greatest])
     return Section("events", "The greatest latencies, one by one",

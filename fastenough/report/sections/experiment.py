@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from fastenough.analysis import Merged, highest_frequency_hz, measure, words
 from fastenough.report import plot
-from fastenough.report.context import Context, Group
+from fastenough.report.context import Context, Group, configuration_word
 from fastenough.report.document import Column, Folded, Picture, Section, Table
 
 _PUBLISHED = Path(__file__).parents[1] / "published"
@@ -69,10 +69,9 @@ def _cells(context: Context, probe: str) -> list[_Cell]:
     cells = []
     for group in context.groups:
         head = group.recordings[0].head
-        if head["probe"] == probe and head.get("instrument") and group.judged_kinds:
+        if head.probe == probe and head.instrument and group.judged_kinds:
             values = group.judged_kinds[0].all_cpus
-            configuration = str(head.get("configuration") or "not stated").split()[0]
-            cells.append(_Cell(configuration, head["implementation"], group, values))
+            cells.append(_Cell(configuration_word(group.recordings[0]), head.implementation, group, values))
     return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), cell.configuration == "rt"))
 
 

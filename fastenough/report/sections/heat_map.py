@@ -41,7 +41,7 @@ def _columns(recordings: tuple[Recording, ...], kind: Kind) -> tuple[list[_Colum
     joins: list[float] = []
     together = max(1, -(-sum(recording.aggregate.intervals for recording in recordings) // _MOST_COLUMNS))
     at_s = 0.0
-    for recording in sorted(recordings, key=lambda recording: recording.head["begin"]["wall_ns"]):
+    for recording in sorted(recordings, key=lambda recording: recording.head.begin.wall_ns):
         timeline = recording.timeline
         courses = [timeline.courses[series.id] for series in recording.series
                    if (series.name, series.labels) == (kind.series.name, kind.series.labels)]

@@ -47,17 +47,17 @@ def _finish(axes: Axes) -> None:
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _owed(recording: Recording, **labels: str) -> list[Series]:
-    """The owed view, so that periods missed are in it."""
-    return [series for series in recording.named("wakeup_owed")
-            if all(series.labels.get(name) == value for name, value in labels.items())]
+def _corrected(recording: Recording, **labels: str) -> list[Series]:
+    """The corrected series, so that periods missed are in them."""
+    return [series for series in recording.series
+            if series.corrected and all(series.labels.get(name) == value for name, value in labels.items())]
 
 
 def _under_loads(groups: Sequence[Group]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
     for colour, group in zip(plot.COLOURS, groups, strict=False):
         recording = group.recordings[0]
-        _draw(axes, recording, _owed(recording), colour, "idle" if group.load == "none" else group.load)
+        _draw(axes, recording, _corrected(recording), colour, "idle" if group.load == "none" else group.load)
     _finish(axes)
     counts = ", ".join(f"{group.load} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}" for group in groups)
     return plot.picture(figure, "jitter-loads", "Maximum and median of each interval, all CPUs, missed periods "
@@ -67,13 +67,13 @@ def _under_loads(groups: Sequence[Group]) -> Picture:
 
 def _beside_traffic(group: Group) -> Picture:
     recording = group.recordings[0]
-    parameters = recording.head["parameters"]
+    parameters = recording.head.parameters
     break_s = parameters["break_after_ns"] / _NS_PER_S
     task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
     title = f"Jitter of {task} task beside shared-memory traffic"
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
     for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False):
-        _draw(axes, recording, _owed(recording, traffic=traffic), colour, f"traffic {traffic}")
+        _draw(axes, recording, _corrected(recording, traffic=traffic), colour, f"traffic {traffic}")
     axes.axvline(break_s, color="#444444", linestyle=":", linewidth=1.2)
     axes.annotate("traffic switched off", (break_s, 0.98), xytext=(4, 0), xycoords=("data", "axes fraction"),
                   textcoords="offset points", va="top", fontsize=8)
@@ -87,7 +87,7 @@ def _beside_traffic(group: Group) -> Picture:
 def _table(groups: Sequence[Group]) -> Table:
     rows = []
     for group in groups:
-        task = group.recordings[0].head["parameters"].get("task", "real-time")
+        task = group.recordings[0].head.parameters.get("task", "real-time")
         for kind in group.judged_kinds:
             m = measure(kind.all_cpus)
             rows.append([task, group.load, kind.series.labels.get("traffic", "none"), m.n, m.missed, m.minimum_ns,
@@ -102,12 +102,12 @@ def _table(groups: Sequence[Group]) -> Table:
 
 def section(context: Context) -> Section | None:
     measured = [group for group in context.groups if group.recordings[0].intervals]
-    timers = [group for group in measured if group.recordings[0].head["probe"] == "timer"
-              and group.recordings[0].head["parameters"].get("interval_ns") == _PERIOD_NS
+    timers = [group for group in measured if group.recordings[0].head.probe == "timer"
+              and group.recordings[0].head.parameters.get("interval_ns") == _PERIOD_NS
               and group.load in ("none", *_CASE_STUDY_LOADS)]
     if not any(group.load in _CASE_STUDY_LOADS for group in timers):
         timers = []
-    beside = [group for group in measured if group.recordings[0].head["probe"] == "jitter"]
+    beside = [group for group in measured if group.recordings[0].head.probe == "jitter"]
     if not timers and not beside:
         return None
     pictures = [_under_loads(timers)] if timers else []

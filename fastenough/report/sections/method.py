@@ -34,9 +34,9 @@ def _events(context: Context) -> Table:
 
 
 def _costs(context: Context) -> list[str]:
-    costs = {f"{recording.head['probe']}: {name.replace('_', ' ')} = {value}"
+    costs = {f"{recording.head.probe}: {name.replace('_', ' ')} = {value}"
              for group in context.groups for recording in group.recordings
-             for name, value in recording.head["cost"].items()}
+             for name, value in recording.head.cost_ns.items()}
     return sorted(costs)
 
 

@@ -56,7 +56,7 @@ def _beside(probe: str, kind: Kind) -> tuple[int | None, ...]:
 
 def _what(group: Group, kind: Kind) -> str:
     """What was measured, with the parameters that shape it."""
-    head = group.recordings[0].head["parameters"]
+    head = group.recordings[0].head.parameters
     said = [f"{name} {value}" for name, value in kind.series.labels.items()]
     if "channel" in head:
         said.append(head["channel"])
@@ -66,7 +66,7 @@ def _what(group: Group, kind: Kind) -> str:
 
 
 def _row(group: Group, kind: Kind) -> list[Any]:
-    probe = group.recordings[0].head["probe"]
+    probe = group.recordings[0].head.probe
     measures = measure(kind.all_cpus)
     mean_ns = None if measures.mean_ns is None else round(measures.mean_ns)
     return [probe, _what(group, kind), group.load, measures.n, measures.minimum_ns, mean_ns,
@@ -90,7 +90,7 @@ def _table(context: Context, members: list[tuple[Group, Kind]]) -> Table:
 
 def _conditions(context: Context, members: list[tuple[Group, Kind]]) -> str:
     systems = ", ".join(dict.fromkeys(group.configuration for group, _ in members))
-    costs = [group.recordings[0].head["cost"].get("clock_read_ns") for group, _ in members]
+    costs = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
     known = sorted(cost for cost in costs if cost is not None)
     cost = f" Reading the clock costs {known[len(known) // 2]:.0f} ns here, which is within each time." if known else ""
     return f"{systems}.{cost}"
@@ -98,7 +98,7 @@ def _conditions(context: Context, members: list[tuple[Group, Kind]]) -> str:
 
 def _events(members: list[tuple[Group, Kind]]) -> Table:
     """Between which two events each time lies."""
-    rows = list(dict.fromkeys((group.recordings[0].head["probe"], kind.series.name, kind.series.from_event,
+    rows = list(dict.fromkeys((group.recordings[0].head.probe, kind.series.name, kind.series.from_event,
                                kind.series.to_event) for group, kind in members))
     return Table("primitives-events", "Between which two events each time lies.",
                  tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")), rows)
@@ -132,11 +132,11 @@ def _over_time(group: Group, kind: Kind) -> Picture:
 
 def section(context: Context) -> Section | None:
     members = [(group, kind) for probe in _PUBLISHED_AS for group in context.groups
-               if group.recordings[0].head["probe"] == probe for kind in group.kinds if kind.all_cpus.n]
+               if group.recordings[0].head.probe == probe for kind in group.kinds if kind.all_cpus.n]
     if not members:
         return None
     pictures = [_over_time(group, kind) for group, kind in members
-                if group.recordings[0].head["probe"] == "condvar" and group.recordings[0].aggregate.intervals]
+                if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals]
     return Section("primitives", "Primitives",
                    "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
                    "the worst case.", [_table(context, members), *pictures, _events(members)])

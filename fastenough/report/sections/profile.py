@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastenough.report.context import Context
@@ -22,11 +22,11 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def section(context: Context) -> Section | None:
-    profiles: dict[str, tuple[str, dict[str, Any]]] = {}
+    profiles: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for recording in context.recordings:
-        profile = recording.head.get("profile")
+        profile = recording.head.profile
         if profile:
-            profiles.setdefault(recording.head.get("profile_sha256", ""), (recording.run_id, profile))
+            profiles.setdefault(recording.head.profile_sha256 or "", (recording.run_id, profile))
     if not profiles:
         return Section("profile", "Profile of the system", "", [Text("The recordings hold no profile.")])
     folded = []

@@ -13,7 +13,7 @@ from fastenough.report.document import Column, Section, Table
 
 
 def _begin(recording: Recording) -> str:
-    seconds = recording.head["begin"]["wall_ns"] / 1e9
+    seconds = recording.head.begin.wall_ns / 1e9
     if recording.damage is not None and not seconds:
         return "–"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -22,26 +22,26 @@ def _begin(recording: Recording) -> str:
 def _outcome(recording: Recording) -> str:
     if recording.damage is not None:
         return f"not believed: {recording.damage}"
-    reasons = "; ".join((recording.end or {}).get("reasons", ()))
+    reasons = "; ".join(recording.reasons)
     outcome = str(recording.outcome) if recording.outcome is not None else "cut off"
     return f"{outcome}: {reasons}" if reasons else outcome
 
 
 def _proof(recording: Recording) -> str:
-    proof = (recording.end or {}).get("load") or {}
+    proof = recording.end.load if recording.end else None
     if recording.outcome is Outcome.NOT_APPLICABLE or recording.damage is not None:
         return "–"
-    if "ran" not in proof:
+    if proof is None or proof.ran is None:
         return "–" if load_name(recording) == "none" else "no proof"
-    said = "ran" if proof["ran"] else "did not run"
-    return f"{said}, {proof['cpu_time_s']:.3g} s of CPU" if proof.get("cpu_time_s") else said
+    said = "ran" if proof.ran else "did not run"
+    return f"{said}, {proof.cpu_time_s:.3g} s of CPU" if proof.cpu_time_s else said
 
 
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
-    return (recording.run_id, f"{head['probe']}, {head['implementation']}", load_name(recording), _proof(recording),
-            _begin(recording), recording.duration_ns, _outcome(recording), (head.get("profile_sha256") or "–")[:12],
-            f"{head['tool']['name']} {head['tool']['version']}")
+    return (recording.run_id, f"{head.probe}, {head.implementation}", load_name(recording), _proof(recording),
+            _begin(recording), recording.duration_ns, _outcome(recording), (head.profile_sha256 or "–")[:12],
+            f"{head.tool.name} {head.tool.version}")
 
 
 def section(context: Context) -> Section | None:

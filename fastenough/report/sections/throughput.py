@@ -91,7 +91,7 @@ def _mb_s(size: int, ns: float | None) -> float | None:
 
 def _line(group: Group, series: Series) -> str:
     """Which line of the figure a series belongs to."""
-    where = group.recordings[0].head["parameters"]["placement"]
+    where = group.recordings[0].head.parameters["placement"]
     placement = "same CPU" if where == "same" else f"other {where}"
     if "channel" not in series.labels:
         return placement
@@ -102,7 +102,7 @@ def _points(context: Context, view: _View) -> list[_Point]:
     """What was measured for one figure; refused sizes are not among it."""
     points = []
     for group in context.groups:
-        if group.recordings[0].head["probe"] != view.probe:
+        if group.recordings[0].head.probe != view.probe:
             continue
         for kind in group.kinds:
             series = kind.series
@@ -120,7 +120,7 @@ def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, 
     return [(_line(group, series), int(series.labels[view.label]),
              _beside(view, int(series.labels[view.label]), series), f"refused: {series.refused}")
             for group in context.groups for series in group.recordings[0].series
-            if group.recordings[0].head["probe"] == view.probe and series.refused is not None
+            if group.recordings[0].head.probe == view.probe and series.refused is not None
             and series.labels.get("by", view.label) == view.label]
 
 
@@ -143,7 +143,7 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     plot.plain_log_axis(axes.yaxis)
     axes.xaxis.set_major_formatter(_size)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    groups = [group for group in context.groups if group.recordings[0].head["probe"] == view.probe]
+    groups = [group for group in context.groups if group.recordings[0].head.probe == view.probe]
     n = sum(point.n for point in points)
     systems = ", ".join(dict.fromkeys(f"{group.configuration}, load {group.load}, {group.instrument}"
                                       for group in groups))

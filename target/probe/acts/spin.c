@@ -7,9 +7,9 @@
  * With a real-time policy neighbouring CPUs take turns, so that never all CPUs are busy at once.
  */
 #include <errno.h>
-#include <time.h>
 
 #include "frame.h"
+#include "sleep.h"
 
 /* An interval this long still counts every reading in 32 bits. */
 #define REPORT_MOST_NS (60 * NS_PER_S)
@@ -51,9 +51,7 @@ static void spin_worker(struct worker *self, void *argument)
 	int64_t begin_ns = run_start_ns(worker_run(self)) + act->offset_ns;
 
 	while (run_continues(self)) {
-		struct timespec begin = timespec_of(begin_ns);
-
-		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &begin, NULL) == EINTR)
+		if (sleep_until(begin_ns) == EINTR)
 			continue;
 		spin_until(act->gap, begin_ns + chosen.width_ns, act->floor_ns);
 		begin_ns += chosen.window_ns;

@@ -5,10 +5,13 @@
 
 #include "frame.h"
 #include "grid.h"
-#include "timer_method.h"
+#include "sleep.h"
 
 static const char *const clock_names[] = {"monotonic", "realtime", NULL};
 static const clockid_t clock_ids[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
+
+#define NAME_OF(NAME, TEXT, ...) TEXT,
+static const char *const method_names[] = {SLEEP_METHODS(NAME_OF) NULL};
 
 static struct {
 	int method, clock;
@@ -17,13 +20,8 @@ static struct {
 } chosen;
 
 static const struct option_spec timer_options[] = {
-	{"method", 0, OPTION_CHOICE, &chosen.method, .choices = timer_method_names,
-	 .help = "clock_nanosleep-abs (default), clock_nanosleep-rel, nanosleep,\n"
-		 "                             posix-timer, setitimer, timerfd, futex, ppoll"},
-	{"relative", 'r', OPTION_SET, &chosen.method, .low = 1, .help = "as --method clock_nanosleep-rel"},
-	{"system", 's', OPTION_SET, &chosen.method, .low = 2, .help = "as --method nanosleep"},
-	{"posix-timers", 'x', OPTION_SET, &chosen.method, .low = 3, .help = "as --method posix-timer"},
-	{"nanosleep", 'n', OPTION_SET, &chosen.method, .low = 0, .help = "as --method clock_nanosleep-abs"},
+	{"method", 0, OPTION_CHOICE, &chosen.method, .choices = method_names, .help = SLEEP_METHODS_HELP},
+	SLEEP_SHORTCUTS(&chosen.method),
 	{"clock", 'c', OPTION_CHOICE, &chosen.clock, .choices = clock_names, .help = "monotonic (default) or realtime"},
 	{"offset", 0, OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "each thread begins so much after the one before (0)"},
@@ -35,17 +33,20 @@ static const struct option_spec timer_options[] = {
 
 struct timer_act {
 	struct sleep sleep;
-	const struct timer_method *method;
+	const struct way *way;
 	int64_t offset_ns;
 	struct wakeups wakeups;
 	struct samples *samples; /* of each wake-up, where they are kept */
 };
 
-static inline void account(struct timer_act *act, int64_t begin_ns)
-{
-	grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, act->method->missed(&act->sleep, begin_ns));
-	act->sleep.begin_ns = begin_ns;
-}
+/* One method, and its loops. */
+struct way {
+	struct sleep_method method;
+	int (*begin)(struct sleep *sleep);
+	int (*act)(struct worker *self, struct timer_act *act);
+	int (*act_and_keep)(struct worker *self, struct timer_act *act); /* every sample */
+	void (*finish)(struct sleep *sleep);
+};
 
 static int begin(struct timer_act *act, struct run *run)
 {
@@ -53,37 +54,50 @@ static int begin(struct timer_act *act, struct run *run)
 
 	act->sleep.grid = grid_begin(run, act->offset_ns, act->sleep.grid.period_ns);
 	act->sleep.grid.due_ns += to_clock_ns;
-	return act->method->begin(&act->sleep);
+	return act->way->begin(&act->sleep);
 }
 
-/* What ends the waiting before a due time has come is no act, so it does not count for --loops either. */
-static int wait_due(const struct worker *self, struct timer_act *act)
-{
-	int error;
-
-	do {
-		error = act->method->wait(&act->sleep);
-	} while (error == EINTR && run_going(self));
-	return error;
-}
-
-/* Compiled twice, with and without samples: the loop itself asks nothing. */
-static inline __attribute__((always_inline)) int act_on(struct worker *self, struct timer_act *act, const bool keep)
+/*
+ * Compiled for each method with its own functions, with and without samples: the loop itself asks nothing and calls
+ * nothing by pointer.  What ends the waiting before a due time has come is no act, so it does not count for --loops.
+ */
+static inline __attribute__((always_inline)) int act_on(struct worker *self, struct timer_act *act,
+							int (*const wait)(struct sleep *sleep),
+							uint64_t (*const missed)(const struct sleep *sleep, int64_t begin_ns),
+							const bool keep)
 {
 	int error = 0;
 
 	while (!error && run_continues(self)) {
 		int64_t begin_ns;
 
-		error = wait_due(self, act);
+		do {
+			error = wait(&act->sleep);
+		} while (error == EINTR && run_going(self));
 		begin_ns = clock_ns(act->sleep.clock);
-		if (!error && keep)
+		if (error)
+			break;
+		if (keep)
 			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
-		if (!error)
-			account(act, begin_ns);
+		grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, missed(&act->sleep, begin_ns));
+		act->sleep.begin_ns = begin_ns;
 	}
 	return error;
 }
+
+#define LOOPS_OF(NAME, ...)                                                                                        \
+	static int act_##NAME(struct worker *self, struct timer_act *act)                                          \
+	{                                                                                                          \
+		return act_on(self, act, sleep_wait_##NAME, sleep_missed_##NAME, false);                           \
+	}                                                                                                          \
+	static int act_and_keep_##NAME(struct worker *self, struct timer_act *act)                                 \
+	{                                                                                                          \
+		return act_on(self, act, sleep_wait_##NAME, sleep_missed_##NAME, true);                            \
+	}
+SLEEP_METHODS(LOOPS_OF)
+
+#define WAY_OF(NAME, TEXT, ...) {{TEXT, __VA_ARGS__}, sleep_begin_##NAME, act_##NAME, act_and_keep_##NAME, sleep_finish_##NAME},
+static const struct way ways[] = {SLEEP_METHODS(WAY_OF)};
 
 static void timer_worker(struct worker *self, void *argument)
 {
@@ -91,13 +105,13 @@ static void timer_worker(struct worker *self, void *argument)
 	int error = begin(act, worker_run(self));
 
 	if (!error)
-		error = act->samples ? act_on(self, act, true) : act_on(self, act, false);
+		error = act->samples ? act->way->act_and_keep(self, act) : act->way->act(self, act);
 	if (error && error != EINTR)
-		run_fail(worker_run(self), "%s failed: %s", act->method->name, strerror(error));
-	act->method->finish(&act->sleep);
+		run_fail(worker_run(self), "%s failed: %s", act->way->method.name, strerror(error));
+	act->way->finish(&act->sleep);
 }
 
-static void check(struct run *run, const struct timer_method *method)
+static void check(struct run *run, const struct sleep_method *method)
 {
 	if (method->one_per_process && run_threads(run) > 1)
 		bad_input("--method %s: a process has only one of these; measure one CPU, as with --affinity %d", method->name,
@@ -110,21 +124,22 @@ static void check(struct run *run, const struct timer_method *method)
 		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
 }
 
-static void add_thread(struct run *run, const struct timer_method *method, int index)
+static void add_thread(struct run *run, const struct way *way, int index)
 {
 	const struct settings *settings = run_settings(run);
 	struct timer_act *act = run_allocate(run, sizeof(*act));
 	struct series_spec spec = {
 		.name = "wakeup",
-		.from = method->relative ? "due time: begin of the sleep + interval" : "due time, on a grid of one interval",
+		.from = way->method.relative ? "due time: begin of the sleep + interval" : "due time, on a grid of one interval",
 		.to = "first reading of the clock after the sleep",
 		.clock = clock_names[chosen.clock],
+		.relative = way->method.relative,
 		.any_cpu = settings->policy == POLICY_DEADLINE,
 		.cpu = run_cpu(run, index),
 		.period_ns = settings->interval_ns + index * chosen.distance_ns,
 	};
 
-	act->method = method;
+	act->way = way;
 	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
 	act->wakeups = grid_add_series(run, &spec);
@@ -136,10 +151,10 @@ static void add_thread(struct run *run, const struct timer_method *method, int i
 
 static void timer_setup(struct run *run)
 {
-	const struct timer_method *method = &timer_methods[chosen.method];
+	const struct way *way = &ways[chosen.method];
 
-	check(run, method);
-	run_parameter_text(run, "method", method->name);
+	check(run, &way->method);
+	run_parameter_text(run, "method", way->method.name);
 	run_parameter_text(run, "clock", clock_names[chosen.clock]);
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "offset_ns", chosen.offset_ns);
@@ -147,7 +162,7 @@ static void timer_setup(struct run *run)
 	if (chosen.samples)
 		run_keep_samples(run, chosen.samples);
 	for (int index = 0; index < run_threads(run); index++)
-		add_thread(run, method, index);
+		add_thread(run, way, index);
 }
 
 const struct probe timer_probe = {

@@ -144,8 +144,7 @@ static void measure(struct run *run)
 	start_workers(run);
 	if (atomic_load(&run->stop))
 		return;
-	settings_ask(run);
-	settings_verify(run);
+	settings_read_before(run);
 	machine_open(run);
 	settings_remember(run);
 	begin_recording(run);
@@ -154,6 +153,7 @@ static void measure(struct run *run)
 	report_until_end(run);
 	stop_workers(run);
 	samples_close(run);
+	settings_read_after(run);
 	settings_compare(run);
 	record_interval(run);
 }

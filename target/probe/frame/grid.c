@@ -6,17 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "run.h"
+#include "sleep.h"
 
 struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 {
-	struct wakeups wakeups = {.each = run_add_series(run, spec)};
-	struct series_spec corrected = *spec;
+	struct series_spec each = *spec, corrected = *spec;
+	struct wakeups wakeups;
 	char *name;
 
-	if (asprintf(&name, "%s_owed", spec->name) < 0)
+	if (asprintf(&name, "%s_corrected", spec->name) < 0)
 		abort();
+	each.role = SERIES_DIAGNOSTIC;
+	wakeups.each = run_add_series(run, &each);
 	corrected.name = name;
+	corrected.corrected = true;
+	corrected.relative = false; /* each period that passed counts, as on a grid */
 	corrected.silent = true;
 	corrected.to = "the same; periods in which the act never took place are charged from their own due time";
 	wakeups.corrected = run_add_series(run, &corrected);
@@ -30,11 +34,10 @@ struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_
 
 bool grid_sleep(const struct worker *self, const struct grid *grid)
 {
-	struct timespec due = timespec_of(grid->due_ns);
 	int error;
 
 	do {
-		error = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+		error = sleep_until(grid->due_ns);
 	} while (error == EINTR && run_going(self));
 	return error == 0;
 }

@@ -51,6 +51,7 @@ struct settings {
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
 	int64_t threshold_ns;   /* 0: none */
 	bool stop_at_threshold;
+	int64_t limit_ns;       /* counted exactly, with its runs; 0: none */
 	bool lock_memory;
 	int64_t dma_latency_us; /* -1: leave it alone, -2: hold 0 where the kernel knows it */
 	int64_t timer_slack_ns;
@@ -67,7 +68,7 @@ struct probe;
 /* Reads the command line.  Prints help, version and lists itself and exits; exits 2 on wrong usage. */
 const struct probe *options_parse(int argc, char **argv, struct settings *settings);
 
-/* One line on standard error that says what is wrong and how to mend it; exits with status 2.
+/* One line on standard error that says what is wrong and how to fix it; exits with status 2.
  * What a probe changed outside its process it undoes in an at_quick_exit() handler. */
 void bad_input(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

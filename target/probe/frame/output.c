@@ -33,7 +33,7 @@ void output_prepare(void)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
 
-	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	event._sigev_un._tid = thread_id();
 	if (timer_create(CLOCK_MONOTONIC, &event, &tick))
 		bad_input("cannot create the output's timer: %s; raise ulimit -i", strerror(errno));
 	prepared = true;

@@ -154,3 +154,46 @@ void json_reasons(struct json *json, const struct run *run)
 		json_text(json, run->reason);
 	json_close(json, ']');
 }
+
+void json_setting_place(struct json *json, const struct setting *setting)
+{
+	json_member_text(json, "name", setting->name);
+	if (setting->cpu >= 0)
+		json_member_int(json, "cpu", setting->cpu);
+	if (*setting->thread)
+		json_member_text(json, "thread", setting->thread);
+}
+
+static void json_rises(struct json *json, const int64_t *rises)
+{
+	json_key(json, "rises");
+	json_open(json, '[');
+	for (int edge = 1; edge <= (int)SERIES_EDGES; edge++) {
+		if (!rises[edge])
+			continue;
+		json_open(json, '[');
+		json_int(json, edge);
+		json_int(json, rises[edge]);
+		json_close(json, ']');
+	}
+	json_close(json, ']');
+}
+
+void json_order(struct json *json, const struct series *series, const int64_t *rises, const struct exceedances *over,
+		uint64_t gaps)
+{
+	json_rises(json, rises);
+	if (series->limit_ns != UINT64_MAX) {
+		json_key(json, "limit");
+		json_open(json, '{');
+		json_member_uint(json, "ns", series->limit_ns);
+		json_member_uint(json, "exceeded", over->exceeded);
+		json_member_uint(json, "runs", over->runs);
+		json_key(json, "sum_sq_runs");
+		json_decimal(json, over->sum_sq_lo, over->sum_sq_hi);
+		json_member_uint(json, "longest", over->longest);
+		json_close(json, '}');
+	}
+	if (gaps)
+		json_member_uint(json, "order_unknown", gaps);
+}

@@ -12,6 +12,12 @@ void line_end(struct run *run);
 
 void json_instant(struct json *json, const char *name, struct instant instant);
 
+/* Which thread's setting it is. */
+void json_setting_place(struct json *json, const struct setting *setting);
+/* What is known of the order of values, of an interval or of the run: rises, and what exceeded the limit. */
+void json_order(struct json *json, const struct series *series, const int64_t *rises, const struct exceedances *over,
+		uint64_t gaps);
+
 /* record_event.c */
 void record_notices(struct run *run, struct series *series);
 /* The maximum that the ring had no room for. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end: how the run ended, and its totals. */
+#include <string.h>
+
 #include "record.h"
 
 static void write_total(struct json *json, const struct series *series)
@@ -11,6 +13,7 @@ static void write_total(struct json *json, const struct series *series)
 	json_member_uint(json, "lost", series->total_lost);
 	json_member_uint(json, "missed", series->total_missed);
 	json_stats(json, &series->total);
+	json_order(json, series, series->total_rises, &series->total_over, series->total_gaps);
 	json_close(json, '}');
 }
 
@@ -30,6 +33,25 @@ static void write_samples(struct json *json, const struct run *run)
 	json_member_uint(json, "kept", kept);
 	json_member_uint(json, "lost", lost);
 	json_close(json, '}');
+}
+
+/* A run that measured nothing read nothing again. */
+static void write_settings(struct json *json, const struct run *run)
+{
+	if (!run->settings_after.count)
+		return;
+	json_key(json, "settings");
+	json_open(json, '[');
+	for (int i = 0; i < run->settings_after.count; i++) {
+		const struct setting *setting = &run->settings_after.list[i];
+
+		json_open(json, '{');
+		json_setting_place(json, setting);
+		json_key(json, "in_effect");
+		json_raw(json, setting->in_effect, strlen(setting->in_effect));
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 }
 
 void record_end(struct run *run)
@@ -55,10 +77,7 @@ void record_end(struct run *run)
 	}
 	json_close(json, ']');
 	json_counters(json, &since);
-	json_key(json, "settings_changed");
-	json_open(json, '[');
-	json_raw(json, run->changes.text ? run->changes.text : "", run->changes.used);
-	json_close(json, ']');
+	write_settings(json, run);
 	json_member_uint(json, "events_dropped", dropped);
 	write_samples(json, run);
 	line_end(run);

@@ -4,6 +4,12 @@
 
 #include "record.h"
 
+static const char *const role_names[] = {
+	[SERIES_VERDICT] = "verdict",
+	[SERIES_DIAGNOSTIC] = "diagnostic",
+	[SERIES_THROUGHPUT] = "throughput",
+};
+
 static void write_series(struct json *json, const struct series *series)
 {
 	const struct series_spec *spec = &series->spec;
@@ -16,6 +22,14 @@ static void write_series(struct json *json, const struct series *series)
 	json_member_text(json, "from", spec->from);
 	json_member_text(json, "to", spec->to);
 	json_member_int(json, "k", SERIES_K);
+	json_member_text(json, "role", role_names[spec->role]);
+	json_key(json, "two_sided");
+	json_bool(json, spec->two_sided);
+	json_key(json, "corrected");
+	json_bool(json, spec->corrected);
+	json_key(json, "relative");
+	json_bool(json, spec->relative);
+	json_member_int(json, "rise_k", SERIES_RISE_K);
 	if (!spec->any_cpu)
 		json_member_int(json, "cpu", spec->cpu);
 	if (spec->period_ns)
@@ -31,15 +45,11 @@ static void write_series(struct json *json, const struct series *series)
 static void write_setting(struct json *json, const struct setting *setting)
 {
 	json_open(json, '{');
-	json_member_text(json, "name", setting->name);
-	if (setting->cpu >= 0)
-		json_member_int(json, "cpu", setting->cpu);
-	if (*setting->thread)
-		json_member_text(json, "thread", setting->thread);
-	json_key(json, "asked");
-	json_raw(json, setting->asked, strlen(setting->asked));
-	json_key(json, "granted");
-	json_raw(json, setting->granted, strlen(setting->granted));
+	json_setting_place(json, setting);
+	json_key(json, "requested");
+	json_raw(json, setting->requested, strlen(setting->requested));
+	json_key(json, "in_effect");
+	json_raw(json, setting->in_effect, strlen(setting->in_effect));
 	if (*setting->reason)
 		json_member_text(json, "reason", setting->reason);
 	json_close(json, '}');
@@ -60,6 +70,8 @@ static void write_parameters(struct json *json, const struct run *run)
 	json_key(json, "parameters");
 	json_open(json, '{');
 	json_member_text(json, "policy", policy_names[run->settings->policy]);
+	if (run->settings->priority)
+		json_member_int(json, "priority", run->settings->priority);
 	json_member_int(json, "duration_ns", run->settings->duration_ns);
 	json_member_int(json, "loops", run->settings->loops);
 	if (run->parameters.used)
@@ -100,11 +112,11 @@ void record_head(struct run *run)
 		return;
 	line_begin(run, "head");
 	json_member_text(json, "format", "fastenough-recording");
-	json_member_int(json, "version", 1);
+	json_member_int(json, "version", 2);
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
 	json_member_text(json, "probe", run->probe->name);
-	json_member_text(json, "implementation", "linux-user");
+	json_member_text(json, "implementation", platform_name);
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');
@@ -113,8 +125,8 @@ void record_head(struct run *run)
 	json_close(json, ']');
 	json_key(json, "settings");
 	json_open(json, '[');
-	for (int i = 0; i < run->asked_count; i++)
-		write_setting(json, &run->asked[i]);
+	for (int i = 0; i < run->settings_before.count; i++)
+		write_setting(json, &run->settings_before.list[i]);
 	json_close(json, ']');
 	write_cost(json, run);
 	json_member_int(json, "interval_ns", run->settings->report_ns);

@@ -31,6 +31,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 	json_member_uint(json, "missed", epoch->missed);
 	json_stats(json, &epoch->stats);
 	write_buckets(json, epoch);
+	json_order(json, series, epoch->rises, &epoch->over, epoch->gaps);
 	json_close(json, '}');
 }
 

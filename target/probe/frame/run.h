@@ -13,13 +13,10 @@
 #include "machine.h"
 #include "output.h"
 #include "samples.h"
+#include "thread.h"
 
 #define MAX_SETTINGS 4096
 #define REASON_SIZE 256
-
-#ifndef SCHED_DEADLINE /* libc headers may lack it */
-#define SCHED_DEADLINE 6
-#endif
 
 /* Exit statuses, the same as the bench's. */
 enum {
@@ -37,25 +34,14 @@ struct instant {
 	int64_t mono_ns, wall_ns;
 };
 
-/* What a worker reads back about itself. */
-struct granted {
-	int policy_error, affinity_error; /* errno of asking, 0 if it was granted without complaint */
-	int policy_unread, affinity_unread; /* errno of reading back */
-	int policy;                       /* SCHED_*; -1: could not be read back */
-	int priority;
-	uint64_t runtime_ns, deadline_ns, period_ns;
-	struct cpu_list affinity;
-	int64_t timer_slack_ns;
-};
-
 struct worker {
 	struct run *run;
 	struct worker_spec spec;
-	int priority; /* asked */
+	int priority; /* requested */
 	pthread_t thread;
 	pid_t tid;
 	void *stack;
-	struct granted granted, kept; /* before its first act, and after its last: set before done */
+	struct thread_state before, after; /* its first act, and its last: set before done */
 	int64_t migrations_before;
 	int64_t acts;
 	int sched_fd;
@@ -71,14 +57,19 @@ struct series_entry {
 	struct series_entry *next;
 };
 
-/* One line of head.settings; asked and granted are JSON. */
+/* One setting; requested and in_effect are JSON. */
 struct setting {
 	const char *name;
-	int cpu; /* -1: of the whole run */
-	char thread[16];
-	char asked[64], granted[64];
+	int cpu;         /* of the thread; -1: none, or of the whole run */
+	char thread[16]; /* empty: of the whole run */
+	char requested[64], in_effect[64];
 	char reason[REASON_SIZE]; /* empty where there is nothing to explain */
 	bool differs, real_time;  /* real_time: without it the run is not a real-time one */
+};
+
+struct settings_read {
+	struct setting *list;
+	int count, most;
 };
 
 /* The live view: the last picture drawn, of which a slow terminal may not have taken all yet. */
@@ -98,9 +89,8 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
-	struct setting *asked; /* MAX_SETTINGS of them */
-	int asked_count;
-	struct json changes; /* entries of end.settings_changed */
+	struct settings_read settings_before, settings_after; /* its first act, and its last */
+	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
@@ -165,14 +155,12 @@ void watchdog_feed(timer_t watchdog, int64_t within_ns);
 void worker_start(struct worker *worker);
 void worker_kick(struct worker *worker);
 
-/* settings.c: what was asked, what was granted */
-void settings_ask(struct run *run);
-void settings_verify(struct run *run);
+/* settings.c: what was requested, and what is in effect */
+void settings_read_before(struct run *run); /* bad input where it is not what was requested, and that matters */
+void settings_read_after(struct run *run);
 bool settings_real_time(const struct run *run);
-const char *policy_text(int policy);
-void affinity_text(char text[64], const struct cpu_list *cpus); /* as JSON */
 
-/* kept.c: fails a run whose settings were changed while it ran */
+/* kept.c: fails a run whose threads' settings were changed while it ran */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
 

@@ -42,6 +42,15 @@ void run_lock(struct run *run, const void *memory, size_t size)
 		run->lock_error = errno;
 }
 
+static struct settings_read settings_room(int most)
+{
+	struct settings_read room = {.list = calloc((size_t)most, sizeof(struct setting)), .most = most};
+
+	if (!room.list)
+		abort();
+	return room;
+}
+
 struct run *run_new(const struct probe *probe, const struct settings *settings)
 {
 	struct run *run = calloc(1, sizeof(*run));
@@ -53,11 +62,11 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	lock_program(run);
 	run->series_end = &run->series;
 	run->workers_end = &run->workers;
-	run->asked = calloc(MAX_SETTINGS, sizeof(*run->asked));
+	run->settings_before = settings_room(MAX_SETTINGS);
+	run->settings_after = settings_room(2 * MAX_SETTINGS); /* the same, and migrations of threads */
+	run->dma_latency_fd = -1;
 	run->record_fd = -1;
 	run->samples_fd = -1;
-	if (!run->asked)
-		abort();
 	name_run(run);
 	return run;
 }
@@ -106,6 +115,8 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 		bad_input("no memory for a histogram; free some or measure fewer CPUs");
 	if (run->settings->lock_memory && !run->lock_error)
 		run->lock_error = series_lock(entry->series);
+	if (run->settings->limit_ns && spec->role != SERIES_THROUGHPUT)
+		entry->series->limit_ns = (uint64_t)run->settings->limit_ns;
 	if (run->settings->stop_at_threshold)
 		entry->series->stop_at_threshold = &run->stop;
 	*run->series_end = entry;

@@ -2,7 +2,6 @@
 /* What ends a run from outside: signals, and the bounds that free a machine which a run has taken over. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,11 +30,9 @@ static void on_kick(int signal)
  * before it has written its end. */
 static void demote_workers(void)
 {
-	static const struct sched_param ordinary;
-
 	for_each_worker(worker, watched)
 		if (worker->tid && !atomic_load(&worker->done))
-			sched_setscheduler(worker->tid, SCHED_OTHER, &ordinary);
+			thread_demote(worker->tid);
 }
 
 /* A thread computed too long without sleeping, or the reporter was starved: free the machine. */

@@ -7,6 +7,7 @@
 
 #include "periodic.h"
 #include "run.h"
+#include "sleep.h"
 
 #define ANNOUNCED_NS (10 * NS_PER_MS)
 /* From letting the workers go to the start. */
@@ -56,8 +57,6 @@ void run_begin_at_start(struct run *run)
 /* Signals wait meanwhile, so that no run ends before it began; workers too, so that none acts before. */
 void run_await_start(const struct run *run)
 {
-	struct timespec start = timespec_of(run_start_ns(run));
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL) == EINTR)
+	while (sleep_until(run_start_ns(run)) == EINTR)
 		;
 }

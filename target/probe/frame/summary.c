@@ -144,9 +144,9 @@ static void print_counters(FILE *out, const struct run *run)
 
 static void print_differences(FILE *out, const struct run *run)
 {
-	for (int i = 0; i < run->asked_count; i++)
-		if (run->asked[i].differs)
-			fprintf(out, "not granted: %s\n", run->asked[i].reason);
+	for (int i = 0; i < run->settings_before.count; i++)
+		if (run->settings_before.list[i].differs)
+			fprintf(out, "not granted: %s\n", run->settings_before.list[i].reason);
 	if (!settings_real_time(run))
 		fputs("This was not a real-time run.\n", out);
 }

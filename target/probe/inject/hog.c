@@ -12,6 +12,7 @@
 
 #include "frame.h"
 #include "units.h"
+#include "sleep.h"
 
 #define MAX_SIZES 16
 #define LONGEST_NS (500 * NS_PER_MS)
@@ -66,12 +67,9 @@ static void disturb(struct worker *self, void *argument)
 {
 	struct hog *hog = argument;
 
-	while (hog->left > 0 && run_continues(self)) {
-		struct timespec wake = timespec_of(hog->due_mono_ns - hog->lead_ns);
-
-		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == 0)
+	while (hog->left > 0 && run_continues(self))
+		if (sleep_until(hog->due_mono_ns - hog->lead_ns) == 0)
 			inject(hog);
-	}
 }
 
 static void parse_sizes(struct hog *hog, const char *text)
@@ -116,7 +114,7 @@ static void add_series(struct run *run, struct hog *hog)
 	for (int i = 0; i < hog->sizes; i++)
 		hog->series[i] = run_add_series(run, &(struct series_spec){
 			.name = "injected", .from = "due time of the task to be delayed", .to = "end of the computing",
-			.cpu = run_cpu(run, 0), .labels = {{"size", hog->size_text[i]}},
+			.role = SERIES_DIAGNOSTIC, .cpu = run_cpu(run, 0), .labels = {{"size", hog->size_text[i]}},
 		});
 }
 

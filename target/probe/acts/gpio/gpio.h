@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * GPIO lines, by whichever way the kernel offers: the character device (v2), or sysfs where there is
- * nothing else.  The ways are listed in pins.c; a new one is a file and a line there.
+ * GPIO lines, by whichever way the platform offers, such as the character device (v2), or sysfs where there is
+ * nothing else.  The ways are listed in the platform's pins.h; a new one is a file and a line there.
  */
 #ifndef GPIO_H
 #define GPIO_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "frame.h"
+#include "pins.h"
 
 #define GPIO_LABEL 64
 #define GPIO_CONSUMER "fastenough"
@@ -47,13 +48,15 @@ struct gpio_way {
 	void (*request_input)(struct gpio_line *line);
 	void (*request_output)(struct gpio_line *line, bool high);
 	bool (*read)(struct gpio_line *line, bool *high);
-	/* These two are the timed act; false with errno set. */
-	bool (*wait_edge)(struct gpio_line *line, struct gpio_edge *edge);
-	bool (*write)(struct gpio_line *line, bool high);
 	void (*release)(struct gpio_line *line); /* as it was found; also one that was refused half-way */
 };
 
-extern const struct gpio_way gpio_cdev, gpio_sysfs;
+/* Each way has also what is timed, called directly; false with errno set. */
+#define GPIO_DECLARE(WAY)                                                                                          \
+	extern const struct gpio_way gpio_##WAY;                                                                   \
+	bool gpio_##WAY##_wait_edge(struct gpio_line *line, struct gpio_edge *edge);                               \
+	bool gpio_##WAY##_write(struct gpio_line *line, bool high);
+PINS_WAYS(GPIO_DECLARE)
 
 /* What is common to the probes that use pins. */
 struct gpio_options {
@@ -73,8 +76,9 @@ extern const char *const gpio_way_names[];
 #define GPIO_OPTION_LINE(NAME, HELP) \
 	{ .name = #NAME, .kind = OPTION_INTEGER, .target = &gpio_options.NAME, .low = 0, .high = 65535, .help = HELP }
 
-/* The way and the chip asked for; NULL where this kernel has none, and the run is not applicable. */
-const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip);
+/* The way and the chip asked for; NULL where this kernel has none, and the run is not applicable.  The number is
+ * that of the way in PINS_WAYS, by which an act chooses the loop that it has for each. */
+const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip, int *number);
 /* Checks an offset against its chip; else bad input. */
 struct gpio_line gpio_line(const struct gpio_chip *chip, const char *option, int64_t offset);
 /* Lines are given back as they were found, whatever way the run ends. */

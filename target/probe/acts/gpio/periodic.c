@@ -22,35 +22,41 @@ struct periodic {
 	struct wakeups wakeups;
 };
 
-/* The output first: what is measured outside must not wait for what is measured inside. */
-static bool toggle(struct periodic *periodic, struct grid *grid)
+/* Compiled for each way with its own function.  The output first: what is measured outside must not wait for what is
+ * measured inside. */
+static inline __attribute__((always_inline)) void repeat(struct worker *self, struct periodic *periodic,
+							 bool (*const write)(struct gpio_line *, bool))
 {
-	int64_t begin_mono_ns = mono_ns();
-
-	periodic->high = !periodic->high;
-	if (!periodic->way->write(&periodic->out, periodic->high))
-		return false;
-	grid_account(grid, &periodic->wakeups, begin_mono_ns);
-	return true;
-}
-
-static void repeat(struct worker *self, void *argument)
-{
-	struct periodic *periodic = argument;
 	struct grid grid = grid_begin(worker_run(self), 0, periodic->period_ns);
 
-	while (run_continues(self) && grid_sleep(self, &grid))
-		if (!toggle(periodic, &grid)) {
+	while (run_continues(self) && grid_sleep(self, &grid)) {
+		int64_t begin_mono_ns = mono_ns();
+
+		periodic->high = !periodic->high;
+		if (!write(&periodic->out, periodic->high)) {
 			run_fail(worker_run(self), "the pin failed: %s", strerror(errno));
 			return;
 		}
+		grid_account(&grid, &periodic->wakeups, begin_mono_ns);
+	}
 }
+
+#define REPEAT_BY(WAY)                                                                                             \
+	static void repeat_##WAY(struct worker *self, void *argument)                                              \
+	{                                                                                                          \
+		repeat(self, argument, gpio_##WAY##_write);                                                        \
+	}
+PINS_WAYS(REPEAT_BY)
+
+#define REPEATER(WAY) repeat_##WAY,
+static const worker_function repeaters[] = {PINS_WAYS(REPEATER)};
 
 static void periodic_setup(struct run *run)
 {
 	struct periodic *periodic = run_allocate(run, sizeof(*periodic));
+	int number;
 
-	periodic->way = gpio_open(run, &periodic->chip);
+	periodic->way = gpio_open(run, &periodic->chip, &number);
 	if (!periodic->way)
 		return;
 	periodic->period_ns = run_settings(run)->interval_ns;
@@ -66,7 +72,7 @@ static void periodic_setup(struct run *run)
 		.period_ns = periodic->period_ns,
 	});
 	run_add_worker(run, &(struct worker_spec){
-		.name = "periodic", .cpu = run_cpu(run, 0), .period_ns = periodic->period_ns, .function = repeat,
+		.name = "periodic", .cpu = run_cpu(run, 0), .period_ns = periodic->period_ns, .function = repeaters[number],
 		.argument = periodic,
 	});
 }

@@ -8,29 +8,32 @@
 
 struct gpio_options gpio_options = {.in = -1, .out = -1};
 
-const char *const gpio_way_names[] = {"auto", "cdev", "sysfs", NULL};
-static const struct gpio_way *const ways[] = {&gpio_cdev, &gpio_sysfs};
+#define TEXT_OF(WAY) #WAY,
+#define ADDRESS_OF(WAY) &gpio_##WAY,
+const char *const gpio_way_names[] = {"auto", PINS_WAYS(TEXT_OF) NULL};
+static const struct gpio_way *const ways[] = {PINS_WAYS(ADDRESS_OF)};
 #define WAYS (int)(sizeof(ways) / sizeof(*ways))
 
-static const struct gpio_way *choose(void)
+/* The number of the way asked for, or of the first that this machine has; -1: none. */
+static int choose(void)
 {
-	if (gpio_options.way > 0)
-		return ways[gpio_options.way - 1]->present() ? ways[gpio_options.way - 1] : NULL;
 	for (int i = 0; i < WAYS; i++)
-		if (ways[i]->present())
-			return ways[i];
-	return NULL;
+		if ((gpio_options.way == 0 || gpio_options.way == i + 1) && ways[i]->present())
+			return i;
+	return -1;
 }
 
-const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip)
+const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip, int *number)
 {
-	const struct gpio_way *way = choose();
+	const struct gpio_way *way;
 
-	if (!way) {
+	*number = choose();
+	if (*number < 0) {
 		run_not_applicable(run, "this machine has no GPIO pins to measure with (no /dev/gpiochip*%s)",
 				   gpio_options.way == 1 ? " of version 2" : " and no /sys/class/gpio/gpiochip*");
 		return NULL;
 	}
+	way = ways[*number];
 	run_self_measured(run);
 	way->find(gpio_options.chip, chip);
 	run_parameter_text(run, "chip", chip->label);

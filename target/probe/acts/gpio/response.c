@@ -33,24 +33,30 @@ static void account(struct response *response, const struct gpio_edge *edge, int
 	response->high = edge->high;
 }
 
-static bool answer(struct response *response)
+/* Compiled for each way with its own functions: nothing that is timed is called by pointer. */
+static inline __attribute__((always_inline)) void respond(struct worker *self, struct response *response,
+							  bool (*const wait_edge)(struct gpio_line *, struct gpio_edge *),
+							  bool (*const write)(struct gpio_line *, bool))
 {
 	struct gpio_edge edge;
 
-	if (!response->way->wait_edge(&response->in, &edge) || !response->way->write(&response->out, edge.high))
-		return false;
-	account(response, &edge, mono_ns());
-	return true;
-}
-
-static void respond(struct worker *self, void *argument)
-{
-	struct response *response = argument;
-
-	while (run_continues(self))
-		if (!answer(response) && errno != EINTR)
+	while (run_continues(self)) {
+		if (wait_edge(&response->in, &edge) && write(&response->out, edge.high))
+			account(response, &edge, mono_ns());
+		else if (errno != EINTR)
 			run_fail(worker_run(self), "the pins failed: %s", strerror(errno));
+	}
 }
+
+#define RESPOND_BY(WAY)                                                                                            \
+	static void respond_##WAY(struct worker *self, void *argument)                                             \
+	{                                                                                                          \
+		respond(self, argument, gpio_##WAY##_wait_edge, gpio_##WAY##_write);                               \
+	}
+PINS_WAYS(RESPOND_BY)
+
+#define RESPONDER(WAY) respond_##WAY,
+static const worker_function responders[] = {PINS_WAYS(RESPONDER)};
 
 /* The output starts where the input is, so that the first edge asks for a change. */
 static void take_pins(struct response *response)
@@ -69,8 +75,9 @@ static void take_pins(struct response *response)
 static void response_setup(struct run *run)
 {
 	struct response *response = run_allocate(run, sizeof(*response));
+	int number;
 
-	response->way = gpio_open(run, &response->chip);
+	response->way = gpio_open(run, &response->chip, &number);
 	if (!response->way)
 		return;
 	take_pins(response);
@@ -80,7 +87,7 @@ static void response_setup(struct run *run)
 		.name = response->way->series, .from = response->way->edge_seen, .to = "output written", .cpu = run_cpu(run, 0),
 	});
 	run_add_worker(run, &(struct worker_spec){
-		.name = "response", .cpu = run_cpu(run, 0), .function = respond, .argument = response,
+		.name = "response", .cpu = run_cpu(run, 0), .function = responders[number], .argument = response,
 	});
 }
 

@@ -171,7 +171,7 @@ static bool transfer_once(struct worker *self, struct transfer *transfer)
 		await_count(self, &state.done, state.number, 0);
 	if (going) {
 		channel_close(&state.channel);
-		rest_since(state.begin_ns);
+		rest_since(state.begin_ns, state.watch.timeout_ns);
 	}
 	return going;
 }
@@ -234,6 +234,7 @@ static void add_transfer(struct run *run, int cpu, int64_t block, int64_t pipe, 
 		.to = "the reader reads the clock after the last byte was read",
 		.cpu = cpu,
 		.bytes = total,
+		.role = SERIES_THROUGHPUT,
 		.refused = transfer->refused ? transfer->reason : NULL,
 		.labels = {{"by", views[chosen.view]}, {"block", transfer->block_text}, {"pipe", transfer->pipe_text},
 			   {"channel", channel_names[chosen.channel]}}});

@@ -63,7 +63,7 @@ static bool send_for_a_while(struct worker *self)
 		if (!shared_send(self, state.shared, (size_t)chosen.size, &begin_ns, &read_ns))
 			return false;
 	} while (mono_ns() - work_begin_ns < WORK_NS);
-	rest_since(work_begin_ns);
+	rest_since(work_begin_ns, state.watch.timeout_ns);
 	return true;
 }
 

@@ -48,7 +48,7 @@ static bool send_burst(struct worker *self, int index)
 		series_add(state.series[index], read_ns - begin_ns);
 		watch_progress(&state.watch);
 	} while (mono_ns() - burst_begin_ns < BURST_NS);
-	rest_since(burst_begin_ns);
+	rest_since(burst_begin_ns, state.watch.timeout_ns);
 	return true;
 }
 
@@ -70,6 +70,7 @@ static void add_size(struct run *run, int index, int cpu)
 		.to = "the normal process reads the clock after copying the last byte out",
 		.cpu = cpu,
 		.bytes = sizes[index],
+		.role = SERIES_THROUGHPUT,
 		.labels = {{"size", state.texts[index]}, {"placement", placement_names[chosen.placement]}}});
 }
 

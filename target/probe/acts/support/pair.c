@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "asleep.h"
 #include "patience.h"
+#include "thread.h"
 
 /* How long to spin for a partner on another CPU before napping. */
 #define SPIN_NS (50 * NS_PER_US)
@@ -36,12 +34,17 @@ static bool await_waiter(const struct worker *self, struct pair *pair)
 	if (state.sleeps_anyway)
 		return true;
 	if (pair->waiter_fd < 0)
-		pair->waiter_fd = asleep_open(pair->waiter_tid);
+		pair->waiter_fd = thread_sleep_open(pair->waiter_tid);
 	if (pair->waiter_fd < 0) {
 		run_fail(worker_run(self), "whether the waiter sleeps cannot be seen in /proc/self/task: %s", strerror(errno));
 		return false;
 	}
-	return asleep_await(self, pair->waiter_fd);
+	while (!thread_sleeps(pair->waiter_fd)) {
+		if (!run_going(self))
+			return false;
+		nap(20 * NS_PER_US);
+	}
+	return true;
 }
 
 static void wake_on(struct worker *self, struct pair *pair)
@@ -114,7 +117,7 @@ static void waiter(struct worker *self, void *argument)
 	struct pair *pair = argument;
 
 	pair->waiter = pthread_self();
-	pair->waiter_tid = (pid_t)syscall(SYS_gettid);
+	pair->waiter_tid = thread_id();
 	while (run_going(self) && !atomic_load(&pair->open))
 		nap(NS_PER_MS);
 	wait_on(self, pair);

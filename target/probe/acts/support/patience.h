@@ -7,6 +7,7 @@
 
 #include "frame.h"
 #include "periodic.h"
+#include "sleep.h"
 
 static inline void cpu_relax(void)
 {
@@ -21,16 +22,7 @@ static inline void cpu_relax(void)
 
 static inline void nap(int64_t ns)
 {
-	struct timespec length = timespec_of(ns);
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL);
-}
-
-static inline void sleep_until(int64_t due_ns)
-{
-	struct timespec due = timespec_of(due_ns);
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+	sleep_for(ns);
 }
 
 /* A grid of due times; those that have passed already are left out, so that threads on one grid meet. */
@@ -44,12 +36,17 @@ static inline void pace_wait(struct pace *pace)
 	sleep_until(pace->due_ns);
 }
 
-/* A busy thread rests as long as it worked, so that no CPU ever belongs to it alone. */
-static inline void rest_since(int64_t begin_ns)
-{
-	int64_t worked_ns = mono_ns() - begin_ns;
+#define REST_LEAST_NS (100 * NS_PER_US)
 
-	nap(worked_ns > 100 * NS_PER_US ? worked_ns : 100 * NS_PER_US);
+/*
+ * A busy thread rests as long as it worked, so that no CPU ever belongs to it alone; but not so long that its watch
+ * takes it for dead: on a busy machine the work may have taken seconds.
+ */
+static inline void rest_since(int64_t begin_ns, int64_t timeout_ns)
+{
+	int64_t worked_ns = mono_ns() - begin_ns, most_ns = timeout_ns / 2;
+
+	nap(worked_ns < REST_LEAST_NS ? REST_LEAST_NS : worked_ns > most_ns ? most_ns : worked_ns);
 }
 
 /* Until a counter has come to n: spinning for spin_ns at most, napping then.  False when the run ends. */

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* barrier: from the last of two threads arriving to the first one going on. */
-#include <pthread.h>
-
 #include "pair.h"
+#include "sync.h"
 
-static pthread_barrier_t barrier;
+static sync_barrier barrier;
 static _Atomic uint64_t arrivals;
 
 static bool open_barrier(struct run *run)
 {
 	(void)run;
-	return pthread_barrier_init(&barrier, NULL, 2) == 0;
+	return sync_barrier_init(&barrier, 2);
 }
 
 static void give(struct pair *pair)
 {
 	atomic_fetch_add(&arrivals, 1);
 	pair_note(pair);
-	pthread_barrier_wait(&barrier);
+	sync_arrive(&barrier);
 }
 
 static int64_t take(uint64_t number)
 {
 	(void)number;
 	atomic_fetch_add(&arrivals, 1);
-	pthread_barrier_wait(&barrier);
+	sync_arrive(&barrier);
 	return mono_ns();
 }
 
@@ -34,13 +33,13 @@ static void release(void)
 	if (atomic_load(&arrivals) % 2 == 0)
 		return;
 	atomic_fetch_add(&arrivals, 1);
-	pthread_barrier_wait(&barrier);
+	sync_arrive(&barrier);
 }
 
 static const struct pair_act act = {
 	.series = "wake",
-	.from = "the waker, arriving last, reads the clock before pthread_barrier_wait()",
-	.to = "the waiter, arrived first, reads the clock after its pthread_barrier_wait() returned",
+	.from = "the waker, arriving last, reads the clock before " SYNC_ARRIVE_CALL,
+	.to = "the waiter, arrived first, reads the clock after its " SYNC_ARRIVE_CALL " returned",
 	.open = open_barrier,
 	.give = give,
 	.take = take,

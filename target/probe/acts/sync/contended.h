@@ -3,14 +3,13 @@
 #ifndef CONTENDED_H
 #define CONTENDED_H
 
-#include <pthread.h>
-
 #include "frame.h"
+#include "sync.h"
 
 /* False after run_not_applicable(): the system has no such mutexes. */
-bool mutex_create(struct run *run, pthread_mutex_t *mutex, int protocol);
+bool mutex_create(struct run *run, sync_mutex *mutex, bool inherits);
 
-/* The probe of a contested mutex with this protocol, PTHREAD_PRIO_*. */
-void contended_setup(struct run *run, int protocol);
+/* The probe of a contested mutex, with priority inheritance or without. */
+void contended_setup(struct run *run, bool inherits);
 
 #endif

@@ -7,7 +7,6 @@
  * the mutex, then wakes the medium one and unlocks.  Without inheritance the medium one displaces the
  * low one before it can unlock; with it the low one has the high priority until it has unlocked.
  */
-#include <semaphore.h>
 
 #include "contended.h"
 #include "patience.h"
@@ -22,7 +21,7 @@ static struct {
 } chosen = {.medium_ns = 2 * NS_PER_MS};
 
 struct variant {
-	pthread_mutex_t mutex;
+	sync_mutex mutex;
 	struct series *series;
 	bool inherits;
 };
@@ -30,7 +29,7 @@ struct variant {
 static struct {
 	struct variant variants[2];
 	int64_t period_ns;
-	sem_t high_may, medium_may;
+	sync_semaphore high_may, medium_may;
 	_Atomic uint64_t act;  /* the current one, from 1 on */
 	_Atomic uint64_t asked; /* number of the last act in which high, medium ... */
 	_Atomic uint64_t computed;
@@ -50,18 +49,18 @@ static struct variant *variant_of(uint64_t act)
 	return &state.variants[act % 2];
 }
 
-/* The high thread has asked before sem_post() returns, unless it was kept for a moment, as by a page fault. */
+/* The high thread has asked before sync_post() returns, unless it was kept for a moment, as by a page fault. */
 static bool invert(struct worker *self, uint64_t act)
 {
 	struct variant *variant = variant_of(act);
 	bool going;
 
 	atomic_store(&state.act, act);
-	pthread_mutex_lock(&variant->mutex);
-	sem_post(&state.high_may);
+	sync_lock(&variant->mutex);
+	sync_post(&state.high_may);
 	going = await_count(self, &state.asked, act, 0);
-	sem_post(&state.medium_may);
-	pthread_mutex_unlock(&variant->mutex);
+	sync_post(&state.medium_may);
+	sync_unlock(&variant->mutex);
 	return going && await_count(self, &state.recovered, act, 0) && await_count(self, &state.computed, act, 0);
 }
 
@@ -85,7 +84,7 @@ static void medium(struct worker *self, void *argument)
 	while (run_going(self)) {
 		int64_t end_ns;
 
-		if (sem_wait(&state.medium_may))
+		if (!sync_take(&state.medium_may))
 			continue;
 		end_ns = mono_ns() + chosen.medium_ns;
 		while (mono_ns() < end_ns && run_going(self))
@@ -114,10 +113,10 @@ static bool recover(struct worker *self)
 
 	atomic_store(&state.asked, act);
 	asked_ns = mono_ns();
-	pthread_mutex_lock(&variant->mutex);
+	sync_lock(&variant->mutex);
 	locked_ns = mono_ns();
 	medium_was_first = atomic_load(&state.computed) == act;
-	pthread_mutex_unlock(&variant->mutex);
+	sync_unlock(&variant->mutex);
 	if (!run_going(self) || !as_expected(self, variant, medium_was_first))
 		return false;
 	series_add(variant->series, locked_ns - asked_ns);
@@ -132,7 +131,7 @@ static void high(struct worker *self, void *argument)
 
 	(void)argument;
 	while (going && run_going(self))
-		if (sem_wait(&state.high_may) == 0)
+		if (sync_take(&state.high_may))
 			going = recover(self);
 	watch_leave(&state.watch);
 }
@@ -142,11 +141,12 @@ static bool add_variant(struct run *run, struct variant *variant, int cpu, bool 
 	variant->inherits = inherits;
 	variant->series = run_add_series(run, &(struct series_spec){
 		.name = "recovery",
-		.from = "the high thread reads the clock before pthread_mutex_lock(), the low one holding the mutex",
-		.to = "the high thread reads the clock after pthread_mutex_lock() returned",
+		.from = "the high thread reads the clock before " SYNC_LOCK_CALL ", the low one holding the mutex",
+		.to = "the high thread reads the clock after " SYNC_LOCK_CALL " returned",
 		.cpu = cpu,
+		.role = inherits ? SERIES_VERDICT : SERIES_DIAGNOSTIC, /* without, the medium thread delays it on purpose */
 		.labels = {{"inheritance", inherits ? "yes" : "no"}}});
-	return mutex_create(run, &variant->mutex, inherits ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE);
+	return mutex_create(run, &variant->mutex, inherits);
 }
 
 static void add_workers(struct run *run, int cpu)
@@ -176,8 +176,8 @@ static void setup(struct run *run)
 	run_parameter_int(run, "interval_ns", state.period_ns);
 	run_parameter_int(run, "medium_ns", chosen.medium_ns);
 	state.watch.period_ns = state.period_ns;
-	sem_init(&state.high_may, 0, 0);
-	sem_init(&state.medium_may, 0, 0);
+	sync_semaphore_init(&state.high_may);
+	sync_semaphore_init(&state.medium_may);
 	add_workers(run, cpu);
 }
 

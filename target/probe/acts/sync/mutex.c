@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* mutex: locking and unlocking a mutex that nobody else wants. */
 #include <errno.h>
-#include <pthread.h>
 
+#include "contended.h"
 #include "patience.h"
 #include "watch.h"
 
@@ -11,10 +11,10 @@ static struct {
 } chosen = {.burst = 100};
 
 static struct {
-	pthread_mutex_t mutex;
+	sync_mutex mutex;
 	struct series *series;
 	struct watch watch;
-} state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 1}};
+} state = {.watch = {.timeout_ns = TIMEOUT_STANDARD_NS, .members = 1}};
 
 static const struct option_spec mutex_options[] = {
 	{"burst", 0, OPTION_INTEGER, &chosen.burst, .low = 1, .high = 10000, .help = "acts in a row per --interval (100)"},
@@ -27,12 +27,12 @@ static bool mutex_works(void)
 {
 	int held, free;
 
-	pthread_mutex_lock(&state.mutex);
-	held = pthread_mutex_trylock(&state.mutex);
-	pthread_mutex_unlock(&state.mutex);
-	free = pthread_mutex_trylock(&state.mutex);
+	sync_lock(&state.mutex);
+	held = sync_trylock(&state.mutex);
+	sync_unlock(&state.mutex);
+	free = sync_trylock(&state.mutex);
 	if (!free)
-		pthread_mutex_unlock(&state.mutex);
+		sync_unlock(&state.mutex);
 	return held == EBUSY && !free;
 }
 
@@ -40,8 +40,8 @@ static void lock_and_unlock(void)
 {
 	int64_t begin_ns = mono_ns();
 
-	pthread_mutex_lock(&state.mutex);
-	pthread_mutex_unlock(&state.mutex);
+	sync_lock(&state.mutex);
+	sync_unlock(&state.mutex);
 	series_add(state.series, mono_ns() - begin_ns);
 }
 
@@ -67,21 +67,23 @@ static void mutex_worker(struct worker *self, void *argument)
 
 static void rescue(void)
 {
-	pthread_mutex_unlock(&state.mutex);
+	sync_unlock(&state.mutex);
 }
 
 static void setup(struct run *run)
 {
 	int cpu = run_cpu(run, 0);
 
+	if (!mutex_create(run, &state.mutex, false))
+		return;
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
 	state.watch.rescue = rescue;
 	state.watch.period_ns = run_settings(run)->interval_ns;
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = "lock-unlock",
-		.from = "the thread reads the clock before pthread_mutex_lock()",
-		.to = "it reads the clock after pthread_mutex_unlock() returned",
+		.from = "the thread reads the clock before " SYNC_LOCK_CALL,
+		.to = "it reads the clock after " SYNC_UNLOCK_CALL " returned",
 		.cpu = cpu, .any_cpu = run_settings(run)->policy == POLICY_DEADLINE});
 	run_add_worker(run, &(struct worker_spec){.name = "locker", .cpu = cpu, .function = mutex_worker});
 	watch_add(run, &state.watch);

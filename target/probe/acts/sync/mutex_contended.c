@@ -11,68 +11,62 @@
 
 #include "pair.h"
 
-static pthread_mutex_t mutexes[2];
+static sync_mutex mutexes[2];
 static uint64_t held; /* number of the act for which the waker holds a mutex; the waker's */
-static int protocol;
+static bool inheriting;
 
-bool mutex_create(struct run *run, pthread_mutex_t *mutex, int kind)
+bool mutex_create(struct run *run, sync_mutex *mutex, bool inherits)
 {
-	pthread_mutexattr_t attributes;
-	int error;
+	int error = sync_mutex_init(mutex, inherits);
 
-	pthread_mutexattr_init(&attributes);
-	error = pthread_mutexattr_setprotocol(&attributes, kind);
-	if (!error)
-		error = pthread_mutex_init(mutex, &attributes);
 	if (error)
-		run_not_applicable(run, "no mutex %s priority inheritance: %s",
-				   kind == PTHREAD_PRIO_INHERIT ? "with" : "without", strerror(error));
+		run_not_applicable(run, "no mutex %s priority inheritance: %s", inherits ? "with" : "without", strerror(error));
 	return !error;
 }
 
-static pthread_mutex_t *mutex_of(uint64_t number)
+static sync_mutex *mutex_of(uint64_t number)
 {
 	return &mutexes[number % 2];
 }
 
 static bool open_mutexes(struct run *run)
 {
-	return mutex_create(run, &mutexes[0], protocol) && mutex_create(run, &mutexes[1], protocol);
+	return mutex_create(run, &mutexes[0], inheriting) && mutex_create(run, &mutexes[1], inheriting);
 }
 
 static void begin(void)
 {
 	held = 1;
-	pthread_mutex_lock(mutex_of(held));
+	sync_lock(mutex_of(held));
 }
 
 static void give(struct pair *pair)
 {
 	held = pair->number + 1;
-	pthread_mutex_lock(mutex_of(held));
+	sync_lock(mutex_of(held));
 	pair_note(pair);
-	pthread_mutex_unlock(mutex_of(pair->number));
+	sync_unlock(mutex_of(pair->number));
 }
 
 static int64_t take(uint64_t number)
 {
 	int64_t back_ns;
 
-	pthread_mutex_lock(mutex_of(number));
+	sync_lock(mutex_of(number));
 	back_ns = mono_ns();
-	pthread_mutex_unlock(mutex_of(number));
+	sync_unlock(mutex_of(number));
 	return back_ns;
 }
 
 static void end(void)
 {
-	pthread_mutex_unlock(mutex_of(held));
+	sync_unlock(mutex_of(held));
 }
 
 static const struct pair_act act = {
 	.series = "handover",
-	.from = "the holder reads the clock before pthread_mutex_unlock()",
-	.to = "the waiter reads the clock after pthread_mutex_lock() returned",
+	.from = "the holder reads the clock before " SYNC_UNLOCK_CALL,
+	.to = "the waiter reads the clock after " SYNC_LOCK_CALL " returned",
 	.open = open_mutexes,
 	.begin = begin,
 	.give = give,
@@ -80,15 +74,15 @@ static const struct pair_act act = {
 	.end = end,
 };
 
-void contended_setup(struct run *run, int kind)
+void contended_setup(struct run *run, bool inherits)
 {
-	protocol = kind;
+	inheriting = inherits;
 	pair_setup(run, &act);
 }
 
 static void setup(struct run *run)
 {
-	contended_setup(run, PTHREAD_PRIO_NONE);
+	contended_setup(run, false);
 }
 
 const struct probe mutex_contended_probe = {

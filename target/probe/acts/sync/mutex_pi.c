@@ -5,7 +5,7 @@
 
 static void setup(struct run *run)
 {
-	contended_setup(run, PTHREAD_PRIO_INHERIT);
+	contended_setup(run, true);
 }
 
 const struct probe mutex_pi_probe = {

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* semaphore: from posting it to the waiting thread going on. */
-#include <semaphore.h>
-
 #include "pair.h"
+#include "sync.h"
 
-static sem_t semaphore;
+static sync_semaphore semaphore;
 
 static bool open_semaphore(struct run *run)
 {
 	(void)run;
-	return sem_init(&semaphore, 0, 0) == 0;
+	return sync_semaphore_init(&semaphore);
 }
 
 static void give(struct pair *pair)
 {
 	pair_note(pair);
-	sem_post(&semaphore);
+	sync_post(&semaphore);
 }
 
 static int64_t take(uint64_t number)
 {
 	(void)number;
-	return pair_time(sem_wait(&semaphore) == 0);
+	return pair_time(sync_take(&semaphore));
 }
 
 static const struct pair_act act = {
 	.series = "wake",
-	.from = "the waker reads the clock before sem_post()",
-	.to = "the waiter reads the clock after sem_wait() returned",
+	.from = "the waker reads the clock before " SYNC_POST_CALL,
+	.to = "the waiter reads the clock after " SYNC_TAKE_CALL " returned",
 	.open = open_semaphore,
 	.give = give,
 	.take = take,

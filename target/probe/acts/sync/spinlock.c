@@ -6,10 +6,9 @@
  * acquisition there is the time of each hand-over: from one CPU releasing it to the other, which had
  * been spinning already, having it.
  */
-#include <pthread.h>
-
 #include "patience.h"
 #include "placement.h"
+#include "sync.h"
 #include "watch.h"
 
 static struct {
@@ -24,7 +23,7 @@ struct side {
 };
 
 static struct {
-	pthread_spinlock_t lock;
+	sync_spinlock lock;
 	/* Protected by it, and by nothing else: that is what is checked. */
 	int owner;
 	uint64_t acts;
@@ -70,7 +69,7 @@ static bool lock_hold_unlock(struct side *side)
 	bool alone;
 	int before;
 
-	pthread_spin_lock(&state.lock);
+	sync_spin_lock(&state.lock);
 	locked_ns = mono_ns();
 	before = state.owner;
 	released_ns = state.released_ns;
@@ -80,7 +79,7 @@ static bool lock_hold_unlock(struct side *side)
 	alone = state.owner == side->number && state.acts == acts;
 	state.acts = acts + 1;
 	state.released_ns = mono_ns();
-	pthread_spin_unlock(&state.lock);
+	sync_spin_unlock(&state.lock);
 	side->acts++;
 	record(side, asked_ns, locked_ns, before, released_ns);
 	return alone;
@@ -121,7 +120,7 @@ static void contend(struct worker *self, void *argument)
 
 static void rescue(void)
 {
-	pthread_spin_unlock(&state.lock);
+	sync_spin_unlock(&state.lock);
 }
 
 static void add_side(struct run *run, int number, int cpu)
@@ -129,8 +128,8 @@ static void add_side(struct run *run, int number, int cpu)
 	struct side *side = &state.sides[number];
 	struct series_spec spec = {
 		.name = "acquire",
-		.from = "the CPU reads the clock before pthread_spin_lock()",
-		.to = "it reads the clock after pthread_spin_lock() returned",
+		.from = "the CPU reads the clock before " SYNC_SPIN_LOCK_CALL,
+		.to = "it reads the clock after " SYNC_SPIN_LOCK_CALL " returned",
 		.cpu = cpu,
 		.labels = {{"placement", placement_names[chosen.placement]}},
 	};
@@ -138,8 +137,8 @@ static void add_side(struct run *run, int number, int cpu)
 	side->number = number + 1;
 	side->acquire = run_add_series(run, &spec);
 	spec.name = "handover";
-	spec.from = "the other CPU, holding the lock, reads the clock before pthread_spin_unlock()";
-	spec.to = "this CPU, spinning already, reads the clock after pthread_spin_lock() returned";
+	spec.from = "the other CPU, holding the lock, reads the clock before " SYNC_SPIN_UNLOCK_CALL;
+	spec.to = "this CPU, spinning already, reads the clock after " SYNC_SPIN_LOCK_CALL " returned";
 	side->handover = run_add_series(run, &spec);
 	run_add_worker(run, &(struct worker_spec){.name = number ? "second" : "first", .cpu = cpu, .priority_offset = -1,
 						  .function = contend, .argument = side});
@@ -159,7 +158,7 @@ static void setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
 	run_parameter_int(run, "hold_ns", chosen.hold_ns);
-	pthread_spin_init(&state.lock, PTHREAD_PROCESS_PRIVATE);
+	sync_spinlock_init(&state.lock);
 	state.watch.rescue = rescue;
 	state.watch.period_ns = run_settings(run)->interval_ns;
 	add_side(run, 0, cpus.first);

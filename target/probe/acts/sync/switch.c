@@ -6,12 +6,9 @@
  * burst.  A baton says who runs; only a thread that has the baton passes it on, so a yield that came
  * back to its caller is no switch and not counted.
  */
-#include <errno.h>
-#include <sched.h>
-#include <semaphore.h>
-
 #include "patience.h"
 #include "placement.h"
+#include "sync.h"
 #include "watch.h"
 
 enum { FIRST, SECOND, NOBODY };
@@ -21,7 +18,7 @@ static struct {
 } chosen = {.burst = 100};
 
 static struct {
-	sem_t begun; /* a burst */
+	sync_semaphore begun; /* a burst */
 	_Atomic int baton;
 	_Atomic uint64_t passes;
 	_Atomic int64_t yielded_ns;
@@ -50,7 +47,7 @@ static int64_t yield_for(const struct worker *self, int thread)
 	int baton;
 
 	do {
-		sched_yield();
+		sync_yield();
 		now_ns = mono_ns();
 		baton = atomic_load_explicit(&state.baton, memory_order_acquire);
 	} while (baton != thread && baton != NOBODY && run_going(self));
@@ -93,7 +90,7 @@ static void first(struct worker *self, void *argument)
 			atomic_store(&state.baton, NOBODY);
 			pace_wait(&pace);
 			atomic_store(&state.baton, FIRST);
-			sem_post(&state.begun);
+			sync_post(&state.begun);
 		}
 		going = there_and_back(self);
 	}
@@ -105,7 +102,7 @@ static void second(struct worker *self, void *argument)
 {
 	(void)argument;
 	while (run_going(self)) {
-		if (sem_wait(&state.begun) && errno == EINTR)
+		if (!sync_take(&state.begun))
 			continue;
 		while (run_going(self) && !has_baton(NOBODY)) {
 			yield_for(self, SECOND);
@@ -125,11 +122,11 @@ static void setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "burst", chosen.burst);
 	state.watch.period_ns = run_settings(run)->interval_ns;
-	sem_init(&state.begun, 0, 0);
+	sync_semaphore_init(&state.begun);
 	state.series = run_add_series(run, &(struct series_spec){
 		.name = "switch",
-		.from = "the second thread reads the clock before sched_yield()",
-		.to = "the first thread reads the clock after its sched_yield() returned",
+		.from = "the second thread reads the clock before " SYNC_YIELD_CALL,
+		.to = "the first thread reads the clock after its " SYNC_YIELD_CALL " returned",
 		.cpu = cpu});
 	run_add_worker(run, &(struct worker_spec){.name = "first", .cpu = cpu, .function = first});
 	run_add_worker(run, &(struct worker_spec){.name = "second", .cpu = cpu, .function = second});

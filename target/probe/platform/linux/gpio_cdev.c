@@ -177,7 +177,7 @@ static bool read_level(struct gpio_line *line, bool *high)
 	return true;
 }
 
-static bool wait_edge(struct gpio_line *line, struct gpio_edge *edge)
+bool gpio_cdev_wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 {
 	struct gpio_v2_line_event event;
 	ssize_t got = read(line->fd, &event, sizeof(event));
@@ -193,7 +193,7 @@ static bool wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 	return true;
 }
 
-static bool write_level(struct gpio_line *line, bool high)
+bool gpio_cdev_write(struct gpio_line *line, bool high)
 {
 	struct gpio_v2_line_values values = {.bits = high, .mask = 1};
 
@@ -221,7 +221,5 @@ const struct gpio_way gpio_cdev = {
 	.request_input = request_input,
 	.request_output = request_output,
 	.read = read_level,
-	.wait_edge = wait_edge,
-	.write = write_level,
 	.release = release,
 };

@@ -157,7 +157,7 @@ static void request_output(struct gpio_line *line, bool high)
 	open_value(line, O_RDWR);
 }
 
-static bool wait_edge(struct gpio_line *line, struct gpio_edge *edge)
+bool gpio_sysfs_wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 {
 	struct pollfd polled = {.fd = line->fd, .events = POLLPRI};
 
@@ -168,7 +168,7 @@ static bool wait_edge(struct gpio_line *line, struct gpio_edge *edge)
 	return read_level(line, &edge->high);
 }
 
-static bool write_level(struct gpio_line *line, bool high)
+bool gpio_sysfs_write(struct gpio_line *line, bool high)
 {
 	return pwrite(line->fd, high ? "1" : "0", 1, 0) == 1;
 }
@@ -195,7 +195,5 @@ const struct gpio_way gpio_sysfs = {
 	.request_input = request_input,
 	.request_output = request_output,
 	.read = read_level,
-	.wait_edge = wait_edge,
-	.write = write_level,
 	.release = release,
 };

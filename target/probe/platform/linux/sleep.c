@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #define _GNU_SOURCE
-#include "timer_method.h"
+#include "sleep.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,46 +13,31 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "periodic.h"
-
 /* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
 #define CLOSE_NS (2 * NS_PER_US)
 
-static int begin_nothing(struct sleep *sleep)
-{
-	(void)sleep;
-	return 0;
-}
+/* For methods that need nothing but their call. */
+#define BEGIN_WITH_NOTHING(NAME)                                                                                   \
+	int sleep_begin_##NAME(struct sleep *sleep)                                                                \
+	{                                                                                                          \
+		(void)sleep;                                                                                       \
+		return 0;                                                                                          \
+	}                                                                                                          \
+	void sleep_finish_##NAME(struct sleep *sleep)                                                              \
+	{                                                                                                          \
+		(void)sleep;                                                                                       \
+	}
 
-static void finish_nothing(struct sleep *sleep)
-{
-	(void)sleep;
-}
-
-/* Where nobody but the clock tells what was missed. */
-static uint64_t missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
-{
-	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
-}
-
-/* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
-static uint64_t missed_by_grid(const struct sleep *sleep, int64_t begin_ns)
-{
-	return fe_periods_over(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
-}
+BEGIN_WITH_NOTHING(absolute)
+BEGIN_WITH_NOTHING(relative)
+BEGIN_WITH_NOTHING(nanosleep)
+BEGIN_WITH_NOTHING(futex)
+BEGIN_WITH_NOTHING(ppoll)
 
 /* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
 static bool due_already(const struct sleep *sleep)
 {
 	return __builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0);
-}
-
-/* Where the kernel keeps the grid, its count is the one that stays in step with its expiries. */
-static uint64_t missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
-{
-	(void)begin_ns;
-	return sleep->overruns;
 }
 
 /* A signal ended the waiting.  Where the clock alone says what is due, this is an act if the due time has passed. */
@@ -78,7 +63,7 @@ static struct timespec interval_from_now(struct sleep *sleep)
  * clock_nanosleep and nanosleep ------------------------------------------------------------------
  */
 
-static int wait_absolute(struct sleep *sleep)
+int sleep_wait_absolute(struct sleep *sleep)
 {
 	struct timespec due = timespec_of(sleep->grid.due_ns);
 
@@ -87,7 +72,7 @@ static int wait_absolute(struct sleep *sleep)
 	return interrupted(sleep, clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL));
 }
 
-static int wait_relative(struct sleep *sleep)
+int sleep_wait_relative(struct sleep *sleep)
 {
 	struct timespec interval = interval_from_now(sleep);
 
@@ -95,7 +80,7 @@ static int wait_relative(struct sleep *sleep)
 }
 
 /* The system call itself, where there is one: libc would turn it into clock_nanosleep. */
-static int wait_nanosleep(struct sleep *sleep)
+int sleep_wait_nanosleep(struct sleep *sleep)
 {
 	struct timespec interval = interval_from_now(sleep);
 #ifdef SYS_nanosleep
@@ -130,7 +115,7 @@ static int wait_alarm(int code, siginfo_t *info)
 	return info->si_code == code ? 0 : EINTR;
 }
 
-static int wait_posix_timer(struct sleep *sleep)
+int sleep_wait_posix_timer(struct sleep *sleep)
 {
 	siginfo_t info;
 	int error = wait_alarm(SI_TIMER, &info);
@@ -145,7 +130,7 @@ static int wait_posix_timer(struct sleep *sleep)
 	return 0;
 }
 
-static int begin_posix_timer(struct sleep *sleep)
+int sleep_begin_posix_timer(struct sleep *sleep)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
@@ -156,7 +141,7 @@ static int begin_posix_timer(struct sleep *sleep)
 	return timer_settime(sleep->timer, TIMER_ABSTIME, &when, NULL) ? errno : 0;
 }
 
-static void finish_posix_timer(struct sleep *sleep)
+void sleep_finish_posix_timer(struct sleep *sleep)
 {
 	timer_delete(sleep->timer);
 }
@@ -175,7 +160,7 @@ static int arm_setitimer(int64_t first_ns, int64_t period_ns)
  * Its grid begins an even number of microseconds after it was armed, which happened between two readings of the
  * clock.  They must be close together: on a slow machine they never are as close as elsewhere.
  */
-static int begin_setitimer(struct sleep *sleep)
+int sleep_begin_setitimer(struct sleep *sleep)
 {
 	for (int64_t close_ns = CLOSE_NS;; close_ns *= 2) {
 		int64_t before_ns = clock_ns(sleep->clock);
@@ -193,7 +178,7 @@ static int begin_setitimer(struct sleep *sleep)
 
 /* An expiry between the wake-up and the reading of the clock was counted as missed: its signal must not count as
  * an early wake-up of the next period too.  Another's signal may have taken the place of our own. */
-static int wait_setitimer(struct sleep *sleep)
+int sleep_wait_setitimer(struct sleep *sleep)
 {
 	siginfo_t info;
 	int error;
@@ -204,7 +189,7 @@ static int wait_setitimer(struct sleep *sleep)
 	return error;
 }
 
-static void finish_setitimer(struct sleep *sleep)
+void sleep_finish_setitimer(struct sleep *sleep)
 {
 	struct itimerval never = {0};
 
@@ -216,7 +201,7 @@ static void finish_setitimer(struct sleep *sleep)
  * timerfd ----------------------------------------------------------------------------------------
  */
 
-static int begin_timerfd(struct sleep *sleep)
+int sleep_begin_timerfd(struct sleep *sleep)
 {
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
 
@@ -226,7 +211,7 @@ static int begin_timerfd(struct sleep *sleep)
 	return timerfd_settime(sleep->fd, TFD_TIMER_ABSTIME, &when, NULL) ? errno : 0;
 }
 
-static int wait_timerfd(struct sleep *sleep)
+int sleep_wait_timerfd(struct sleep *sleep)
 {
 	uint64_t expiries = 0;
 	ssize_t length = read(sleep->fd, &expiries, sizeof(expiries));
@@ -239,7 +224,7 @@ static int wait_timerfd(struct sleep *sleep)
 	return 0;
 }
 
-static void finish_timerfd(struct sleep *sleep)
+void sleep_finish_timerfd(struct sleep *sleep)
 {
 	close(sleep->fd);
 }
@@ -269,7 +254,7 @@ static long futex_wait(struct sleep *sleep, int operation)
 #endif
 }
 
-static int wait_futex(struct sleep *sleep)
+int sleep_wait_futex(struct sleep *sleep)
 {
 	int clock = sleep->clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
 
@@ -280,30 +265,9 @@ static int wait_futex(struct sleep *sleep)
 	return 0;
 }
 
-static int wait_ppoll(struct sleep *sleep)
+int sleep_wait_ppoll(struct sleep *sleep)
 {
 	struct timespec interval = interval_from_now(sleep);
 
 	return result_of(sleep, ppoll(NULL, 0, &interval, NULL));
 }
-
-const struct timer_method timer_methods[METHODS] = {
-	{"clock_nanosleep-abs", .begin = begin_nothing, .wait = wait_absolute, .missed = missed_by_grid,
-	 .finish = finish_nothing},
-	{"clock_nanosleep-rel", .relative = true, .begin = begin_nothing, .wait = wait_relative,
-	 .missed = missed_by_clock, .finish = finish_nothing},
-	{"nanosleep", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_nanosleep,
-	 .missed = missed_by_clock, .finish = finish_nothing},
-	{"posix-timer", .begin = begin_posix_timer, .wait = wait_posix_timer, .missed = missed_by_kernel,
-	 .finish = finish_posix_timer},
-	{"setitimer", .one_per_process = true, .monotonic_only = true, .whole_microseconds = true,
-	 .begin = begin_setitimer, .wait = wait_setitimer, .missed = missed_by_clock, .finish = finish_setitimer},
-	{"timerfd", .begin = begin_timerfd, .wait = wait_timerfd, .missed = missed_by_kernel, .finish = finish_timerfd},
-	{"futex", .begin = begin_nothing, .wait = wait_futex, .missed = missed_by_grid, .finish = finish_nothing},
-	{"ppoll", .relative = true, .monotonic_only = true, .begin = begin_nothing, .wait = wait_ppoll,
-	 .missed = missed_by_clock, .finish = finish_nothing},
-};
-
-const char *const timer_method_names[METHODS + 1] = {
-	"clock_nanosleep-abs", "clock_nanosleep-rel", "nanosleep", "posix-timer", "setitimer", "timerfd", "futex", "ppoll",
-};

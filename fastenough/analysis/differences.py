@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In what runs and their series differ, by the registry of :mod:`keys`, and in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS, Forbids, Key, Unknown
+from fastenough.model import Series
+from fastenough.recording import Recording
+
+Values = dict[str, Any]
+
+
+def run_values(recording: Recording) -> Values:
+    """By name, the value of every key of a run."""
+    return {key.name: key.of(recording.head, None) for key in RUN_KEYS}
+
+
+def series_values(recording: Recording, series: Series) -> Values:
+    """By name, the value of every key of one series of a run."""
+    return {key.name: key.of(recording.head, series) for key in SERIES_KEYS}
+
+
+def _differing(keys: Sequence[Key], one: Values, other: Values) -> Iterator[Key]:
+    for key in keys:
+        mine, theirs = one[key.name], other[key.name]
+        if mine != theirs if Unknown in (type(mine), type(theirs)) else not key.agree(mine, theirs):
+            yield key
+
+
+def difference(keys: Sequence[Key], one: Values, other: Values, forbidding: Sequence[Forbids]) -> str | None:
+    """In words, the first key of such a kind in which two runs (or series) differ; None where they agree."""
+    differing = _differing([key for key in keys if key.forbids in forbidding], one, other)
+    return next((_words(key, one, other) for key in differing), None)
+
+
+def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[str, ...]:
+    """In words, every key in which two runs (or series) differ; what is not known for one reason is told at once."""
+    texts: list[str] = []
+    unknown: dict[str, list[str]] = {}
+    for key in _differing(keys, one, other):
+        missing = [value for value in (one[key.name], other[key.name]) if isinstance(value, Unknown)]
+        if missing:
+            unknown.setdefault(str(missing[0]), []).append(key.name)
+        else:
+            texts.append(_words(key, one, other))
+    return (*texts, *(f"whether these agree is {why}: {', '.join(names)}" for why, names in unknown.items()))
+
+
+def _words(key: Key, one: Values, other: Values) -> str:
+    return f"{key.name} differs: {_brief(one[key.name], other[key.name])}"
+
+
+def _brief(one: Any, other: Any) -> str:
+    """Two unequal values, cut down to the parts that differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        unequal = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+        return "; ".join(f"{name}: {_brief(one.get(name), other.get(name))}" for name in unequal)
+    if isinstance(one, list) and isinstance(other, list):
+        return (f"{[item for item in one if item not in other]} against "
+                f"{[item for item in other if item not in one]}")
+    return f"{_said(one)} against {_said(other)}"
+
+
+def _said(value: Any) -> str:
+    return str(value) if isinstance(value, Unknown) else repr(value)
+
+
+def _as_text(keys: Sequence[Key], values: Values) -> str:
+    return json.dumps({key.name: values[key.name] for key in keys if key.forbids in FOR_MERGING}, sort_keys=True,
+                      default=str)
+
+
+def group_text(recording: Recording) -> str:
+    """Equal for runs that may be merged, as one string to group by: the keys of the run and of all its series."""
+    return "\n".join([_as_text(RUN_KEYS, run_values(recording)),
+                      *(kind_text(recording, series) for series in recording.series)])
+
+
+def kind_text(recording: Recording, series: Series) -> str:
+    """Equal for series of one group that differ in their CPU only."""
+    return _as_text(SERIES_KEYS, series_values(recording, series))

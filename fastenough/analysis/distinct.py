@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One measurement counts once, however often and under whatever name it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastenough.recording import Recording, unbelievable
+
+_Data = tuple[object, ...]
+
+
+def _data(recording: Recording) -> _Data | None:
+    """What no second measurement can have in common with this one; None where nothing was measured."""
+    if not any(total.total for total in recording.totals.values()):
+        return None
+    totals = [(total.minimum, total.maximum, total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
+              for total in recording.totals.values()]
+    begin = recording.head.begin
+    lost = tuple((recording.lost(series.id), recording.missed(series.id)) for series in recording.series)
+    return (begin.mono_ns, begin.wall_ns, recording.duration_ns, lost, *totals)
+
+
+def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[str, ...]]:
+    """The recordings without those given twice, and the ids of these.
+
+    A recording whose data is that of another run, or whose id is that of a run with other data, is not believed.
+    """
+    kept: list[Recording] = []
+    by_id: dict[str, _Data | None] = {}
+    by_data: dict[_Data, str] = {}
+    again: list[str] = []
+    for recording in recordings:
+        data = _data(recording)
+        if recording.run_id in by_id and by_id[recording.run_id] == data:
+            again.append(recording.run_id)
+            continue
+        why = _doubt(recording, data, by_id, by_data)
+        by_id.setdefault(recording.run_id, data)
+        if data is not None:
+            by_data.setdefault(data, recording.run_id)
+        kept.append(recording if why is None else unbelievable(why, recording.head))
+    return kept, tuple(again)
+
+
+def _doubt(recording: Recording, data: _Data | None, by_id: dict[str, _Data | None],
+           by_data: dict[_Data, str]) -> str | None:
+    if recording.run_id in by_id:
+        return "another recording with other data has its id"
+    if data is not None and data in by_data:
+        return f"it holds the data of run {by_data[data]}: a copy is no second measurement"
+    return None
+
+
+def said_of(again: Sequence[str]) -> list[str]:
+    """In words, which runs were given more than once."""
+    return [f"Run {run_id} was given more than once and counts once" for run_id in dict.fromkeys(again)]

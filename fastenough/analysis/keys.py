@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What must agree before samples of several runs are merged, or two runs compared: every key, with its reason.
+
+One registry, which merging, comparing and the titles of reports go by; another key is one line in it.  What no key
+names does not matter; of what one might expect to matter, :data:`DOES_NOT_MATTER` says why it does not.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from fastenough.model import HOW_LONG, Series
+from fastenough.recording import Head
+
+
+class Forbids(StrEnum):
+    """What a difference forbids; a comparison that takes place names every difference."""
+
+    BOTH = "merging and comparing"
+    MERGING = "merging"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Key:
+    """``of`` takes the value from a run's head and one of its series; for a key of the run the series is None.
+
+    Values are what JSON can hold, or :class:`Unknown`.  ``titled``: groups of a report are named by it where they
+    differ in it.
+    """
+
+    name: str
+    forbids: Forbids
+    of: Callable[[Head, Series | None], Any]
+    why: str
+    titled: bool = False
+    agree: Callable[[Any, Any], bool] = operator.eq
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What the recording of a run does not tell: it equals nothing that another run tells or does not tell."""
+
+    run_id: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"not known of run {self.run_id} ({self.why})"
+
+
+FOR_MERGING = (Forbids.BOTH, Forbids.MERGING)
+FOR_COMPARING = (Forbids.BOTH,)
+
+
+# --- how keys are taken
+
+_NO_PROFILE = "it holds no profile"
+_NOT_UNDERSTOOD = "not understood"
+_PATH = re.compile(r"/\S+")
+_SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
+_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns"}
+_HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
+                             "way", "first_cpu", "second_cpu"})
+
+
+def _head(name: str) -> Callable[[Head, Series | None], Any]:
+    return lambda head, _: getattr(head, name)
+
+
+def _of_series(name: str) -> Callable[[Head, Series | None], Any]:
+    return lambda _, series: getattr(series, name)
+
+
+def _fact(name: str, *parts: str) -> Callable[[Head, Series | None], Any]:
+    """A fact of the profile, or some parts of one; where it cannot be told here, the reason stands for it."""
+
+    def of(head: Head, _: Series | None) -> Any:
+        profile = head.profile
+        if not profile:
+            return Unknown(head.run_id, _NO_PROFILE)
+        if name not in profile:
+            return Unknown(head.run_id, f"its profile does not have {name}")
+        why = (profile.get("absent") or {}).get(name)
+        if why is not None:
+            return Unknown(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
+        fact = profile[name]
+        return fact if not parts or not isinstance(fact, dict) else {part: fact.get(part) for part in parts}
+
+    return of
+
+
+def _processor(head: Head, series: Series | None) -> Any:
+    cpu = _fact("cpu")(head, series)
+    return {name: value for name, value in cpu.items() if name != "microcode"} if isinstance(cpu, dict) else cpu
+
+
+def _tunables(head: Head, series: Series | None) -> Any:
+    found = _fact("tunables")(head, series)
+    return ({name: value for name, value in found.items() if name not in _THROTTLING} if isinstance(found, dict)
+            else found)
+
+
+_THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
+
+
+def _parameters(head: Head, _: Series | None) -> dict[str, Any]:
+    return {name: value for name, value in head.parameters.items() if name not in _NOT_THE_ACT}
+
+
+def _act(head: Head, _: Series | None) -> dict[str, Any]:
+    return {name: value for name, value in _parameters(head, None).items() if name not in _HOW_IT_IS_DONE}
+
+
+def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[name] == other[name] for name in one.keys() & other.keys())
+
+
+def _settings(head: Head, _: Series | None) -> list[tuple[str, int, str, str]]:
+    return sorted((setting.name, -1 if setting.cpu is None else setting.cpu, setting.thread or "",
+                   str(setting.in_effect)) for setting in head.settings)
+
+
+def _load(head: Head, _: Series | None) -> str | None:
+    return None if head.load is None else head.load.name
+
+
+def _load_commands(head: Head, _: Series | None) -> list[list[str]]:
+    """Without what names this one run: how long, and its temporary folder."""
+    commands = () if head.load is None else head.load.commands
+    return [[_SCRATCH.sub("", argument) for before, argument in zip(["", *command], command, strict=False)
+             if before != "--timeout"] for command in commands]
+
+
+_OF_ONE_SESSION = ("port", "calibration", "self_test")
+
+
+def _instrument(head: Head, _: Series | None) -> dict[str, Any] | None:
+    known = head.instrument
+    return None if known is None else {name: value for name, value in known.items() if name not in _OF_ONE_SESSION}
+
+
+def _marks(head: Head, _: Series | None) -> list[str]:
+    return sorted(head.marks - {"emulated"})
+
+
+def _emulated(head: Head, _: Series | None) -> bool:
+    return "emulated" in head.marks
+
+
+def _configuration(head: Head, _: Series | None) -> str | None:
+    return None if head.configuration is None else head.configuration.name
+
+
+def _tick(head: Head, series: Series | None) -> int | None:
+    """The instrument's nominal tick: the measured one is another after each calibration."""
+    assert series is not None
+    nominal = (head.instrument or {}).get("tick_ps")
+    return series.tick_ps if series.tick_ps is None or nominal is None else nominal
+
+
+def _tool(head: Head, _: Series | None) -> dict[str, Any]:
+    return asdict(head.tool)
+
+
+# --- the registry
+
+RUN_KEYS: tuple[Key, ...] = (
+    Key("probe", Forbids.BOTH, _head("probe"), "another probe times another act", titled=True),
+    Key("emulation", Forbids.BOTH, _emulated, "under emulation time means nothing"),
+    Key("act", Forbids.BOTH, _act, "interval, sizes and the like make an act what it is; compared is what both runs "
+        "state", agree=_where_both_state_it),
+    Key("board", Forbids.MERGING, _head("board"), "two boards of one type are two machines", titled=True),
+    Key("configuration", Forbids.MERGING, _configuration, "what was booted is what is judged", titled=True),
+    Key("kernel", Forbids.MERGING, _fact("kernel", "release", "version", "preemption"),
+        "the kernel decides when a task runs", titled=True),
+    Key("kernel configuration", Forbids.MERGING, _fact("kernel_config", "sha256"),
+        "one release can be built with and without what costs latency"),
+    Key("command line", Forbids.MERGING, _fact("cmdline"), "isolation, idle states and mitigations are chosen there"),
+    Key("implementation", Forbids.MERGING, _head("implementation"), "user space and kernel are compared, never mixed",
+        titled=True),
+    Key("parameters", Forbids.MERGING, _parameters, "method, priority and pins shape a latency; how long a run lasts "
+        "does not", titled=True),
+    Key("settings", Forbids.MERGING, _settings, "what was in effect of policy, priority, affinity and the bench's "
+        "settings", titled=True),
+    Key("load", Forbids.MERGING, _load, "each load is judged by itself"),
+    Key("load's commands", Forbids.MERGING, _load_commands, "one name can stand for two loads, in two versions or "
+        "plans"),
+    Key("instrument", Forbids.MERGING, _instrument, "type, firmware and serial number: another instrument has another "
+        "offset"),
+    Key("marks", Forbids.MERGING, _marks, "self-measured, on a virtual machine, without real-time scheduling: each "
+        "says how far a number can be trusted", titled=True),
+    Key("firmware", Forbids.MERGING, _fact("firmware"), "firmware of another version has other SMIs"),
+    Key("device tree", Forbids.MERGING, _fact("device_tree"), "it says which board this is"),
+    Key("processor", Forbids.MERGING, _processor, "model, number of CPUs and SMT"),
+    Key("microcode", Forbids.MERGING, _fact("cpu", "microcode"), "an update can change timing and mitigations"),
+    Key("CPUs in use", Forbids.MERGING, _fact("cpu_isolation"), "CPUs that are off or isolated leave their work to the "
+        "others"),
+    Key("clock source", Forbids.MERGING, _fact("clocksource"), "reading a slow clock is part of each latency"),
+    Key("clock event devices", Forbids.MERGING, _fact("clock_event_devices"), "they fire the timers"),
+    Key("frequency policy", Forbids.MERGING, _fact("frequency"), "governor and limits decide how fast a CPU is when a "
+        "task wakes"),
+    Key("idle policy", Forbids.MERGING, _fact("idle"), "leaving a deep idle state takes up to milliseconds"),
+    Key("RT throttling", Forbids.MERGING, _fact("tunables", *_THROTTLING), "it stops real-time tasks that use up their "
+        "share"),
+    Key("tunables", Forbids.MERGING, _tunables, "watchdogs, timer migration, tracers and the like move latencies"),
+    Key("huge pages and swap", Forbids.MERGING,
+        _fact("memory", "transparent_huge_pages", "transparent_huge_pages_defrag", "huge_pages", "swap_bytes"),
+        "compaction and page faults stop tasks"),
+    Key("hypervisor", Forbids.MERGING, _fact("hypervisor"), "a hypervisor takes time that nobody sees"),
+    Key("CPU quota", Forbids.MERGING, _fact("cpu_quota"), "a container's quota stops its tasks"),
+    Key("real-time budget", Forbids.MERGING, _fact("real_time_budget"), "a control group's budget stops its real-time "
+        "tasks"),
+    Key("CPUs allowed", Forbids.MERGING, _fact("cpus_allowed"), "probe and load crowd on what is left to them"),
+    Key("tool", Forbids.NOTHING, _tool, "another version may time the same act in another way"),
+    Key("packages", Forbids.NOTHING, _fact("packages", "of_interest"), "versions of libraries and of the programs that "
+        "loads run"),
+    Key("modules", Forbids.NOTHING, _fact("modules"), "drivers that were loaded"),
+)
+
+SERIES_KEYS: tuple[Key, ...] = (
+    Key("bytes", Forbids.BOTH, _of_series("bytes"), "transfers of different size do not compare"),
+    Key("two-sided", Forbids.BOTH, _of_series("two_sided"), "a deviation in either direction is no delay"),
+    Key("role", Forbids.MERGING, _of_series("role"), "what is judged and what explains it are never one"),
+    Key("corrected", Forbids.MERGING, _of_series("corrected"), "one counts each period due, the other each act"),
+    Key("relative", Forbids.MERGING, _of_series("relative"), "due times that count from the last act drift with it"),
+    Key("series", Forbids.MERGING, _of_series("name"), "another series lies between other events"),
+    Key("unit", Forbids.MERGING, _of_series("unit"), "numbers of different units do not add"),
+    Key("tick", Forbids.MERGING, _tick, "so long is one count of the instrument, nominally"),
+    Key("resolution k", Forbids.MERGING, _of_series("k"), "buckets of different width do not add"),
+    Key("clock", Forbids.MERGING, _of_series("clock"), "clocks differ in what sets them and in resolution"),
+    Key("from", Forbids.MERGING, _of_series("from_event"), "the event at which a value begins"),
+    Key("to", Forbids.MERGING, _of_series("to_event"), "the event at which a value ends"),
+    Key("period", Forbids.MERGING, _of_series("period_ns"), "how often decides what is warm in caches"),
+    Key("labels", Forbids.MERGING, _of_series("labels"), "they tell variants of one series apart"),
+)
+"""What two series must share beyond their runs; the CPU may differ."""
+
+DOES_NOT_MATTER: Mapping[str, str] = {
+    "duration, loops": "longer runs hold more of the same",
+    "seed": "waits are drawn from the same range whatever it is",
+    "floor_ns": "a reading of each run, in ns, subtracted already",
+    "the instrument's port, calibration, self-test": "another after each plugging in; what the calibration found is in "
+                                                     "the length of a tick",
+    "hostname, boot_id, uptime_s, load_average, steal_so_far_ns, control_group": "they change from run to run; what "
+                                                                                 "took time away is counted",
+    "free memory": "it changes all the time; the size of memory is not what a locked task waits for",
+    "real_time_tasks, interrupt_threads": "numbers of processes change with each boot",
+    "interrupts": "irqbalance moves them all the time; an affinity that was requested is among the settings",
+    "kernel taint": "loading a module for one run sets it for all that follow",
+    "vulnerabilities": "they follow from processor, microcode, kernel and command line",
+    "os_release, container": "what of them acts on time is in kernel, packages and quotas",
+    "cost": "measured anew each time; it is printed beside the results",
+}

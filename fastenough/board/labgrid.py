@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A place of a labgrid coordinator: ``labgrid:PLACE``.  labgrid switches its power; it is touched over ssh.
+
+Each act is a process of its own with a deadline (labgrid_act.py), killed as a group when its time is up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
+from fastenough.board.files import file_for
+from fastenough.link import BoardGone
+from fastenough.link.ssh import Address, SshLink, open_ssh, parse_address
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+
+COORDINATOR_SETTING = "LG_COORDINATOR"
+"""Environment variable that names the coordinator, HOST:PORT; labgrid's own."""
+POWER_CYCLED = "power-cycled"
+"""The configuration of a board that was switched off and on before."""
+_ACT = Path(__file__).with_name("labgrid_act.py")
+_PLACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_ACT_S = 60.0
+_BOOT_S = 180.0
+_RETRY_S = 1.0
+_WORDS_MOST = 200
+
+
+def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
+    """One act of labgrid's; raises NotApplicable with its reason, BoardGone when it does not end in time."""
+    coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
+    process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, what], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"})
+    try:
+        said, complaint = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise BoardGone(f"labgrid:{place}: {what} has not ended within {limit_s:g} s") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode:
+        last = (complaint.strip().splitlines() or ["labgrid does not say why"])[-1]
+        printable = "".join(c if c.isprintable() else " " for c in last)[:_WORDS_MOST]
+        raise NotApplicable(f"labgrid:{place}: {what} failed: {printable}")
+    return dict(json.loads(said.splitlines()[-1]))
+
+
+@dataclass(frozen=True)
+class LabgridBoard:
+    """``boot_s``: how long after power-on the board may take until it can be reached."""
+
+    place: str
+    boot_s: float = _BOOT_S
+
+    @property
+    def name(self) -> str:
+        return f"labgrid:{self.place}"
+
+    def configurations(self) -> tuple[str, ...]:
+        return AS_BOOTED, POWER_CYCLED
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        require_configuration(self, configuration)
+        service = _act(self.place, "acquire").get("service")
+        try:
+            if not service:
+                raise NotApplicable(f"{self.name} has no NetworkService, so it cannot be reached; export one for it")
+            if configuration == POWER_CYCLED:
+                _act(self.place, "cycle")
+            with closing(self._reached(_address(service))) as link:
+                yield Booted(link, configuration_of(link, configuration), link.own_file,
+                             module=partial(installed_module, link))
+        finally:
+            with contextlib.suppress(FastenoughError):
+                _act(self.place, "release")
+
+    def _reached(self, address: Address) -> SshLink:
+        """The link, once the board has come up."""
+        deadline = time.monotonic() + self.boot_s
+        while True:
+            try:
+                return open_ssh(address, file_for)
+            except BoardGone:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_RETRY_S)
+
+
+def _address(service: Mapping[str, Any]) -> Address:
+    """What the exporter says is hostile until it is read as an address."""
+    host, user, port = service.get("address"), service.get("username"), service.get("port")
+    bracketed = f"[{host}]" if ":" in str(host) else host
+    return parse_address(f"{f'{user}@' if user else ''}{bracketed}{f':{port}' if port else ''}")
+
+
+def open_board(which: str) -> LabgridBoard:
+    """The name of a place; raises BadInput for what is none."""
+    if _PLACE.fullmatch(which) is None:
+        raise BadInput(f"{which[:_WORDS_MOST]!r} is no place of labgrid's; write labgrid:PLACE")
+    return LabgridBoard(which)

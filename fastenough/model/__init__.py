@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The terms everything else speaks in; no behaviour beyond what the terms mean."""
+
+from fastenough.model.configuration import Configuration
+from fastenough.model.parameters import HOW_LONG, option_name, parameter_name
+from fastenough.model.requirement import Requirement
+from fastenough.model.series import Role, Series
+from fastenough.model.terms import (
+    VERDICT_EXIT_STATUS,
+    BadInput,
+    ExitStatus,
+    FastenoughError,
+    NotApplicable,
+    Outcome,
+    Verdict,
+)
+
+__all__ = ["HOW_LONG", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus", "FastenoughError",
+           "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "option_name", "parameter_name"]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Errors, outcomes, verdicts and exit statuses."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class FastenoughError(Exception):
+    """Something a person can fix: the message is one line saying what is wrong and how to fix it."""
+
+
+class BadInput(FastenoughError):
+    """Wrong usage or bad input; the command line ends with status 2."""
+
+
+class NotApplicable(FastenoughError):
+    """This cannot be measured here; the message is the reason.  Never a pass, never a zero."""
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    NOT_APPLICABLE = "not-applicable"
+
+
+class Verdict(StrEnum):
+    """What the evidence says about a requirement."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    BROKEN = "BROKEN"
+
+
+class ExitStatus(IntEnum):
+    """The command line's contract with scripts."""
+
+    DONE = 0
+    FAIL = 1
+    BAD_INPUT = 2
+    INCONCLUSIVE = 3
+    BROKEN = 4
+    NOT_APPLICABLE = 5
+
+
+VERDICT_EXIT_STATUS = {
+    Verdict.PASS: ExitStatus.DONE,
+    Verdict.FAIL: ExitStatus.FAIL,
+    Verdict.INCONCLUSIVE: ExitStatus.INCONCLUSIVE,
+    Verdict.BROKEN: ExitStatus.BROKEN,
+}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a recording holds, once it has been read: its head, its intervals, its events, its end, and its totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+
+from fastenough.model import Outcome, Series
+from fastenough.recording.aggregate import Aggregate
+from fastenough.recording.head import End, Event, Head, Instant, LimitCount
+from fastenough.recording.histogram import Histogram
+from fastenough.recording.interval import Interval
+from fastenough.recording.rises import Rises
+from fastenough.recording.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
+
+    ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`unbelievable`).
+    """
+
+    head: Head
+    intervals: Sequence[Interval]
+    events: Sequence[Event]
+    end: End | None
+    cut_off: str | None = None
+    aggregate: Aggregate = field(default_factory=Aggregate)
+    damage: str | None = None
+    over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Its intervals as arrays, buckets folded: the same whether they come out of its text or of its columns."""
+        if self.over_time is not None:
+            return self.over_time()
+        rows = import_module("fastenough.recording.interval_rows")  # which loads pyarrow: not for every command
+        made: Timeline = rows.timeline_of_intervals(self.intervals, self.series)
+        return made
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        return self.head.series
+
+    @property
+    def run_id(self) -> str:
+        return self.head.run_id
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome, None when the recording was cut off."""
+        return None if self.end is None else self.end.outcome
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it did not complete, as far as its end says."""
+        return () if self.end is None else self.end.reasons
+
+    @property
+    def totals(self) -> dict[int, Histogram]:
+        """The histogram of each series over the whole run, by its id."""
+        return self.aggregate.totals
+
+    @property
+    def duration_ns(self) -> int:
+        """From the begin of the first to the end of the last interval, on CLOCK_MONOTONIC."""
+        return self.aggregate.end_mono_ns - self.aggregate.begin_mono_ns
+
+    @property
+    def stopped(self) -> Instant:
+        """Until when it reaches: the end of its last interval, its begin where it has none."""
+        if not self.intervals:
+            return self.head.begin
+        return Instant(self.intervals[-1].end_mono_ns, self.intervals[-1].end_wall_ns)
+
+    def named(self, name: str) -> tuple[Series, ...]:
+        """All series of one name (one per CPU, as a rule)."""
+        return tuple(series for series in self.series if series.name == name)
+
+    def lost(self, series_id: int) -> int:
+        return self.aggregate.lost.get(series_id, 0)
+
+    def missed(self, series_id: int) -> int:
+        return self.aggregate.missed.get(series_id, 0)
+
+    def order_unknown(self, series_id: int) -> int:
+        """Gaps in the order of a series' values."""
+        return self.aggregate.order_unknown.get(series_id, 0)
+
+    def rises(self, series_id: int) -> Rises | None:
+        """Of the whole run; None where the series has none."""
+        return self.aggregate.rises.get(series_id)
+
+    def limit(self, series_id: int) -> LimitCount | None:
+        """What the series did at the limit given before the run; None where there was none."""
+        return self.aggregate.limits.get(series_id)
+
+
+def unbelievable(damage: str, head: Head) -> Recording:
+    """What stands for a run of which nothing is believed, with the reason; ``head`` says what is known of it."""
+    return Recording(replace(head, series=()), (), (), None, damage=damage)

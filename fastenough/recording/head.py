@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Head, end and events of a recording as types, whatever the version it was written in (docs/format.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastenough.model import Configuration, Outcome, Series
+
+VERSION = 2
+"""The version that is written."""
+
+Plain = str | int | float | bool | None
+
+MIGRATIONS = "migrations"
+"""The setting, read after the run only, that counts the moves of a pinned thread to another CPU."""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One reading of both clocks."""
+
+    mono_ns: int
+    wall_ns: int
+
+    @classmethod
+    def now(cls) -> Instant:
+        return cls(time.monotonic_ns(), time.time_ns())
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What measured."""
+
+    name: str
+    version: str
+    build: str | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``requested`` None: only read.  ``in_effect``: as read back, None where it cannot be read.
+
+    ``thread`` and ``cpu`` where it is one thread's; ``reason`` where what is in effect is not what was requested.
+    """
+
+    name: str
+    requested: Plain
+    in_effect: Plain
+    cpu: int | None = None
+    thread: str | None = None
+    reason: str | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Something was requested, and something else is in effect, or it is not known what."""
+        return self.requested is not None and self.requested != self.in_effect
+
+    @property
+    def place(self) -> tuple[str, str | None, int | None]:
+        """What tells one setting of a recording from the others."""
+        return self.name, self.thread, self.cpu
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting that read otherwise after the run than before it."""
+
+    name: str
+    before: Plain
+    after: Plain
+    cpu: int | None = None
+    thread: str | None = None
+
+
+@dataclass(frozen=True)
+class LoadStated:
+    """Which load is to run, and the commands it consists of."""
+
+    name: str
+    commands: tuple[tuple[str, ...], ...] = ()
+    source: str | None = None
+    bounds: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class LoadProof:
+    """Whether the load ran (None: not said), and what it consumed while it was measured; None: not known.
+
+    ``stated``: somebody said so, and nothing proves it.
+    """
+
+    name: str | None
+    ran: bool | None
+    reasons: tuple[str, ...] = ()
+    stated: bool = False
+    window_s: float | None = None
+    cpu_time_s: float | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True)
+class LoadUse:
+    """What the load did in one interval; None: cannot be read."""
+
+    cpu_ns: int | None
+    context_switches: int | None
+    processes: int | None
+
+
+@dataclass(frozen=True)
+class LimitCount:
+    """Values above a limit given before the run, counted one by one; ``runs`` of consecutive ones where they begin."""
+
+    ns: int
+    exceeded: int
+    runs: int
+    sum_sq_runs: int
+    longest: int
+
+    def plus(self, other: LimitCount) -> LimitCount:
+        """Both one after the other, which are of one limit."""
+        return LimitCount(self.ns, self.exceeded + other.exceeded, self.runs + other.runs,
+                          self.sum_sq_runs + other.sum_sq_runs, max(self.longest, other.longest))
+
+
+@dataclass(frozen=True)
+class SeriesEnd:
+    """What the end says of one series; ``rises`` as [edge, delta]."""
+
+    taken: int
+    stored: int
+    lost: int
+    missed: int
+    minimum: int | None
+    maximum: int | None
+    sum: int
+    sum_sq: int
+    rises: tuple[tuple[int, int], ...] | None = None
+    limit: LimitCount | None = None
+    order_unknown: int = 0
+
+
+@dataclass(frozen=True)
+class SamplesKept:
+    """Where every sample was kept: how many the file holds, and how many it had no room for."""
+
+    kept: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """``kind`` is max, threshold, clock-step, throttled or note; ``series`` the id of the one it belongs to."""
+
+    kind: str
+    at: Instant
+    series: int | None = None
+    cpu: int | None = None
+    value: int | None = None
+    text: str | None = None
+    culprit: Mapping[str, Plain] | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """What was measured, how, and at what cost.  ``version``: of the file it was read from."""
+
+    tool: Tool
+    run_id: str
+    probe: str
+    implementation: str
+    parameters: Mapping[str, Any]
+    series: tuple[Series, ...]
+    settings: tuple[Setting, ...]
+    cost_ns: Mapping[str, float | None]
+    interval_ns: int
+    begin: Instant
+    marks: frozenset[str] = frozenset()
+    load: LoadStated | None = None
+    profile: Mapping[str, Any] | None = None
+    profile_sha256: str | None = None
+    board: str | None = None
+    configuration: Configuration | None = None
+    instrument: Mapping[str, Any] | None = None
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class End:
+    """How the run ended.  ``settings``: read back after it, None where they were not.
+
+    ``changes``: what they show to have changed since the head.
+    """
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    at: Instant
+    series: Mapping[int, SeriesEnd] = field(default_factory=dict)
+    counters: Mapping[str, int | None] = field(default_factory=dict)
+    settings: tuple[Setting, ...] | None = None
+    changes: tuple[Change, ...] = ()
+    events_dropped: int = 0
+    samples: SamplesKept | None = None
+    load: LoadProof | None = None

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of version 2, already checked against the schema, into the types of ``head``; raises BadInput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fastenough.model import BadInput, Configuration, Outcome, Role, Series
+from fastenough.recording.head import (
+    MIGRATIONS,
+    Change,
+    End,
+    Event,
+    Head,
+    Instant,
+    LimitCount,
+    LoadProof,
+    LoadStated,
+    LoadUse,
+    Plain,
+    SamplesKept,
+    SeriesEnd,
+    Setting,
+    Tool,
+)
+
+Line = Mapping[str, Any]
+
+
+def parsed_head(name: str, line: Line, version: int) -> Head:
+    """``version``: of the file; ``name`` stands for it in messages."""
+    series = tuple(_series(name, entry) for entry in line["series"])
+    if len({one.id for one in series}) != len(series):
+        raise BadInput(f"{name}: two series share one id")
+    tool = line["tool"]
+    return Head(
+        version=version, tool=Tool(tool["name"], tool["version"], tool.get("build")), run_id=line["run_id"],
+        probe=line["probe"], implementation=line["implementation"], parameters=line["parameters"], series=series,
+        settings=tuple(map(parsed_setting, line["settings"])), cost_ns=line["cost"], interval_ns=line["interval_ns"],
+        begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=_load_stated(line.get("load")),
+        profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
+        configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
+        instrument=line.get("instrument"))
+
+
+def _series(name: str, entry: Line) -> Series:
+    series = Series(
+        id=entry["id"], name=entry["name"], unit=entry["unit"], clock=entry["clock"], from_event=entry["from"],
+        to_event=entry["to"], k=entry["k"], role=Role(entry["role"]), two_sided=entry["two_sided"],
+        corrected=entry["corrected"], relative=entry["relative"], cpu=entry.get("cpu"),
+        period_ns=entry.get("period_ns"), bytes=entry.get("bytes"), tick_ps=entry.get("tick_ps"),
+        rise_k=entry.get("rise_k"), refused=entry.get("refused"), labels=entry.get("labels", {}))
+    fault = next(_contradictions(series), None)
+    if fault is not None:
+        raise BadInput(f"{name}: series {series.id} {fault}")
+    return series
+
+
+def _contradictions(series: Series) -> Iterator[str]:
+    """What a series says of itself that cannot be."""
+    if series.unit == "ticks" and series.tick_ps is None:
+        yield "counts ticks but does not say how long one is (tick_ps)"
+    if (series.role is Role.THROUGHPUT) != (series.bytes is not None):
+        yield "must have both the role throughput and bytes per sample, or neither"
+    if series.corrected and series.relative:
+        yield "is both corrected and relative: with a relative method nothing can be missed"
+    if series.rise_k is not None and series.rise_k > series.k:
+        yield f"has rises (rise_k {series.rise_k}) finer than its buckets (k {series.k})"
+
+
+def instant(entry: Line) -> Instant:
+    return Instant(entry["mono_ns"], entry["wall_ns"])
+
+
+def parsed_setting(entry: Line) -> Setting:
+    """A setting of the head, or of the end, where nothing is requested."""
+    return Setting(entry["name"], entry.get("requested"), entry["in_effect"], entry.get("cpu"), entry.get("thread"),
+                   entry.get("reason"))
+
+
+def _load_stated(entry: Line | None) -> LoadStated | None:
+    if entry is None:
+        return None
+    source, bounds = entry.get("source"), entry.get("bounds")
+    return LoadStated(entry["name"], tuple(tuple(command) for command in entry.get("commands", ())),
+                      source if isinstance(source, str) else None, bounds if isinstance(bounds, dict) else None)
+
+
+def parsed_event(line: Line) -> Event:
+    return Event(line["kind"], instant(line["at"]), line.get("series"), line.get("cpu"), line.get("value"),
+                 line.get("text"), line.get("culprit"))
+
+
+def parsed_end(name: str, line: Line, head: Head) -> End:
+    """The end, with what the settings of the head show to have changed."""
+    settings = tuple(map(parsed_setting, line["settings"])) if "settings" in line else None
+    samples = line.get("samples")
+    series = {entry["id"]: _series_end(entry) for entry in line["series"]}
+    if len(series) != len(line["series"]):
+        raise BadInput(f"{name}: end: two series share one id")
+    return End(
+        outcome=Outcome(line["outcome"]), reasons=tuple(line["reasons"]), at=instant(line["at"]), series=series,
+        counters=line["counters"], settings=settings, changes=tuple(changes(head.settings, settings or ())),
+        events_dropped=line["events_dropped"], load=_load_proof(line.get("load")),
+        samples=None if samples is None else SamplesKept(samples["kept"], samples["lost"]))
+
+
+def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Change]:
+    """What read otherwise after the run than before; what could not be read again is not known to have changed."""
+    known: dict[tuple[str, str | None, int | None], list[Plain]] = {}
+    for setting in before:
+        known.setdefault(setting.place, []).append(setting.in_effect)
+    for setting in after:
+        earlier = known.get(setting.place) or [0 if setting.name == MIGRATIONS else None]
+        was = earlier.pop(0)
+        if setting.in_effect is not None and setting.in_effect != was:
+            yield Change(setting.name, was, setting.in_effect, setting.cpu, setting.thread)
+
+
+def _series_end(entry: Line) -> SeriesEnd:
+    return SeriesEnd(
+        entry["taken"], entry["stored"], entry["lost"], entry["missed"], entry.get("min"), entry.get("max"),
+        entry["sum"], int(entry["sum_sq"]),
+        tuple((edge, delta) for edge, delta in entry["rises"]) if "rises" in entry else None,
+        limit_count(entry.get("limit")), entry.get("order_unknown", 0))
+
+
+def limit_count(entry: Line | None) -> LimitCount | None:
+    if entry is None:
+        return None
+    return LimitCount(entry["ns"], entry["exceeded"], entry["runs"], int(entry["sum_sq_runs"]), entry["longest"])
+
+
+def load_use(entry: Line | None) -> LoadUse | None:
+    return None if entry is None else LoadUse(entry["cpu_ns"], entry["context_switches"], entry["processes"])
+
+
+def _number(entry: Line, name: str) -> float | None:
+    value = entry.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _count(entry: Line, name: str) -> int | None:
+    value = entry.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _load_proof(entry: Line | None) -> LoadProof | None:
+    if entry is None:
+        return None
+    return LoadProof(
+        entry.get("name"), entry.get("ran"), tuple(entry.get("reasons", ())), entry.get("stated") is True,
+        _number(entry, "window_s"), _number(entry, "cpu_time_s"), _count(entry, "voluntary_switches"),
+        _count(entry, "involuntary_switches"), _count(entry, "bytes_read"), _count(entry, "bytes_written"),
+        _count(entry, "processes"))

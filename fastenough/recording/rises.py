@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a histogram forgets: how often values rose, and runs above a limit (docs/format.md, Rises)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.model import Series
+from fastenough.recording.head import LimitCount
+from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest
+
+EdgeArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rises:
+    """``edge`` ascends over buckets of the coarse scale ``k``; ``delta``: how many more runs begin from there on.
+
+    Both are int64 arrays of one length, without entries that are 0.
+    """
+
+    k: int
+    edge: EdgeArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    delta: EdgeArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, entries: Sequence[Sequence[int]], k: int) -> Rises:
+        """From [edge, delta] pairs."""
+        pairs = np.array(entries, dtype=np.int64).reshape(-1, 2)
+        return cls(k, pairs[:, 0].copy(), pairs[:, 1].copy())
+
+    @classmethod
+    def merged(cls, parts: Iterable[Rises], k: int) -> Rises:
+        """Of intervals or runs one after the other, never of CPUs: one stall on two of them is not two."""
+        kept = [part for part in parts if part.edge.size]
+        if not kept:
+            return cls(k)
+        edge, inverse = np.unique(np.concatenate([part.edge for part in kept]), return_inverse=True)
+        delta = np.zeros(edge.size, dtype=np.int64)
+        np.add.at(delta, inverse, np.concatenate([part.delta for part in kept]))
+        return cls(k, edge[delta != 0], delta[delta != 0])
+
+    def runs(self) -> EdgeArray:
+        """How many runs of consecutive values in this bucket or above began, at each edge."""
+        return np.cumsum(self.delta)
+
+    def lowest(self) -> EdgeArray:
+        """The least value (two-sided: magnitude) of each edge."""
+        return bucket_lowest(self.edge, self.k)
+
+    def entries(self) -> list[list[int]]:
+        """As a recording holds them."""
+        return [[int(edge), int(delta)] for edge, delta in zip(self.edge, self.delta, strict=True)]
+
+
+def at_or_above(histogram: Histogram, least: EdgeArray, two_sided: bool) -> NDArray[np.int64]:
+    """How many values may be at or above each of these (ascending); of a two-sided series, their magnitudes."""
+    highest = bucket_highest(histogram.index, histogram.k)
+    if two_sided:
+        lowest = bucket_lowest(histogram.index, histogram.k)
+        highest = np.maximum(np.abs(highest), np.abs(lowest))
+    order = np.argsort(highest, kind="stable")
+    up_to = np.concatenate([[0], np.cumsum(histogram.count[order])])
+    return np.asarray(up_to[-1] - up_to[np.searchsorted(highest[order], least, side="left")], dtype=np.int64)
+
+
+def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | None:
+    """Why these cannot be the rises of these values; None where they can."""
+    if np.any(np.diff(rises.edge) <= 0) or np.any(rises.delta == 0):
+        return "its rises do not ascend by their edges, or one of them is 0"
+    if sum(map(int, rises.delta)) != 0:
+        return "its rises do not sum to 0"
+    runs = rises.runs()
+    if np.any(runs < 0):
+        return "its rises say that fewer than no runs began"
+    tightest = bucket_lowest(rises.edge[1:] - 1, rises.k)
+    if np.any(runs[:-1] > at_or_above(histogram, tightest, two_sided)):
+        return "its rises say that more runs began than there are values so high"
+    return None
+
+
+def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str | None:
+    """Why this cannot be what one interval's values did at a limit; None where it can."""
+    exceeded, runs, longest = count.exceeded, count.runs, count.longest
+    if exceeded == 0:
+        return "nothing exceeded the limit, yet runs did" if runs or count.sum_sq_runs or longest else None
+    if runs > exceeded or longest < 1 or not exceeded <= count.sum_sq_runs <= exceeded * (2 * longest - 1):
+        return "its runs above the limit contradict each other"
+    if series.unit == "ns" and not _surely(histogram, count.ns, series.two_sided) <= exceeded <= int(
+            at_or_above(histogram, np.array([count.ns + 1]), series.two_sided)[0]):
+        return f"{exceeded} values above the limit of {count.ns} ns contradict its buckets"
+    return None
+
+
+def _surely(histogram: Histogram, limit: int, two_sided: bool) -> int:
+    lowest, highest = histogram.lowest(), histogram.highest()
+    above = lowest > limit
+    return int(histogram.count[above | (highest < -limit) if two_sided else above].sum())
+
+
+def total_fault(count: LimitCount) -> str | None:
+    """Why this cannot be what all values of a run did at a limit; None where it can."""
+    exceeded, runs, squares = count.exceeded, count.runs, count.sum_sq_runs
+    if exceeded and not (runs and count.longest <= exceeded and squares <= exceeded * count.longest
+                         and squares * runs >= exceeded * exceeded):
+        return "its runs above the limit contradict each other"
+    return None

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Heads and ends of version 1 in the words of version 2 (docs/format.md, Version 1); all other lines are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastenough.model import Role
+
+Line = dict[str, Any]
+
+_OWED, _CORRECTED = "_owed", "_corrected"
+_PLACE = ("name", "thread", "cpu")
+_RELATIVE = frozenset({"clock_nanosleep-rel", "nanosleep", "ppoll"})
+
+
+def upgraded_head(head: Mapping[str, Any]) -> Line:
+    """The head in version 2; one that is of version 2 already stays as it is."""
+    if head.get("version") != 1:
+        return dict(head)
+    names = {entry["name"] for entry in head["series"]}
+    relative = head["parameters"].get("method") in _RELATIVE
+    line = dict(head) | {
+        "version": 2,
+        "series": [_series(entry, names, relative) for entry in head["series"]],
+        "settings": [_setting(entry) for entry in head["settings"]],
+    }
+    if "configuration" in head:
+        line["configuration"] = {"name": head["configuration"], "kernel_release": None, "kernel_config_sha256": None,
+                                 "command_line": None}
+    return line
+
+
+def _series(entry: Mapping[str, Any], names: set[str], relative: bool) -> Line:
+    name = str(entry["name"])
+    corrected = name.endswith(_OWED)
+    return dict(entry) | {
+        "name": name.removesuffix(_OWED) + _CORRECTED if corrected else name,
+        "role": _role(entry, names).value, "two_sided": "jitter" in name, "corrected": corrected,
+        "relative": relative and not corrected,
+    }
+
+
+def _role(entry: Mapping[str, Any], names: set[str]) -> Role:
+    """What a limit was judged by: all but what another series corrects, throughput, and what was refused."""
+    if "bytes" in entry:
+        return Role.THROUGHPUT
+    return Role.DIAGNOSTIC if entry["name"] + _OWED in names or "refused" in entry else Role.VERDICT
+
+
+def _setting(entry: Mapping[str, Any]) -> Line:
+    return {{"asked": "requested", "granted": "in_effect"}.get(name, name): value for name, value in entry.items()}
+
+
+def upgraded_end(end: Mapping[str, Any], head: Mapping[str, Any]) -> Line:
+    """The end in version 2, given the head in version 2; one of version 2 stays as it is."""
+    line = dict(end)
+    changes = line.pop("settings_changed", None)
+    return line if changes is None else line | {"settings": _after(head["settings"], changes)}
+
+
+def _after(settings: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """What was read back after the run: what was read before, but for the changes."""
+    changed = {_place(change): change for change in changes}
+    kept = [_read_back(entry, changed[_place(entry)]["after"] if _place(entry) in changed else entry["in_effect"])
+            for entry in settings]
+    known = {_place(entry) for entry in settings}
+    return kept + [_read_back(change, change["after"]) for place, change in changed.items() if place not in known]
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry.get(key) for key in _PLACE)
+
+
+def _read_back(entry: Mapping[str, Any], in_effect: Any) -> Line:
+    return {key: entry[key] for key in _PLACE if key in entry} | {"in_effect": in_effect}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One setting after the other, for the files that read them. */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include "run.h"
+
+/* One more, of this thread or (NULL) of the whole run; what was requested and is in effect is "null" until set. */
+struct setting *setting_add(struct settings_read *read, const char *name, const struct worker *worker);
+void setting_explain(struct setting *setting, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool setting_as_requested(const struct setting *setting);
+
+/* As JSON. */
+void setting_int(char text[64], int64_t value);
+void setting_text(char text[64], const char *value);
+
+const char *policy_text(int policy); /* POLICY_*; "unknown" for another */
+
+/* All that a thread has, in one order. */
+void settings_of_thread(struct settings_read *read, const struct worker *worker, const struct thread_state *state);
+
+#endif

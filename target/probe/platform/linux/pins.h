@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ways to GPIO lines, by a word that is part of their functions' names; the first that is present is taken.
+ * What each implements is in gpio.h. */
+#ifndef PINS_H
+#define PINS_H
+
+#define PINS_WAYS(X)                                                                                               \
+	X(cdev)                                                                                                    \
+	X(sysfs)
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread is scheduled as the kernel's sched_setattr() takes it, and as sched_getattr() says. */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SCHED_DEADLINE /* libc headers may lack it */
+#define SCHED_DEADLINE 6
+#endif
+#define STATE_SIZE 64 /* of /proc: number, name and state stand at the beginning */
+
+const char platform_name[] = "linux-user";
+
+/* The kernel's struct sched_attr in its first version; libc headers have none. */
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+static const int kernel_policies[POLICIES] = {
+	[POLICY_FIFO] = SCHED_FIFO,
+	[POLICY_RR] = SCHED_RR,
+	[POLICY_DEADLINE] = SCHED_DEADLINE,
+	[POLICY_OTHER] = SCHED_OTHER,
+};
+
+int thread_policy_of(int number)
+{
+	for (int policy = 0; policy < POLICIES; policy++)
+		if (kernel_policies[policy] == number)
+			return policy;
+	return POLICIES;
+}
+
+int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
+{
+	pthread_attr_t attributes;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, size);
+	error = pthread_create(thread, &attributes, begin, argument);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+pid_t thread_id(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+void thread_request(const struct thread_request *request, struct thread_state *state)
+{
+	struct sched_attributes attributes = {
+		.size = sizeof(attributes), .policy = (uint32_t)kernel_policies[request->policy],
+		.priority = (uint32_t)request->priority, .runtime_ns = request->runtime_ns,
+		.deadline_ns = request->deadline_ns, .period_ns = request->period_ns,
+	};
+	cpu_set_t set;
+
+	if (request->cpu >= 0) {
+		CPU_ZERO(&set);
+		CPU_SET(request->cpu, &set);
+		state->affinity_error = sched_setaffinity(0, sizeof(set), &set) ? errno : 0;
+	}
+	prctl(PR_SET_TIMERSLACK, (unsigned long)request->timer_slack_ns, 0, 0, 0);
+	state->policy_error = syscall(SYS_sched_setattr, 0, &attributes, 0) ? errno : 0;
+}
+
+static int read_affinity(struct cpu_list *list)
+{
+	cpu_set_t set;
+
+	list->count = 0;
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return errno;
+	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			list->cpu[list->count++] = cpu;
+	return 0;
+}
+
+void thread_read_back(struct thread_state *state)
+{
+	struct sched_attributes attributes = {.size = sizeof(attributes)};
+
+	state->policy = -1;
+	if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0) {
+		state->policy = thread_policy_of((int)attributes.policy);
+		state->priority = (int)attributes.priority;
+		state->runtime_ns = attributes.runtime_ns;
+		state->deadline_ns = attributes.deadline_ns;
+		state->period_ns = attributes.period_ns;
+	} else {
+		state->policy_unread = errno;
+	}
+	state->affinity_unread = read_affinity(&state->affinity);
+	state->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+}
+
+bool thread_look(pid_t thread, struct thread_state *state)
+{
+	struct sched_param parameters;
+	int policy = sched_getscheduler(thread);
+
+	if (policy < 0 || sched_getparam(thread, &parameters))
+		return false;
+	state->policy = thread_policy_of(policy);
+	state->priority = parameters.sched_priority;
+	return true;
+}
+
+void thread_demote(pid_t thread)
+{
+	static const struct sched_param ordinary;
+
+	sched_setscheduler(thread, SCHED_OTHER, &ordinary);
+}
+
+void thread_kick(pthread_t thread)
+{
+	pthread_kill(thread, SIGUSR2);
+}
+
+int thread_sleep_open(pid_t thread)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool thread_sleeps(int fd)
+{
+	char text[STATE_SIZE];
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+	const char *name_end;
+
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	name_end = strrchr(text, ')');
+	return name_end && !strncmp(name_end, ") S", 3);
+}

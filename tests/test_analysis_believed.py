@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the judge must look at before it believes it: each of these once turned into a verdict it did not deserve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recordings import Plan, latencies, recording
+
+from fastenough.analysis import Assessment, judge
+from fastenough.model import Requirement, Verdict
+from fastenough.recording import Recording
+
+LIMIT = Requirement(200_000)
+VALUES = latencies(1)
+
+
+def _run(tmp_path: Path, **change: Any) -> Recording:
+    return recording(tmp_path, replace(Plan(VALUES, load="cpu"), **change))
+
+
+def _text(assessment: Assessment) -> str:
+    return " | ".join(assessment.reasons)
+
+
+def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
+    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    alone, twice = judge([few], LIMIT), judge([few, few, few], LIMIT)
+    assert alone.verdict is twice.verdict is Verdict.INCONCLUSIVE
+    assert twice.reasons == alone.reasons
+    assert "Run run-1 was given more than once and counts once" in twice.cautions
+
+
+def test_a_copy_under_another_id_is_not_believed(tmp_path: Path) -> None:
+    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    copy = replace(few, head=replace(few.head, run_id="copy"))
+    assessment = judge([few, copy], LIMIT)
+    assert assessment.verdict is Verdict.BROKEN
+    assert "run copy: it is not believed: it holds the data of run run-1" in _text(assessment)
+
+
+def test_two_runs_with_one_id_are_not_believed(tmp_path: Path) -> None:
+    one, other = _run(tmp_path), _run(tmp_path, values=latencies(2))
+    assessment = judge([one, other], LIMIT)
+    assert assessment.verdict is Verdict.BROKEN
+    assert "another recording with other data has its id" in _text(assessment)
+
+
+def test_a_corrected_series_hides_no_cpu_that_has_only_a_plain_one(tmp_path: Path) -> None:
+    late = [VALUES[0], [np.append(interval, 900_000) for interval in VALUES[1]]]
+    run = _run(tmp_path, values=late)
+    kept = tuple(series for series in run.series if (series.name, series.cpu) != ("wakeup_corrected", 1))
+    bare = replace(run, head=replace(run.head, series=kept))
+    assert judge([bare], LIMIT).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("requirement", [None, LIMIT])
+def test_missed_periods_without_a_corrected_series_reach_no_limit(tmp_path: Path, requirement: Requirement | None,
+                                                                  ) -> None:
+    assessment = judge([_run(tmp_path, views=("wakeup",), missed=3)], requirement)
+    assert assessment.verdict is Verdict.FAIL
+    assert assessment.requirement_derived == assessment.headline.startswith("No limit was stated, and periods")

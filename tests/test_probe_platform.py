@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Another platform is a folder of its own: frame and acts are compiled for it unchanged."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tools import ROOT, build, configure
+
+from fastenough.model import Outcome
+from fastenough.recording import read_recording
+
+FOLDER = ROOT / "tests" / "throwaway_platform"
+PROBE = ROOT / "target" / "probe"
+SEAM = {"now.h", "sleep.h", "sync.h", "pins.h"}
+LINUX_ONLY = {"response", "periodic", "futex", "eventfd", "signal", "mqueue", "fifo", "fifo-message", "shm", "jitter"}
+"""What needs pins or the system calls of Linux, of which the throw-away platform has neither."""
+
+
+@pytest.fixture(scope="module")
+def throwaway_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of this checkout to which one folder was added, and in which nothing was changed."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in ("meson.build", "meson_options.txt"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("format", "gauge", "target"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(FOLDER, copy / "target" / "probe" / "platform" / "throwaway")
+    configure(copy / "build", "-Dprobe_platform=throwaway", root=copy)
+    build(copy / "build", "target/probe/fastenough-probe")
+    return copy / "build" / "target" / "probe" / "fastenough-probe"
+
+
+def _names(probe: Path | str) -> set[str]:
+    listed = subprocess.run([str(probe), "--list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines()}
+
+
+def test_it_has_the_acts_whose_headers_it_implements(throwaway_probe: Path, probe_binary: str) -> None:
+    assert _names(throwaway_probe) == _names(probe_binary) - LINUX_ONLY
+
+
+@pytest.mark.parametrize("method", ["pselect", "busy"])
+def test_the_timer_act_runs_there_unchanged(throwaway_probe: Path, tmp_path: Path, method: str) -> None:
+    path = tmp_path / "r"
+    subprocess.run([str(throwaway_probe), "timer", "-D", "300ms", "-i", "5ms", "--method", method, "--policy", "other",
+                    "-a", "0", "-q", "--allow-difference", "--record", str(path)], check=True, timeout=60,
+                   stdout=subprocess.DEVNULL)
+    recording = read_recording(path)
+    assert recording.outcome is Outcome.COMPLETED
+    assert recording.head.implementation == "throwaway-user"
+    each, corrected = recording.series
+    assert recording.totals[corrected.id].total == recording.totals[each.id].total + recording.missed(each.id) > 30
+
+
+def test_a_primitive_it_has_not_is_not_applicable_there(throwaway_probe: Path) -> None:
+    done = subprocess.run([str(throwaway_probe), "mutex-pi", "-D", "300ms", "--policy", "other", "-a", "0", "-q",
+                           "--allow-difference"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 5 and "priority inheritance" in done.stderr, done.stderr
+    subprocess.run([str(throwaway_probe), "mutex", "-D", "100ms", "--policy", "other", "-a", "0", "-q",
+                    "--allow-difference"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def test_acts_call_nothing_but_the_seam() -> None:
+    """What is Linux's own stands in the platform's folder, and in the acts that measure it."""
+    system = re.compile(r"\b(pthread_|sem_|sched_[a-z]+\(|clock_nanosleep|clock_gettime|nanosleep\(|syscall\()")
+    sources = [*(PROBE / "acts" / "sync").glob("*.[ch]"), *(PROBE / "acts" / "gpio").glob("*.[ch]"),
+               PROBE / "acts" / "timer.c", PROBE / "acts" / "spin.c", *(PROBE / "inject").glob("*.c")]
+    assert len(sources) > 12
+    for source in sources:
+        code = re.sub(r"/\*.*?\*/", "", source.read_text(), flags=re.DOTALL)
+        assert not system.search(code), f"{source}: {system.search(code)}"
+
+
+def test_both_platforms_implement_the_same_headers() -> None:
+    linux = {path.name for path in (PROBE / "platform" / "linux").glob("*.h")}
+    assert linux == SEAM
+    assert {path.name for path in FOLDER.glob("*.h")} <= linux

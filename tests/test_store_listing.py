@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A list of runs asks the index, not the runs: what it costs does not multiply with what a run is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli_calls import fastenough
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from test_store_runs import keep_run
+
+from fastenough.store import Store
+from fastenough.store.directory import RUN_FILE
+
+
+def copies(store: Store, run: str, count: int) -> list[str]:
+    """As many runs as that one, under other ids."""
+    source = store.path / "runs" / run
+    summary = json.loads((source / RUN_FILE).read_text())
+    made = []
+    for number in range(count):
+        name = f"20250101T000000000Z-{number:06x}"
+        (store.path / "runs" / name).mkdir()
+        for file in source.iterdir():
+            content = json.dumps(summary | {"id": name}).encode() if file.name == RUN_FILE else file.read_bytes()
+            (store.path / "runs" / name / file.name).write_bytes(content)
+        made.append(name)
+    return made
+
+
+@contextmanager
+def _statements() -> Iterator[list[str]]:
+    said: list[str] = []
+
+    def note(*arguments: object) -> None:
+        said.append(str(arguments[2]))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield said
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def _cost(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """SQL statements, files opened, and runs listed, of a store whose index knows all of them."""
+    Store(store.path).close()
+    opened = []
+    really = os.open
+
+    def opens(path: str, *arguments: int, **more: int) -> int:
+        opened.append(path)
+        return really(path, *arguments, **more)
+
+    with monkeypatch.context() as patch, _statements() as said:
+        patch.setattr(os, "open", opens)
+        listed = Store(store.path).runs(brief=True)
+    return len(said), len(opened), len(listed)
+
+
+def test_a_list_costs_no_more_statements_and_files_for_more_runs(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "store")
+    run = keep_run(store)
+    few = _cost(store, monkeypatch)
+    copies(store, run, 300)
+    many = _cost(store, monkeypatch)
+    assert (few[2], many[2]) == (1, 301)
+    assert many[:2] == few[:2]
+
+
+def test_a_list_in_a_pipe_is_plain_lines_of_whole_words(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    run = keep_run(store, load="a-load-with-a-name-" + "x" * 300)
+    names = copies(store, run, 250)
+    printed = fastenough("list", "--store", str(store.path), cwd=tmp_path).stdout.decode()
+    head, *rows = printed.splitlines()
+    assert [row.split()[0] for row in rows] == [*names, run]
+    assert head.split() == ["run", "begin", "board", "probe", "load", "outcome", "samples", "worst"]
+    assert len({row.index("completed") for row in rows}) == 1, "columns are aligned"
+    assert all(character.isascii() or character in "µ–" for character in printed)
+
+
+def test_only_the_newest_runs_are_listed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    runs = [keep_run(store) for _ in range(3)]
+    assert [run.id for run in store.runs(last=2)] == runs[1:]
+    assert store.runs(last=1)[0] == store.runs()[-1]
+    listed = fastenough("list", "--last", "2", "--json", "--store", str(store.path), cwd=tmp_path).stdout
+    assert [run["id"] for run in json.loads(listed)] == runs[1:]
+    assert fastenough("list", "--last", "0", "--store", str(store.path), cwd=tmp_path).returncode == 2
+
+
+def test_what_a_campaign_planned_is_left_out_of_a_brief_list_only(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    writer = store.begin({"campaign": "c", "planned": ("one", "two")})
+    writer.end()
+    assert [run.planned for run in store.runs()] == [("one", "two")]
+    assert [run.planned for run in store.runs(brief=True)] == [None]
