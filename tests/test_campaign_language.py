@@ -56,7 +56,8 @@ repeat = 2
 [[run]]
 probe = "timer"
 [[run]]
-probe = "timer-handler"
+probe = "timer"
+parameters = {method = "kernel-thread"}
 implementations = ["linux-kernel"]
 loads = ["none"]
 repeat = 1
@@ -64,7 +65,7 @@ repeat = 1
     assert [(spec.board, spec.probe, spec.implementation, spec.load) for spec in specs[:5]] == [
         ("virtual", "timer", "linux-user", "none"), ("virtual", "timer", "linux-user", "cpu"),
         ("virtual", "timer", "linux-user", "none"), ("virtual", "timer", "linux-user", "cpu"),
-        ("virtual", "timer-handler", "linux-kernel", "none")]
+        ("virtual", "timer", "linux-kernel", "none")]
     assert [spec.board for spec in specs] == ["virtual"] * 5 + ["virtual:rt"] * 5
     assert {spec.warm_up_s for spec in specs} == {5.0}
 
@@ -115,7 +116,8 @@ def test_what_the_plan_says_cannot_be_said_beside_it(tmp_path: Path, words: tupl
 
 @pytest.mark.parametrize(("more", "said"), [
     ('parameters = {interval = "1ms", priority = "high", burst = 3}', b"plan.toml:4: run 1: probe timer has no"),
-    ('implementations = ["linux-kernel"]', b"plan.toml:3: run 1: linux-kernel has no probe 'timer'"),
+    ('implementations = ["linux-kernel"]\nparameters = {method = "ppoll"}', b"plan.toml:5: run 1: method=ppoll is none"),
+    ('implementations = ["linux-kernel"]\nparameters = {burst = 3}', b"plan.toml:5: run 1: linux-kernel has no parameter"),
 ])
 def test_what_an_implementation_cannot_do_is_told_before_anything(tmp_path: Path, probe_binary: str, more: str,
                                                                   said: bytes) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from fastenough.campaign.expand import RunSpec
@@ -139,6 +140,7 @@ class Transcript:
     def _end(self, end: dict[str, Any]) -> None:
         completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
         self._write(line_bytes(completed))
+        self.tally = replace(self.tally, counters=completed["counters"])
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 

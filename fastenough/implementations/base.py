@@ -43,11 +43,12 @@ class Act:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the first series of the board's recording holds, cut off or not."""
+    """What the first series of the board's recording holds, cut off or not, and the counters in its end."""
 
     stored: int = 0
     lost: int = 0
     missed: int = 0
+    counters: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ Value = str | int | float | bool
 
 BENCH_OWN = {
     "duration": "say it with --duration, or beside probe in a plan",
+    "until-interrupt": "the bench ends what it began",
     "record": "runs are recorded into the store; --store names another",
     "samples": "the probe alone keeps every sample, see the help of fastenough-probe timer",
     "run-id": "the store names its runs",

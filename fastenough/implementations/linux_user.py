@@ -23,9 +23,12 @@ def words(act: Act) -> list[str]:
             line.append(f"--{name}")
         elif value is not False:
             line.append(f"--{name}={value}")
-    if act.duration_s is not None:
-        line.append(f"--duration={max(1, round(act.duration_s * 1000))}ms")
-    return [*line, "--record=-"]
+    return [*line, how_long(act), "--record=-"]
+
+
+def how_long(act: Act) -> str:
+    """The probe's option for when it ends."""
+    return "--until-interrupt" if act.duration_s is None else f"--duration={max(1, round(act.duration_s * 1000))}ms"
 
 
 @dataclass(frozen=True)

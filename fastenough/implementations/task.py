@@ -38,15 +38,13 @@ class Task:
     slow bench never stops the board.  Raises what the task's exit status says (Refused, NotApplicable, EndedBySignal,
     else FastenoughError) with its own words when it ends without a first line.
 
-    ``stop``: how to ask for the end of the recording, where that is not SIGINT.  ``silence_s``: how long nothing may
-    be said.
+    ``silence_s``: how long nothing may be said.
     """
 
-    def __init__(self, link: Link, argv: Sequence[str], limit_s: float, stop: Callable[[], None] | None = None,
+    def __init__(self, link: Link, argv: Sequence[str], limit_s: float,
                  silence_s: float | None = _HEAD_TIMEOUT_S) -> None:
         self._name = Path(argv[0]).name
         self._process = link.raised.start(argv, limit_s=limit_s)
-        self._stop = stop or (lambda: self._process.signal(signal.SIGINT))
         self._stream = self._process.lines(silence_s)
         try:
             self.first_line = self._first()
@@ -137,7 +135,7 @@ class Task:
 
     def ask(self) -> None:
         """Ask the task to end its recording."""
-        self._stop()
+        self._process.signal(signal.SIGINT)
 
     def __enter__(self) -> Self:
         return self
