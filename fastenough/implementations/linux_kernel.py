@@ -46,8 +46,8 @@ class LinuxKernel:
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if probe not in PROBES:
-            raise BadInput(f"linux-kernel has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave linux-kernel "
-                           "out of the implementations")
+            raise BadInput(f"linux-kernel has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave "
+                           "linux-kernel out of the implementations")
         names = (*_WORDS, "interval", _REPORT, *([_METHOD] if probe == "timer" else []))
         for method in map(str, parameters.get(_METHOD, ())):
             if method not in TIMER_TASKS:
