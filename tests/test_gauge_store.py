@@ -16,7 +16,7 @@ from cli_calls import command_line
 from gauge_simulation import Build, Follower, Paced, paced
 
 from fastenough.analysis import grouped, judge
-from fastenough.experiment.outside import Outside, StoredRun
+from fastenough.campaign.outside import Outside, StoredRun
 from fastenough.gauge.run import GaugeRun, Response, RunHead
 from fastenough.gauge.session import Gauge, GaugeLost
 from fastenough.model import Outcome, Requirement, Verdict
