@@ -109,7 +109,7 @@ def test_work_of_ended_children_counts() -> None:
         assert eventually(lambda: running.proof().cpu_time_s > 0.3)
 
 
-def test_missing_tool_names_its_mend() -> None:
+def test_missing_tool_names_its_fix() -> None:
     fake = FakeLink({})
     with pytest.raises(NotApplicable, match="apt-get install stress-ng"):
         RunningLoad(fake, LOADS["cpu"], 2, 3)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +22,6 @@ from fastenough.recording.building import end_line, ended, line_bytes
 from fastenough.settings import Settings
 
 INTERVAL_NS = 1_000_000_000
-DEVICE = "/dev/fastenough"
 MODULE = "fastenough"
 _CONSUMER = "fasten"
 """How the line's interrupt thread is called: the kernel cuts names."""
@@ -65,13 +63,14 @@ def probe_counted(recording: Recording) -> Counted:
     return Counted(stored + lost + missed, stored, lost + missed)
 
 
-def module_counted(kernel_log: str) -> Counted:
-    """From what the module said when it was taken out: all since it was inserted, not only what was recorded."""
-    last_load = kernel_log[kernel_log.rfind("is running"):]
-    said = {name: int(count) for name, count in re.findall(r"fastenough: \w+: (\w+)=(\d+)", last_load)}
-    if "toggled" in said:
-        return Counted(None, said["toggled"] // 2)
-    return Counted(said.get("seen"), said.get("answered"), said.get("unchanged", 0))
+def module_counted(recording: Recording) -> Counted:
+    """From the recording of the module's task: all since it was inserted, not only what was recorded."""
+    counters = {} if recording.end is None else recording.end.counters
+    toggled = counters.get("toggled_since_load")
+    if toggled is not None:
+        return Counted(None, toggled // 2)
+    return Counted(counters.get("seen_since_load"), counters.get("answered_since_load"),
+                   counters.get("unchanged_since_load") or 0)
 
 
 def instrument_counters(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None,
@@ -101,7 +100,7 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
     (entry,) = settings.apply("kernel-module", " ".join(_module_words(bench, cell, wires, half_period_ns)))
     if entry.differs:
         raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
-    with Probing(bench.link, ["cat", DEVICE], 0.0) as task:
+    with Probing(bench.link, [bench.probe, "kernel", "--until-interrupt", "--record=-"], 0.0) as task:
         yield task
     removed = bench.link.run(["rmmod", MODULE], timeout_s=_GRACE_S)
     if removed.status:
@@ -110,7 +109,7 @@ def board_task(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int, sett
 
 def _probe_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -> list[str]:
     words = [bench.probe, cell.probe, f"--chip={wires.chip}", f"--out={wires.output}", f"--priority={_PRIORITY}",
-             f"--affinity={bench.cpu}", "--record=-"]
+             f"--affinity={bench.cpu}", "--until-interrupt", "--record=-"]
     return [*words, f"--in={wires.input}"] if cell.probe == "response" else [*words, f"--interval={half_period_ns}ns"]
 
 
@@ -120,31 +119,14 @@ def _module_words(bench: Bench, cell: Cell, wires: Wires, half_period_ns: int) -
         *words, f"period_ns={half_period_ns}", f"cpu={bench.cpu}"]
 
 
-def end_task(bench: Bench, cell: Cell, task: Probing) -> None:
-    """Let the board's recording end in good order."""
-    if cell.implementation == "linux-user":
-        task.interrupt()
-    else:
-        bench.link.write(DEVICE, b"stop\n")
-        task.wait(_GRACE_S)
-
-
 def own_lines(own: Probing, reasons: Sequence[str]) -> Iterator[bytes]:
     """The board's own recording, as the bench keeps it; with reasons it has failed, and ends with them."""
     if not reasons:
-        yield from map(as_planned, own.lines)
+        yield from own.lines
         return
     recording = own.recording()
     yield from (raw for raw in own.lines if raw.endswith(b"\n") and json.loads(raw)["type"] != "end")
     yield line_bytes(end_line(ended(recording, Outcome.FAILED, reasons)))
-
-
-def as_planned(raw: bytes) -> bytes:
-    """A line of the board's own recording; a task that the bench ended by a signal has done what it was to do."""
-    line = json.loads(raw)
-    if line["type"] != "end" or line["outcome"] != Outcome.ABORTED:
-        return raw
-    return line_bytes(line | {"outcome": Outcome.COMPLETED.value, "reasons": []})
 
 
 @dataclass
@@ -208,7 +190,7 @@ class CellRun:
             run.begin()
             with self._task() as task:
                 ended = self._poll(run, task, tick)
-                end_task(self.bench, self.cell, task)
+                task.interrupt()
             if self.bench.simulated:
                 self.bench.simulated.settle()
             run.end(*ended)
@@ -217,7 +199,7 @@ class CellRun:
             self._raise_pin_thread()
             run.begin()
             run.end(*self._poll(run, task, tick))
-            end_task(self.bench, self.cell, task)
+            task.interrupt()
 
     @contextmanager
     def _task(self) -> Iterator[Probing]:
@@ -255,10 +237,9 @@ class CellRun:
             return {}
         board = None
         with suppress(FastenoughError):
-            if self.own is not None and self.cell.implementation == "linux-user":
-                board = probe_counted(self.own.recording())
-            elif self.own is not None:
-                board = module_counted(self.bench.link.run(["dmesg"]).text)
+            if self.own is not None:
+                counted = probe_counted if self.cell.implementation == "linux-user" else module_counted
+                board = counted(self.own.recording())
         simulated = {f"simulator_{name}": count - self.simulated_before.get(name, 0)
                      for name, count in self._simulated().items()}
         return simulated | instrument_counters(run.counters.common, run.counters.by_series, board, self.cell.probe)
