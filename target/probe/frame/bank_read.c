@@ -11,6 +11,7 @@
 
 /* Counts and instants beyond these would overflow what they are added to. */
 #define MOST ((uint64_t)1 << 62)
+#define MOST_CPUS ((1 << 20) - 1)
 
 static bool __attribute__((format(printf, 2, 3))) unsound(char fault[BANK_FAULT], const char *format, ...)
 {
@@ -79,7 +80,8 @@ static bool stats_fit(const struct fe_bank_series *series)
 
 	if (stats->count == 0)
 		return series->buckets == 0 && stats->sum == 0 && stats->sum_sq_lo == 0 && stats->sum_sq_hi == 0;
-	return stats->count <= MOST && stats->min > INT64_MIN && stats->min <= stats->max && sum_fits(stats) &&
+	return series->max_cpu >= 0 && series->max_cpu <= MOST_CPUS && series->max_at_ns >= 0 &&
+	       (uint64_t)series->max_at_ns <= MOST && stats->count <= MOST && stats->min > INT64_MIN && stats->min <= stats->max && sum_fits(stats) &&
 	       stats->sum_sq_hi < MOST && series->first == series_bucket(stats->min) &&
 	       (int64_t)series->first + series->buckets - 1 == series_bucket(stats->max);
 }

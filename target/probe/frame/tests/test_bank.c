@@ -107,6 +107,9 @@ static void test_absurd(unsigned char *bytes)
 	ABSURD(series[0].stats.sum, INT64_MIN);
 	ABSURD(series[0].stats.sum, 4 * 5000 + 1);
 	ABSURD(series[0].stats.sum_sq_hi, UINT64_MAX);
+	ABSURD(series[0].max_cpu, -1);
+	ABSURD(series[0].max_cpu, INT32_MAX);
+	ABSURD(series[0].max_at_ns, INT64_MIN);
 	ABSURD(series[0].lost, UINT64_MAX);
 	ABSURD(series[0].missed, UINT64_MAX);
 	ABSURD(series[0].gaps, UINT64_MAX);
