@@ -14,7 +14,7 @@ check: setup-test lint
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
 	$(PYTHON) -m tests.bench_primitives
-	$(PYTHON) -m tests.bench_scale
+	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from recordings import PROFILE
 
 from fastenough.analysis import judge
 from fastenough.recording import Histogram
@@ -73,7 +74,7 @@ def _head(run_id: str, begin_ns: int) -> bytes:
         "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "bench", "version": "0"},
         "run_id": run_id, "probe": "timer", "implementation": "linux-user", "parameters": {}, "series": series,
         "settings": [], "cost": {}, "interval_ns": 10**9, "begin": _instant(begin_ns), "marks": [],
-        "load": {"name": "none"}, "board": "bench", "configuration": "made up"})
+        "load": {"name": "none"}, "board": "bench", "configuration": "made up", "profile": PROFILE})
 
 
 def _entry(values: Histogram) -> dict[str, Any]:
@@ -173,9 +174,10 @@ def _merge(path: Path) -> None:
     begin_s = time.perf_counter(), time.process_time()
     store = Store(path)
     recordings = [store.load(run.id) for run in store.runs()]
-    [group] = make_context(recordings, judge([])).groups
+    context = make_context(recordings, judge([]))
+    [group] = context.groups
     [kind] = group.judged_kinds
-    [picture, *_] = latency_pictures(make_context(recordings, judge([])), group, kind, "latency")
+    [picture, *_] = latency_pictures(context, group, kind, "latency")
     (path / "latency.svg").write_text(picture.svg)
     assert kind.all_cpus.n > 0.999 * PER_CPU * CPUS * len(recordings), kind.all_cpus.n
     _tell(time.perf_counter() - begin_s[0], time.process_time() - begin_s[1], resource.RUSAGE_SELF)
@@ -197,7 +199,7 @@ def _measured(bar: Bar, *arguments: str) -> bool:
     """Print the least of three; whether it is within the bar."""
     told = []
     for _ in range(3):
-        done = subprocess.run([sys.executable, "-m", "tests.bench_scale", *arguments], check=True, text=True,
+        done = subprocess.run([sys.executable, __file__, *arguments], check=True, text=True,
                               stdout=subprocess.PIPE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
         told.append(json.loads(done.stdout))
     clock_s, cpu_s, mib = min(told, key=lambda each: each[1])

@@ -38,7 +38,7 @@ def quantile(buckets: Counter[int], k: int, share: float, greatest: int) -> int:
 def summary(path: Path) -> dict[int, dict[str, Any]]:
     """Per series id: count, lost, missed and, where anything is stored, min, max, mean and quantiles."""
     head, *rest = lines(path)
-    assert head["type"] == "head" and (head["format"], head["version"]) == ("fastenough-recording", 1)
+    assert head["type"] == "head" and head["format"] == "fastenough-recording" and head["version"] in (1, 2)
     intervals = [line for line in rest if line["type"] == "interval"]
     for number, interval in enumerate(intervals):
         assert interval["seq"] == number
@@ -58,7 +58,24 @@ def summary(path: Path) -> dict[int, dict[str, Any]]:
             said["min"] = min(entry["min"] for entry in entries if entry["count"])
             said["max"] = max(entry["max"] for entry in entries if entry["count"])
             said |= {str(share): quantile(buckets, series["k"], share, said["max"]) for share in QUANTILES}
+        if head["version"] == 2:
+            said |= {"role": series["role"], "bursts": bursts(entries), "limit": at_limit(entries)}
     return result
+
+
+def bursts(entries: list[dict[str, Any]]) -> dict[str, int]:
+    """How many runs of consecutive values began at each edge where that number changes."""
+    deltas: Counter[int] = Counter()
+    for entry in entries:
+        deltas.update(dict(entry.get("rises", [])))
+    return {str(edge): sum(deltas[lower] for lower in deltas if lower <= edge) for edge in deltas if deltas[edge]}
+
+
+def at_limit(entries: list[dict[str, Any]]) -> list[int]:
+    """Values above the limit given before the run, their runs, and the longest of these."""
+    limits = [entry["limit"] for entry in entries if "limit" in entry]
+    return [sum(limit["exceeded"] for limit in limits), sum(limit["runs"] for limit in limits),
+            max((limit["longest"] for limit in limits), default=0)]
 
 
 if __name__ == "__main__":

@@ -64,3 +64,19 @@ def test_missed_periods_without_a_corrected_series_reach_no_limit(tmp_path: Path
     assessment = judge([_run(tmp_path, views=("wakeup",), missed=3)], requirement)
     assert assessment.verdict is Verdict.FAIL
     assert assessment.requirement_derived == assessment.headline.startswith("No limit was stated, and periods")
+
+
+def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> None:
+    assessment = judge([_run(tmp_path, interval_ns=10**9)], LIMIT)
+    assert assessment.verdict is Verdict.BROKEN
+    assert "has 60,000 values for about 30,000 due periods: more than there can be" in _text(assessment)
+
+
+@pytest.mark.parametrize(("relative", "expected"), [(True, Verdict.PASS), (False, Verdict.BROKEN)])
+def test_a_relative_sleep_lasts_its_interval_and_the_latency(tmp_path: Path, relative: bool, expected: Verdict) -> None:
+    """At a period of 200 us and a latency of 60 us an act comes every 260 us: none of them is absent."""
+    values = [[np.full(4000, 60_000)] * 12]
+    run = _run(tmp_path, values=values, period_ns=200_000, interval_ns=4000 * 260_000)
+    told = replace(run, head=replace(run.head, series=tuple(
+        replace(series, relative=relative and not series.corrected) for series in run.series)))
+    assert judge([told], LIMIT).verdict is expected

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 from recordings import PROFILE, Plan, latencies, recording
 
-from fastenough.analysis import MixedRuns, compare, grouped, judge, merge_samples
-from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids
+from fastenough.analysis import MixedRuns, compare, differences, grouped, judge, keys, merge_samples, merged
+from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, Forbids, Key
 from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
 from fastenough.recording.head import Head, Instant, LoadStated, Setting, Tool
+from fastenough.report import context
 from fastenough.report.context import make_context
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,3 +222,19 @@ def test_every_key_stands_in_the_method_with_its_reason() -> None:
         assert f"| {name} | {why} |" in page, f"docs/method.md does not say why {name} does not matter"
     assert page.count("| merging |") + page.count("| merging and comparing |") + page.count("| nothing |") == \
         len(RUN_KEYS) + len(SERIES_KEYS), "docs/method.md names a key that is no more"
+
+
+def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_path: Path,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    one = _run(tmp_path)
+    other = _changed(one, _profile(numa={"node0": "0"}))
+    assert grouped([one, other]) == [[one, other]]
+    line = Key("memory nodes", Forbids.MERGING, lambda head, _: (head.profile or {}).get("numa"), "far away")
+    for module in (keys, differences, merged, sys.modules[compare.__module__], context):
+        monkeypatch.setattr(module, "RUN_KEYS", (*RUN_KEYS, line))
+    assert grouped([one, other]) == [[one], [other]]
+    with pytest.raises(MixedRuns, match=r"memory nodes differs: None against {'node0': '0'}"):
+        _merge(one, other)
+    assert "memory nodes differs: None against {'node0': '0'}" in compare(one, other)[0].differs
+    titles = [group.title for group in make_context([one, other], judge([one, other])).groups]
+    assert titles == ["load none · memory nodes none", "load none · node0 0"]

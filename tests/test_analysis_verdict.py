@@ -186,10 +186,10 @@ def test_a_limit_within_a_bucket_decides_nothing(tmp_path: Path) -> None:
     assert assessment.verdict is Verdict.INCONCLUSIVE and "lies within a bucket" in _text(assessment)
 
 
-def test_missed_periods_are_judged_by_what_is_owed(tmp_path: Path) -> None:
+def test_missed_periods_are_judged_by_the_corrected_series(tmp_path: Path) -> None:
     path = tmp_path / "run-1.jsonl"
     one = recording(tmp_path, _good(missed=3))
-    assert judge([one], LIMIT).verdict is Verdict.PASS, "the owed view holds the missed periods' delays already"
+    assert judge([one], LIMIT).verdict is Verdict.PASS, "the corrected series holds the missed periods' delays already"
     assert path.exists()
 
 
@@ -206,7 +206,7 @@ def test_a_load_that_was_asked_for_and_is_missing_forbids_a_pass(tmp_path: Path)
     good = recording(tmp_path, _good())
     assert judge([good], LIMIT, loads=["cpu"]).verdict is Verdict.PASS
     assessment = judge([good], LIMIT, loads=["cpu", "io"])
-    assert assessment.verdict is Verdict.INCONCLUSIVE and "load io was asked for" in _text(assessment)
+    assert assessment.verdict is Verdict.INCONCLUSIVE and "load io was to be measured" in _text(assessment)
 
 
 def _unfit(tmp_path: Path) -> Recording:

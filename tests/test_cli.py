@@ -128,9 +128,9 @@ def test_list_and_show(measured: Path, fastenough: Fastenough) -> None:
         fastenough("show", runs[0], "--json", "--store", str(measured / "fastenough-data")).stdout)
     assert document["end"]["outcome"] == "completed"
     assert document["head"]["load"]["name"] == "none"
-    owed = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
+    corrected = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup_corrected"]
     taken = [entry["measures"] for entry in document["measures"] if entry["series"]["name"] == "wakeup"]
-    for act, due in zip(taken, owed, strict=True):
+    for act, due in zip(taken, corrected, strict=True):
         assert act["n"] + act["missed"] == due["n"]
 
 
@@ -189,7 +189,7 @@ def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Pat
     assert read_recording(sealed[0]).outcome == "aborted"
 
 
-def test_doctor_says_the_mend(fastenough: Fastenough, probe_binary: Path) -> None:
+def test_doctor_says_the_fix(fastenough: Fastenough, probe_binary: Path) -> None:
     findings = json.loads(fastenough("doctor", "--json").stdout)
     assert {"probe", "kernel", "loads"} <= {finding["matter"] for finding in findings}
     assert all(finding["fix"] for finding in findings if finding["state"] != "fine")

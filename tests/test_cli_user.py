@@ -171,17 +171,17 @@ def test_a_guard_that_was_stopped_does_not_stop_sudo_for_ever(sudoer: User) -> N
 @pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
 def test_settings_of_a_killed_bench_are_named_and_put_back(sudoer: User) -> None:
     before = HUGE_PAGES.read_text()
-    wish = "never" if "[never]" not in before else "madvise"
+    requested = "never" if "[never]" not in before else "madvise"
     plan = sudoer.home / "plan.toml"
-    plan.write_text(f'name = "x"\nduration = "60s"\n[settings]\ntransparent-huge-pages = "{wish}"\n'
+    plan.write_text(f'name = "x"\nduration = "60s"\n[settings]\ntransparent-huge-pages = "{requested}"\n'
                     '[[run]]\nprobe = "timer"\n')
     for restoring in (("doctor", "--restore"), RUN):
         process, tree = _measuring(sudoer, "--plan", str(plan))
-        assert f"[{wish}]" in HUGE_PAGES.read_text()
+        assert f"[{requested}]" in HUGE_PAGES.read_text()
         process.kill()
         process.communicate(timeout=60)
         assert eventually(lambda left=tree: _gone(left))
-        assert f"[{wish}]" in HUGE_PAGES.read_text()
+        assert f"[{requested}]" in HUGE_PAGES.read_text()
         found = json.loads(sudoer.call("doctor", "--json").stdout)
         left = next(finding for finding in found if finding["matter"] == "settings")
         assert str(HUGE_PAGES) in left["text"]

@@ -35,12 +35,21 @@ def _by_the_package(recording: Recording) -> dict[str, Any]:
         if total.total:
             said |= {"min": total.minimum, "max": total.maximum}
             said |= {str(share): total.value_at_rank(math.ceil(share * total.total)) for share in QUANTILES}
+        if recording.head.version == 2:
+            said |= {"role": series.role.value} | _order(recording, series.id)
         result[str(series.id)] = said
     return result
 
 
+def _order(recording: Recording, number: int) -> dict[str, Any]:
+    rises, limit = recording.rises(number), recording.limit(number)
+    bursts = {} if rises is None else {
+        str(edge): int(runs) for edge, runs in zip(rises.edge.tolist(), rises.runs(), strict=True)}
+    return {"bursts": bursts, "limit": [0, 0, 0] if limit is None else [limit.exceeded, limit.runs, limit.longest]}
+
+
 @pytest.mark.parametrize("arguments", [
-    ["timer", "-D", "500ms", "-i", "500us"],
+    ["timer", "-D", "500ms", "-i", "500us", "--limit", "20us"],
     ["timer", "-D", "500ms", "-i", "500us", "--method", "clock_nanosleep-rel", "--clock", "realtime"],
     ["spin", "-D", "300ms"],
     ["timer", "-D", "300ms", "-i", "200ms"],  # intervals in which nothing was stored
@@ -61,7 +70,7 @@ def test_it_agrees_on_recordings_that_were_kept(path: Path) -> None:
 
 def test_it_agrees_on_a_recording_that_was_cut(tmp_path: Path) -> None:
     path = tmp_path / "cut"
-    whole = (ROOT / "format" / "golden" / "timer.jsonl").read_bytes()
+    whole = (ROOT / "format" / "golden" / "timer-2.jsonl").read_bytes()
     path.write_bytes(whole[:-(len(whole) // 10)])
     recording = read_recording(path)
     assert recording.cut_off and _alone(path) == _by_the_package(recording)

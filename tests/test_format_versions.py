@@ -60,6 +60,48 @@ def test_the_first_version_is_read_and_judged_as_it_was(name: str) -> None:
     assert (assessment.verdict, sum(one.exceeded for one in assessment.judgments)) == (verdict, exceeded)
 
 
+BOTH = {0: ("wakeup", Role.DIAGNOSTIC, False, False), 1: ("wakeup_corrected", Role.VERDICT, True, False)}
+SECOND_VERSION = {
+    "timer-2": BOTH | {2: BOTH[0], 3: BOTH[1]},
+    "timer-aborted-2": BOTH | {2: BOTH[0], 3: BOTH[1]},
+    "timer-changed-2": BOTH,
+    "relative-2": {0: ("wakeup", Role.DIAGNOSTIC, False, True), 1: BOTH[1]},
+    "inversion-2": {0: ("recovery", Role.DIAGNOSTIC, False, False), 1: ("recovery", Role.VERDICT, False, False)},
+    "shm-2": dict.fromkeys(range(4), ("handover", Role.THROUGHPUT, False, False)),
+}
+"""Golden recordings of version 2, of the probe on a real machine."""
+
+
+@pytest.mark.parametrize("name", SECOND_VERSION)
+def test_the_second_version_says_what_its_series_are_for(name: str) -> None:
+    path = GOLDEN / f"{name}.jsonl"
+    recording = read_recording(path)
+    assert recording.head.version == json.loads(path.read_text().splitlines()[0])["version"] == 2
+    assert {one.id: (one.name, one.role, one.corrected, one.relative)
+            for one in recording.series} == SECOND_VERSION[name]
+    assert all(one.rise_k == 3 and recording.rises(one.id) is not None for one in recording.series)
+    assert recording.end is not None and recording.end.settings
+
+
+def test_a_limit_given_before_the_run_was_counted_exactly() -> None:
+    recording = read_recording(GOLDEN / "timer-2.jsonl")
+    for series in recording.series:
+        count, total = recording.limit(series.id), recording.totals[series.id]
+        assert count is not None and count.ns == 50_000 and count.exceeded >= count.runs
+        assert count.exceeded <= total.count_above(50_000)
+
+
+def test_every_golden_recording_is_tried() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.jsonl")} == FIRST_VERSION.keys() | SECOND_VERSION.keys()
+
+
+def test_what_changed_in_mid_run_is_found_by_comparison() -> None:
+    recording = read_recording(GOLDEN / "timer-changed-2.jsonl")
+    assert recording.end is not None
+    assert [(change.name, change.before, change.after) for change in recording.end.changes] == [
+        ("policy", "fifo", "other"), ("priority", 98, 0), ("timer_slack_ns", 0, 50_000)]
+
+
 def test_what_changed_in_the_first_version_is_told_in_the_words_of_the_second() -> None:
     end = read_recording(GOLDEN / "timer-changed.jsonl").end
     assert end is not None

@@ -168,7 +168,7 @@ def test_boards_by_name() -> None:
         open_link("local:second")
 
 
-def test_probe_is_found_or_its_mend_is_named(probe_binary: str) -> None:
+def test_probe_is_found_or_its_fix_is_named(probe_binary: str) -> None:
     try:
         assert Path(find_probe()).is_file()
     except NotApplicable as reason:

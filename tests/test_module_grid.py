@@ -34,14 +34,15 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("period_ns", [20_000, 1_000_000, 429_496_729, 429_496_730, 500_000_000, 1_000_000_000])
 @pytest.mark.parametrize("periods_late", [0, 1, 2, 7, 5000])
-def test_due_times_and_owed_periods(grid: list[str], period_ns: int, periods_late: int) -> None:
+def test_due_times_and_charged_periods(grid: list[str], period_ns: int, periods_late: int) -> None:
     late_ns = periods_late * period_ns + 123
     done = subprocess.run([*grid, str(period_ns), str(late_ns)], capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
     charged = min(periods_late, MOST_CHARGED) + 1
     assert said.pop("long_bytes") in LONG_BYTES.values()
     assert said == {
-        "first": 10 * period_ns, "steps": periods_late + 1, "missed": periods_late, "charged": charged,
+        "first": 10 * period_ns, "steps": periods_late + 1, "missed": periods_late,
+        "missed_corrected": periods_late, "charged": charged,
         "largest": late_ns, "smallest": late_ns - (charged - 1) * period_ns,
         "sum": charged * late_ns - period_ns * charged * (charged - 1) // 2, "lost": periods_late + 1 - charged,
     }

@@ -38,7 +38,7 @@ def _run(probe: Path, directory: Path, *arguments: str) -> tuple[Recording, Samp
 def test_being_held_up_between_the_clocks_shifts_neither_grid_nor_instants(halting_probe: Path, tmp_path: Path) -> None:
     recording, kept = _run(halting_probe, tmp_path, "--clock", "realtime", "-D", "500ms", "-t", "1", "--report",
                            "100ms")
-    offset_ns = next(event["at"]["wall_ns"] - event.at.mono_ns for event in recording.events)
+    offset_ns = next(event.at.wall_ns - event.at.mono_ns for event in recording.events)
     offsets_ns = [interval.end_wall_ns - interval.end_mono_ns for interval in recording.intervals]
     assert max(abs(other_ns - offset_ns) for other_ns in offsets_ns) < NEAR_NS
     (samples,) = kept.series.values()

@@ -18,7 +18,8 @@ from fastenough.recording import read_recording
 FOLDER = ROOT / "tests" / "throwaway_platform"
 PROBE = ROOT / "target" / "probe"
 SEAM = {"now.h", "sleep.h", "sync.h", "pins.h"}
-LINUX_ONLY = {"response", "periodic", "futex", "eventfd", "signal", "mqueue", "fifo", "fifo-message", "shm", "jitter"}
+LINUX_ONLY = {"kernel", "response", "periodic", "futex", "eventfd", "signal", "mqueue", "fifo", "fifo-message", "shm",
+              "jitter"}
 """What needs pins or the system calls of Linux, of which the throw-away platform has neither."""
 
 

@@ -39,33 +39,33 @@ def _stalled(probe: str, directory: Path, sizes: str, *, each: int, interval: st
 
 def test_a_stall_of_100_ms_is_500_late_or_missed_periods(probe_binary: str, tmp_path: Path) -> None:
     timer, hog = _stalled(probe_binary, tmp_path, "99700us", each=1, interval="1s")
-    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_corrected")
+    (wakeup,), (corrected,) = timer.named("wakeup"), timer.named("wakeup_corrected")
     (injected,) = [event for event in hog.events if event.kind == "max"]
     latest = [event for event in timer.events if event.kind == "max" and event.series == wakeup.id][-1]
 
     # The act that the hog held up began when the hog had ended.
-    stall_ns = injected["value"] + LEAD_NS
-    after_ns = latest["at"]["mono_ns"] - injected["at"]["mono_ns"]
+    stall_ns = injected.value + LEAD_NS
+    after_ns = latest.at.mono_ns - injected.at.mono_ns
     assert after_ns > -PERIOD_NS
-    assert stall_ns - PERIOD_NS <= latest["value"] - after_ns <= stall_ns + PERIOD_NS
+    assert stall_ns - PERIOD_NS <= latest.value - after_ns <= stall_ns + PERIOD_NS
 
-    # Its delays owed form a ramp, one value a period.  Above the next longest stall of this run, which
+    # Its corrected delays form a ramp, one value a period.  Above the next longest stall of this run, which
     # a shared host may add, nothing else is in the histogram.
-    periods = latest["value"] // PERIOD_NS + 1
+    periods = latest.value // PERIOD_NS + 1
     assert abs(periods - (stall_ns + after_ns) / PERIOD_NS) <= 1
     acts = timer.totals[wakeup.id]
     floor_ns = int(acts.highest()[-2]) + PERIOD_NS
-    assert floor_ns < latest["value"] / 2, "the host stalled this machine for longer than the test did; run it again"
-    above = timer.totals[owed.id].count_above(floor_ns)
+    assert floor_ns < latest.value / 2, "the host stalled this machine for longer than the test did; run it again"
+    above = timer.totals[corrected.id].count_above(floor_ns)
     assert abs(above - (periods - floor_ns / PERIOD_NS)) <= 2
     # All but its own act and the one that began at once, in the period that the stall ended in.
     assert timer.missed(wakeup.id) >= periods - 2
-    assert timer.totals[owed.id].total == acts.total + timer.missed(owed.id)
+    assert timer.totals[corrected.id].total == acts.total + timer.missed(corrected.id)
 
 
 def test_stalls_of_1_5_and_20_ms_are_each_found(probe_binary: str, tmp_path: Path) -> None:
     timer, hog = _stalled(probe_binary, tmp_path, "1ms,5ms,20ms", each=5, interval="100ms")
-    (wakeup,), (owed,) = timer.named("wakeup"), timer.named("wakeup_corrected")
+    (wakeup,), (corrected,) = timer.named("wakeup"), timer.named("wakeup_corrected")
     expected_acts = expected_periods = 0
     sizes_ns = (1_000_000, 5_000_000, 20_000_000)
     for size_ns, injected in reversed(list(zip(sizes_ns, hog.named("injected"), strict=True))):
@@ -74,7 +74,7 @@ def test_stalls_of_1_5_and_20_ms_are_each_found(probe_binary: str, tmp_path: Pat
         held_ns = size_ns - PERIOD_NS  # a hog that began just in time for its due time spares the act before it
         assert timer.totals[wakeup.id].count_above(held_ns - 1) >= expected_acts
         expected_periods += hog.totals[injected.id].total * (held_ns // PERIOD_NS - 1)
-    assert timer.missed(owed.id) >= expected_periods
+    assert timer.missed(corrected.id) >= expected_periods
 
 
 def test_a_late_thread_acts_in_the_period_that_has_begun(probe_binary: str, tmp_path: Path) -> None:

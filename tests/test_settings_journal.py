@@ -128,12 +128,12 @@ def test_every_setting_names_the_files_it_writes(tmp_path: Path) -> None:
         "/proc/sys/kernel/sched_rt_runtime_us": "950000", f"{cpu}/online": "0-1",
         "/sys/kernel/mm/transparent_hugepage/enabled": "[always] never", "/proc/irq/9/smp_affinity_list": "0-1",
     } | BOOT_ID)
-    wishes: dict[str, str | int] = {"governor": "performance", "idle-latency": 1, "rt-throttling": -1,
+    all_requested: dict[str, str | int] = {"governor": "performance", "idle-latency": 1, "rt-throttling": -1,
                                     "transparent-huge-pages": "never", "irq-affinity": "0"}
-    assert set(wishes) == {name for name, setting in SETTINGS.items() if setting.files}
+    assert set(all_requested) == {name for name, setting in SETTINGS.items() if setting.files}
     with Settings(link, tmp_path / "journal") as settings:
-        for name, wish in wishes.items():
-            assert [entry.in_effect for entry in settings.apply(name, wish)] == [str(wish)], name
+        for name, requested in all_requested.items():
+            assert [entry.in_effect for entry in settings.apply(name, requested)] == [str(requested)], name
 
 
 def test_what_could_not_be_put_back_is_not_changed(tmp_path: Path) -> None:

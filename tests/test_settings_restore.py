@@ -97,27 +97,27 @@ def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
     assert "not applicable" in entry.reason
 
 
-@pytest.mark.parametrize(("name", "wish"), [
+@pytest.mark.parametrize(("name", "requested"), [
     ("governor", "fastest"), ("idle-latency", -1), ("rt-throttling", "all"), ("transparent-huge-pages", "some"),
     ("irq-affinity", "7-9"), ("irq-affinity", "x"), ("rt-ceiling", 0), ("rt-ceiling", 100), ("irq-threads", "high"),
     ("timer-threads", True), ("control-priority", 0), ("no-such-setting", 1),
 ])
-def test_wishes_that_cannot_be(tmp_path: Path, name: str, wish: str | int) -> None:
+def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) -> None:
     files = {CPUFREQ.format(0, "governor"): "powersave", CPUFREQ.format(0, "available_governors"): "powersave",
              "/sys/devices/system/cpu/online": "0-1", "/proc/irq/1/smp_affinity_list": "0"}
     with Settings(FakeLink(files | BOOT_ID), tmp_path / "journal") as settings, pytest.raises(BadInput, match=name):
-        settings.apply(name, wish)
+        settings.apply(name, requested)
 
 
 @needs_root
 @pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
 def test_huge_pages_of_this_machine(tmp_path: Path) -> None:
     before = HUGE_PAGES.read_text()
-    wish = "never" if "[never]" not in before else "madvise"
+    requested = "never" if "[never]" not in before else "madvise"
     with Settings(LocalLink(), tmp_path / "journal") as settings:
-        [entry] = settings.apply("transparent-huge-pages", wish)
-        assert entry.in_effect == wish
-        assert f"[{wish}]" in HUGE_PAGES.read_text()
+        [entry] = settings.apply("transparent-huge-pages", requested)
+        assert entry.in_effect == requested
+        assert f"[{requested}]" in HUGE_PAGES.read_text()
     assert HUGE_PAGES.read_text() == before
 
 
@@ -176,7 +176,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
-def test_killed_bench_is_mended_by_the_next(tmp_path: Path, sleeper: subprocess.Popen[bytes], steps: int) -> None:
+def test_the_next_bench_puts_back_what_is_left(tmp_path: Path, sleeper: subprocess.Popen[bytes], steps: int) -> None:
     journal = tmp_path / "journal"
     bench = start_bench(_BENCH, str(journal), str(sleeper.pid))
     assert bench.stdout is not None

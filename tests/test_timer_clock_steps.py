@@ -58,10 +58,10 @@ def _recorded(board: VirtualBoard, place: Path, meanwhile: str, *arguments: str,
 
 def _due_and_held(recording: Recording) -> tuple[float, int]:
     """Due times that passed on the wall clock, and those accounted for."""
-    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
+    (wakeup,), (corrected,) = recording.named("wakeup"), recording.named("wakeup_corrected")
     held = recording.totals[wakeup.id].total + recording.missed(wakeup.id)
-    assert recording.totals[owed.id].total + recording.lost(owed.id) == held
-    assert recording.lost(wakeup.id) == recording.lost(owed.id) == 0
+    assert recording.totals[corrected.id].total + recording.lost(corrected.id) == held
+    assert recording.lost(wakeup.id) == recording.lost(corrected.id) == 0
     first, last = recording.intervals[0], recording.intervals[-1]
     return (last.end_wall_ns - first.begin_wall_ns) / PERIOD_NS, held
 
@@ -106,10 +106,10 @@ def test_a_clock_that_is_set_from_1970_makes_no_wrong_sum(board: VirtualBoard, t
     assert any("posix-timer failed" in reason for reason in kernel_counts.end.reasons)
     for method, recording in recordings.items():
         assert recording.outcome is Outcome.COMPLETED, method
-        (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
-        stored = recording.totals[owed.id]
-        assert recording.missed(owed.id) > SINCE_1970_MS * 1_000_000 // PERIOD_NS - 1000, method
-        assert recording.lost(owed.id) > 2**20, method  # what no sum can hold is counted, and BROKEN
+        (wakeup,), (corrected,) = recording.named("wakeup"), recording.named("wakeup_corrected")
+        stored = recording.totals[corrected.id]
+        assert recording.missed(corrected.id) > SINCE_1970_MS * 1_000_000 // PERIOD_NS - 1000, method
+        assert recording.lost(corrected.id) > 2**20, method  # what no sum can hold is counted, and BROKEN
         assert stored.maximum is not None and stored.maximum > SINCE_1970_MS * 900_000, method
         assert stored.maximum <= stored.sum < 3 * stored.maximum, method
         assert recording.totals[wakeup.id].total > 10, method

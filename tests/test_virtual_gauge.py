@@ -40,7 +40,7 @@ def test_response_is_measured_from_outside(board: VirtualBoard) -> None:
         board.gauge.settle()
         sent = board.gauge.edges["sent"] - sent_before
         histograms, counters = gauge.take(), gauge.counters()
-    inside = counted(board.unload_module())
+    inside = counted(board)
     stored = sum(histogram.total for histogram in histograms.values())
     print(f"{board.kernel.release}: gauge sent {counters.common['sent']}, board {inside}, gauge stored {stored}")
     assert counters.common["sent"] == stored + counters.lost(0) + counters.lost(1) > ENOUGH
@@ -55,7 +55,7 @@ def test_periodic_is_measured_from_outside(board: VirtualBoard) -> None:
         assert eventually(lambda: gauge.counters().stored(0) > ENOUGH, PATIENCE_S)
         gauge.rest()
         histograms = gauge.take()
-    inside = counted(board.unload_module())
+    inside = counted(board)
     stored = sum(histogram.total for histogram in histograms.values())
     print(f"{board.kernel.release}: board {inside}, gauge stored {stored}")
     assert ENOUGH < stored <= inside["toggled"] // 2
@@ -76,7 +76,7 @@ def test_no_edge_is_lost_while_the_gauge_is_stopped(board: VirtualBoard) -> None
         assert eventually(lambda: edges["returned"] - returned > 4 * ENOUGH, PATIENCE_S)
         os.kill(board.gauge.pid, signal.SIGCONT)
         assert eventually(lambda: edges["returned"] - returned > 6 * ENOUGH, PATIENCE_S)
-        inside = counted(board.unload_module())
+        inside = counted(board)
         board.gauge.settle()
         gauge.rest()
         counters = gauge.counters()

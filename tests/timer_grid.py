@@ -30,10 +30,10 @@ def latest_periods(recording: Recording) -> float:
 
 def assert_every_period_accounted(recording: Recording) -> None:
     """At the end of every interval, also of the last one, which ends with the thread's last act."""
-    (wakeup,), (owed,) = recording.named("wakeup"), recording.named("wakeup_corrected")
-    assert recording.missed(wakeup.id) == recording.missed(owed.id)
-    assert recording.lost(owed.id) == 0
-    assert recording.totals[owed.id].total == recording.totals[wakeup.id].total + recording.missed(wakeup.id)
+    (wakeup,), (corrected,) = recording.named("wakeup"), recording.named("wakeup_corrected")
+    assert recording.missed(wakeup.id) == recording.missed(corrected.id)
+    assert recording.lost(corrected.id) == 0
+    assert recording.totals[corrected.id].total == recording.totals[wakeup.id].total + recording.missed(wakeup.id)
     behind = latest_periods(recording) + 2
     for due, held in accounted(recording):
         assert -1 <= due - held <= behind, f"{held} of {due} due times accounted for"

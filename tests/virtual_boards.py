@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from fastenough.link import Process
 from fastenough.recording import Recording, read_recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.gauge import build_gauge
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE, install
 
 RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
+_SINCE = "_since_load"
 
 
 def require_simulated_gauge() -> None:
@@ -26,8 +30,10 @@ def require_simulated_gauge() -> None:
 def booted(kernel: str) -> Iterator[VirtualBoard]:
     """A board for a fixture, whose kernel must have nothing to complain of when it ends."""
     with VirtualBoard(kernel) as board:
+        install(board.link)
         yield board
-        trouble = [line for line in board.kernel_log() if any(word in line for word in ("BUG", "Oops", "WARNING"))]
+        log = board.link.run(["dmesg"]).text.splitlines()
+        trouble = [line for line in log if any(word in line for word in ("BUG", "Oops", "WARNING"))]
         assert not trouble
 
 
@@ -38,9 +44,14 @@ def parsed(lines: list[bytes], place: Path) -> Recording:
     return read_recording(path)
 
 
-def recorded(board: VirtualBoard, seconds: float, place: Path) -> Recording:
-    """What the module's device gives until ``duration_ms`` is over."""
-    lines = list(board.link.start(["cat", DEVICE]).lines(seconds + 60.0))
+def reading(board: VirtualBoard, *options: str) -> Process:
+    """The probe, recording the module's task; at the end it stops it."""
+    return board.link.start([PROBE, "kernel", "--record=-", *options])
+
+
+def recorded(board: VirtualBoard, seconds: float, place: Path, *options: str) -> Recording:
+    """What the module's task measures in that time."""
+    lines = list(reading(board, f"--duration={seconds}s", *options).lines(seconds + 60.0))
     return parsed(lines, place)
 
 
@@ -53,6 +64,14 @@ def leave_output_low(board: VirtualBoard) -> None:
     board.pins.take()
 
 
-def counted(said: list[str]) -> dict[str, int]:
-    """The counters a module says in leaving."""
-    return {name: int(number) for line in said for name, _, number in [line.split(": ")[-1].partition("=")]}
+def since_load(counters: Mapping[str, int | None]) -> dict[str, int]:
+    """What the module's task has counted since it was loaded, by the counters of a recording's end."""
+    return {name.removesuffix(_SINCE): count for name, count in counters.items()
+            if name.endswith(_SINCE) and count is not None}
+
+
+def counted(board: VirtualBoard) -> dict[str, int]:
+    """What the module's task has counted since it was loaded; it is stopped, and the module taken out."""
+    *_, end = reading(board, "--duration=1ms").lines(60.0)
+    board.unload_module()
+    return since_load(json.loads(end)["counters"])

@@ -16,7 +16,7 @@ class Agreement:
 
     ``sent`` by the instrument, ``seen`` and ``answered`` by the board, ``returned`` as the instrument saw it; an answer
     that came too late for the instrument is a ``timeout``, an edge that another overtook is ``overtaken``.  In a
-    periodic task the board sends of its own accord: ``answered`` are the edges it made, and ``shed`` those that came
+    periodic task the board sends of its own accord: ``answered`` are the edges it made, and ``dropped`` those that came
     faster than the instrument takes them in; a time-out there is a pause of the board and costs no edge.
     """
 
@@ -26,7 +26,7 @@ class Agreement:
     returned: int | None
     timeouts: int
     overtaken: int
-    shed: int = 0
+    dropped: int = 0
 
     @property
     def complete(self) -> bool:
@@ -40,7 +40,7 @@ class Agreement:
         if self.answered is None or self.returned is None:
             return None
         if self.sent is None:
-            return max(0, self.answered - self.returned - self.shed)
+            return max(0, self.answered - self.returned - self.dropped)
         return max(0, self.sent - self.returned - self.timeouts)
 
     @property
@@ -51,7 +51,7 @@ class Agreement:
         if self.complete:
             return "agree"
         return (f"differ: sent {_shown(self.sent)}, seen {_shown(self.seen)}, answered {self.answered}, returned "
-                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.shed} shed, "
+                f"{self.returned}; {self.timeouts} timed out, {self.overtaken} overtaken, {self.dropped} dropped, "
                 f"{self.lost_uncounted} lost without being counted")
 
 
@@ -66,4 +66,4 @@ def agreement(recording: Recording) -> Agreement | None:
         return None
     return Agreement(counters.get("edges_sent"), counters.get("edges_seen"), counters.get("edges_answered"),
                      counters["edges_returned"], counters.get("edges_timed_out", 0), counters.get("edges_overtaken", 0),
-                     counters.get("edges_shed", 0))
+                     counters.get("edges_dropped", counters.get("edges_shed", 0)))

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from fastenough import words
 from fastenough.analysis.assessment import Finding
 from fastenough.analysis.machine import counter_total, events_of, is_emulated, pinned
-from fastenough.analysis.merged import judged_series, load_name
-from fastenough.model import Outcome, Verdict
+from fastenough.analysis.merged import judged_series, load_name, variant
+from fastenough.model import Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
-"""Share of the due periods that may be absent from the corrected series (start and end of the threads)."""
+"""Share of the due periods that may be absent from the corrected series, or too many (start and end of the threads)."""
 
 
 def _believed(recording: Recording) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def _whole(recording: Recording) -> Iterator[Finding]:
 def _ended_well(recording: Recording) -> Iterator[Finding]:
     why = "; ".join(recording.reasons)
     if recording.outcome is Outcome.FAILED:
-        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "mend that and run it again")
+        yield Finding(Verdict.BROKEN, f"the run failed: {why or 'no reason is recorded'}", "fix that and run it again")
     if recording.outcome is Outcome.ABORTED:
         yield Finding(Verdict.INCONCLUSIVE, f"the run was aborted: {why or 'no reason is recorded'}",
                       "run it again to its end")
@@ -63,7 +63,7 @@ def _load_ran(recording: Recording) -> Iterator[Finding]:
         yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
     elif proof.ran is not True:
         why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "mend that and run it again")
+        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "fix that and run it again")
     elif proof.stated:
         yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
@@ -73,7 +73,7 @@ _REAL_TIME = {"policy", "priority", "memory_lock"}
 """Settings that make a real-time thread of a thread."""
 
 
-def as_granted(recording: Recording) -> bool:
+def without_real_time(recording: Recording) -> bool:
     """Measured although real-time scheduling was refused: says nothing about real-time threads, good or bad."""
     return "not-real-time" in recording.head.marks and any(
         setting.name in _REAL_TIME and setting.differs for setting in recording.head.settings)
@@ -84,11 +84,11 @@ def _whose(setting: Setting | Change) -> str:
     return thread + ("" if setting.cpu is None else f" of cpu {setting.cpu}")
 
 
-def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
-    less = as_granted(recording)
+def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
+    less = without_real_time(recording)
     if less:
-        yield Finding(Verdict.INCONCLUSIVE, "measured with what was granted, which is no real-time scheduling; this "
-                      "says nothing about real-time threads", "grant it (fastenough doctor says how) and run it again")
+        yield Finding(Verdict.INCONCLUSIVE, "the scheduling in effect was not real-time; this says nothing about "
+                      "real-time threads", "allow it (fastenough doctor says how) and run it again")
     for setting in recording.head.settings:
         if not setting.differs or (less and setting.name in _REAL_TIME):
             continue
@@ -99,7 +99,7 @@ def _settings_as_asked(recording: Recording) -> Iterator[Finding]:
                           f"make {setting.name} readable, or do not request it")
         else:
             yield Finding(Verdict.BROKEN, f"{what} but is {setting.in_effect}{why}",
-                          "grant what is asked (fastenough doctor says how) and run it again")
+                          "fix what prevents it (fastenough doctor says how) and run it again")
 
 
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
@@ -146,15 +146,28 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
                       "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again")
 
 
+def _lateness_ns(recording: Recording, act: Series) -> float:
+    """How long periods that count from the last act were drawn out by it: each begins when the last act came."""
+    return sum(recording.totals[series.id].sum * series.unit_ns for series in recording.series
+               if series.relative and not series.corrected and variant(series) == variant(act))
+
+
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
+    """A corrected series has one value for each period that was due, and no more."""
     for series in judged_series(recording):
         if not series.corrected or series.period_ns is None:
             continue
-        due = recording.duration_ns / series.period_ns
+        most = recording.duration_ns / series.period_ns
+        least = most - max(0.0, _lateness_ns(recording, series)) / series.period_ns
         held = recording.totals[series.id].total + recording.lost(series.id)
-        if held < (1 - UNACCOUNTED_SHARE) * due - 1:
+        if held < (1 - UNACCOUNTED_SHARE) * least - 1:
             yield Finding(Verdict.BROKEN, f"CPU {series.cpu} accounts for {words.number(held)} of about "
-                          f"{words.number(round(due))} due periods: the rest is neither stored nor counted as lost",
+                          f"{words.number(round(least))} due periods: the rest is neither stored nor counted as lost",
+                          "run it again; if it stays, the probe is at fault")
+            return
+        if held > (1 + UNACCOUNTED_SHARE) * most + 1:
+            yield Finding(Verdict.BROKEN, f"CPU {series.cpu} has {words.number(held)} values for about "
+                          f"{words.number(round(most))} due periods: more than there can be",
                           "run it again; if it stays, the probe is at fault")
             return
 
@@ -166,12 +179,12 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
 
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
-    _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_as_asked, _settings_kept, _clock_steady,
+    _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_kept, _clock_steady,
     _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _not_emulated,
 )
 
 
 def findings_of(recording: Recording) -> list[Finding]:
-    """What every check of the list finds; of a recording that is not believed, no more is asked."""
+    """What every check of the list finds; a recording that is not believed is not looked into."""
     checks = RUN_CHECKS if recording.damage is None else (_believed,)
     return [finding for check in checks for finding in check(recording)]

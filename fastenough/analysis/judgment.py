@@ -52,7 +52,7 @@ def _findings(recordings: list[Recording], requirement: Requirement, minimum: Mi
              for recording, of_run in checked for finding in of_run]
     if any(is_emulated(recording) for recording in recordings):
         return found
-    sound = [recording for recording, of_run in checked if not checks.as_granted(recording)
+    sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
     return found + (evidence.findings_of(sound, requirement, minimum) if sound else [])
 

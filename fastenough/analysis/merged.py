@@ -25,7 +25,7 @@ Part = tuple[Recording, Series]
 _CORRECTED = "_corrected"
 
 class MixedRuns(BadInput):
-    """Runs that may not be put together; the message names the key that differs."""
+    """Runs that may not be merged or compared; the message names the key that differs."""
 
 
 def load_name(recording: Recording) -> str | None:

@@ -133,7 +133,7 @@ def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], load
     """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
     return [
         *(f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit),
-        *(f"load {load} was asked for and is not among the runs" for load in loads),
+        *(f"load {load} was to be measured and is not among the runs" for load in loads),
         *(f"{run} was planned and is missing" for run in missing),
         *([] if recordings else ["there is no run to judge"]),
     ]

@@ -24,7 +24,7 @@ from typing import Any
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
 from fastenough.board.files import file_for
 from fastenough.link import BoardGone
-from fastenough.link.ssh import Address, SshLink, open_ssh, parse_address
+from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 COORDINATOR_SETTING = "LG_COORDINATOR"
@@ -84,7 +84,7 @@ class LabgridBoard:
             if configuration == POWER_CYCLED:
                 _act(self.place, "cycle")
             with closing(self._reached(_address(service))) as link:
-                yield Booted(link, configuration_of(link, configuration), link.own_file,
+                yield Booted(link, configuration_of(link, configuration), OWN_FILE,
                              module=partial(installed_module, link))
         finally:
             with contextlib.suppress(FastenoughError):

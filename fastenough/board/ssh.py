@@ -10,7 +10,7 @@ from functools import partial
 
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module
 from fastenough.board.files import file_for
-from fastenough.link.ssh import Address, SshLink, open_ssh, parse_address
+from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class SshBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         with closing(open_ssh(self.address, file_for)) as link:
-            yield Booted(link, configuration_of(link, configuration), link.own_file,
+            yield Booted(link, configuration_of(link, configuration), OWN_FILE,
                          module=partial(installed_module, link))
 
 

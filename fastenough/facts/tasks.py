@@ -11,6 +11,7 @@ from fastenough.facts.fact import Fact, Inputs
 _STATS = "/proc/[0-9]*/task/[0-9]*/stat"
 POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 """Scheduling policies by their numbers in sched.h."""
+_PF_KTHREAD = 0x00200000
 _REAL_TIME = {"fifo", "rr", "deadline"}
 
 
@@ -34,6 +35,11 @@ def parse_task(text: str) -> Task:
     tid, _, comm = first.partition("(")
     fields = rest.split()
     return Task(int(tid), comm, POLICIES.get(int(fields[38]), fields[38]), int(fields[37]))
+
+
+def is_kernel_thread(text: str) -> bool:
+    """Whether a stat line is that of a thread of the kernel."""
+    return bool(int(text.rpartition(")")[2].split()[6]) & _PF_KTHREAD)
 
 
 def _tasks(inputs: Inputs) -> list[Task]:

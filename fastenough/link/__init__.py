@@ -44,7 +44,7 @@ def find_probe(link: Link | None = None) -> str:
     places = [Path(sysconfig.get_path("scripts")) / PROBE, checkout / "build" / "target" / "probe" / PROBE]
     board = link or LocalLink()
     if isinstance(board, SshLink):
-        return board.own_file
+        return PROBE
     if board.name == "local":
         for place in places:
             if place.is_file():

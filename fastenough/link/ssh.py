@@ -26,6 +26,8 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
 """Environment variable that names another file than ~/.ssh/config."""
+OWN_FILE = "fastenough-probe"
+"""The command that the agent on the board takes for its own file."""
 PACE = Pace(ping_s=5.0, silence_s=20.0, patience_s=30.0)
 _ADDRESS = re.compile(r"(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}"
                       r"|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?\])(?P<port>:[0-9]{1,5})?", re.ASCII)
@@ -37,6 +39,7 @@ _OPTIONS = {
 _LAST_WORDS_S = 2.0
 _SAID_MOST = 16384
 _WORDS_MOST = 200
+_NO_MATTER = "Warning: Permanently added"
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class _Connection:
             size = os.fstat(self._said.fileno()).st_size
             text = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST)).decode(errors="replace")
             lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.splitlines())
-            return [line[:_WORDS_MOST] for line in lines if line]
+            return [line[:_WORDS_MOST] for line in lines if line and not line.startswith(_NO_MATTER)]
         return []
 
     def why(self) -> str:
@@ -129,8 +132,8 @@ class _Connection:
         lines = self.said()
         return f"ssh://{self.address} is gone: {lines[-1] if lines else 'its ssh has ended'}"
 
-    def refusal(self) -> FastenoughError:
-        """The error to be told when no agent came up, with what to do."""
+    def refusal(self, late: str) -> FastenoughError:
+        """The error to be told when no agent came up, with what to do; ``late`` is said where ssh said nothing."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_LAST_WORDS_S)
         self.end()
@@ -145,10 +148,18 @@ class _Connection:
         if "Permission denied" in text:
             return BadInput(f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
                             f"ssh-copy-id, and try: {by_hand}")
-        return BoardGone(f"ssh://{self.address} cannot be reached: {self.said()[-1] if text else 'ssh said nothing'}")
+        why = late or (self.said() or ["ssh has ended"])[-1]
+        return BoardGone(f"ssh://{self.address} cannot be reached: {why}")
 
 
-class SshLink(AgentLink):
+class _OwnFile(AgentLink):
+    """An agent whose file is the probe's too."""
+
+    def which(self, tool: str) -> str | None:
+        return tool if tool == OWN_FILE else super().which(tool)
+
+
+class SshLink(_OwnFile):
     """A board behind ssh; ``raised`` is a second agent there, by sudo, where sudo asks no question."""
 
     def __init__(self, connection: _Connection, pace: Pace) -> None:
@@ -162,18 +173,14 @@ class SshLink(AgentLink):
             self._raised = self._by_sudo() if self.user else self
         return self._raised
 
-    @property
-    def own_file(self) -> str:
-        """Where our one file can be started again, for as long as this link lives."""
-        return f"/proc/{self.agent_pid}/exe"
-
     def _by_sudo(self) -> AgentLink:
         """A second agent with root's rights, or this one where there are none to be had."""
         try:
-            if self.which("sudo") is None or self.run(["sudo", "-n", "--", self.own_file, "agent", "check"]).status:
+            file = f"/proc/{self.agent_pid}/exe"
+            if self.which("sudo") is None or self.run(["sudo", "-n", "--", file, "agent", "check"]).status:
                 return self
-            command = f"exec sudo -n -- {self.own_file} agent stdio"
-            return AgentLink(_Connection(self._address, command).stream(), self.name, pace=self._pace)
+            command = f"exec sudo -n -- {file} agent stdio"
+            return _OwnFile(_Connection(self._address, command).stream(), self.name, pace=self._pace)
         except Stalled:
             return self
 
@@ -194,7 +201,7 @@ def open_ssh(address: Address, file_for: Callable[[str], bytes], pace: Pace = PA
     connection = _Connection(address, opening.command)
     try:
         if not opening.done(connection.process):
-            raise connection.refusal()
+            raise connection.refusal(opening.late)
         return SshLink(connection, pace)
     except BaseException:
         connection.end()

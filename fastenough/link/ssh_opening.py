@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import NotApplicable
 
 _OPENING_S = 40.0
 _BYTES_PER_S = 20_000
@@ -36,30 +36,31 @@ _SCRIPT = (
 
 
 class Opening:
-    """``command`` is what the board's shell is given; then ``done`` has the talk."""
+    """``command`` is what the board's shell is given; then ``done`` has the talk; ``late`` says what took too long."""
 
     def __init__(self, file_for: Callable[[str], bytes]) -> None:
         self._file_for = file_for
+        self._noise = 0
+        self.late = ""
         self._key = f"fastenough-key-{secrets.token_hex(8)}"
         name = f"fastenough-{secrets.token_hex(6)}"
         self.command = f"exec sh -c '{_SCRIPT.replace('KEY', self._key).replace('NAME', name)}'"
 
     def done(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the agent is there now; False when the transport ended before, or said nothing in time.
+        """Whether the agent is there now; False when the transport ended before, or said nothing in time (``late``).
 
         Raises NotApplicable where there is no file for the board, or no place for the file.
         """
-        assert process.stdin is not None
         refused: list[str] = []
         content = b""
-        with _limited(process, _OPENING_S), suppress(BrokenPipeError):
-            for word, rest in self._said(process):
+        with suppress(BrokenPipeError):
+            while (said := self._next(process)) is not None:
+                word, rest = said
                 if word == "board":
                     content = self._file_for(rest)
-                    process.stdin.write(f"{len(content)}\n".encode())
+                    self._write(process, f"{len(content)}\n".encode())
                 elif word == "copy":
-                    with _limited(process, len(content) / _BYTES_PER_S):
-                        _write_whole(process, content)
+                    self._write(process, content)
                 elif word == "refused":
                     refused.append(rest)
                 elif word == "nowhere":
@@ -69,40 +70,42 @@ class Opening:
                     return True
         return False
 
-    def _said(self, process: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
-        """The lines that are the script's, each as its first word and the rest, without control characters."""
+    def _next(self, process: subprocess.Popen[bytes]) -> tuple[str, str] | None:
+        """The script's next line as its first word and the rest, without control characters; None at the end."""
         assert process.stdout is not None
-        pending, noise = b"", 0
-        while noise < _NOISE_MOST and (chunk := os.read(process.stdout.fileno(), 1)):
-            pending += chunk
-            noise += 1
-            if chunk != b"\n":
-                continue
-            line = "".join(c if c.isprintable() else " " for c in pending.decode(errors="replace").rstrip("\n"))
-            pending = b""
-            key, _, said = line.partition(" ")
-            if key == self._key:
-                word, _, rest = said.partition(" ")
-                yield word, rest[:_WORDS_MOST]
+        pending = b""
+        with self._limited(process, _OPENING_S):
+            while self._noise < _NOISE_MOST and (byte := os.read(process.stdout.fileno(), 1)):
+                self._noise += 1
+                pending += byte
+                if byte != b"\n":
+                    continue
+                line = "".join(c if c.isprintable() else " " for c in pending.decode(errors="replace").rstrip("\n"))
+                pending = b""
+                key, _, said = line.partition(" ")
+                if key == self._key:
+                    word, _, rest = said.partition(" ")
+                    return word, rest[:_WORDS_MOST]
+        return None
 
+    def _write(self, process: subprocess.Popen[bytes], content: bytes) -> None:
+        assert process.stdin is not None
+        left = memoryview(content)
+        with self._limited(process, _OPENING_S + len(content) / _BYTES_PER_S):
+            while left:
+                left = left[process.stdin.write(left) or 0:]
 
-@contextmanager
-def _limited(process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
-    """Whoever reads from the process or writes to it is not kept longer than that: it is killed then."""
-    timer = threading.Timer(limit_s, process.kill)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    @contextmanager
+    def _limited(self, process: subprocess.Popen[bytes], limit_s: float) -> Iterator[None]:
+        """Whoever reads from the process or writes to it is not kept longer than that: it is killed then."""
+        def end() -> None:
+            self.late = f"it has not answered within {limit_s:g} s"
+            process.kill()
 
-
-def _write_whole(process: subprocess.Popen[bytes], content: bytes) -> None:
-    assert process.stdin is not None
-    left = memoryview(content)
-    while left:
-        written = process.stdin.write(left)
-        if not written:
-            raise FastenoughError("the board takes nothing of the file that it needs")
-        left = left[written:]
+        timer = threading.Timer(limit_s, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

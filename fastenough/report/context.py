@@ -138,7 +138,8 @@ def _short(name: str, value: Any) -> str:
         return ", ".join(key if item is None else f"{key} {item}" for key, item in value.items())
     if isinstance(value, list):
         value = ", ".join(map(str, value)) or "none"
-    return f"{value}" if name in _PLAIN else f"{name} {value}"
+    said = "none" if value is None else str(value)
+    return said if name in _PLAIN else f"{name} {said}"
 
 
 def _setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:

@@ -35,6 +35,8 @@ CUT_AT = 30
 
 
 _TITLE_LETTERS_PER_IN = 9
+_MOST_STEPS = 2000
+"""Of one line: more than a wide figure has pixels for, printed at 150 dots per inch."""
 
 
 def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
@@ -88,6 +90,22 @@ def stairs(us: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np
     heights = np.full(max(0, edges.size - 1), FLOOR)
     heights[np.searchsorted(edges, us)] = counts
     return heights, edges.astype(np.float64)
+
+
+def drawable(heights: NDArray[np.float64], edges: NDArray[np.float64],
+             axes: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Stairs with no more steps than can be told apart on these axes: of those in one place the tallest is drawn.
+
+    No count is drawn lower than it is, and the last edge stays where it is: what lies beyond the axes stays beyond.
+    """
+    if heights.size <= _MOST_STEPS:
+        return heights, edges
+    ends = axes.transData.transform([(x, 1.0) for x in axes.get_xlim()])[:, 0]
+    lefts = np.maximum(edges[:-1], axes.get_xlim()[0])
+    at = axes.transData.transform(np.column_stack([lefts, np.ones(heights.size)]))[:, 0]
+    place = np.floor(np.clip((at - ends[0]) / (ends[1] - ends[0]), 0, 1) * (_MOST_STEPS - 1))
+    first = np.flatnonzero(np.r_[True, np.diff(place) != 0])
+    return np.maximum.reduceat(heights, first), np.append(edges[first], edges[-1])
 
 
 def plain_log_axis(axis: Axis) -> None:

@@ -121,29 +121,29 @@ class Settings:
         finally:
             self._journal.close()
 
-    def apply(self, name: str, wish: Wish) -> list[head.Setting]:
+    def apply(self, name: str, requested: Wish) -> list[head.Setting]:
         """Make a setting; returns what the recording's head says of it, each as read back.
 
-        Raises NotApplicable where the board has no such thing, BadInput for a setting or a wish that cannot be.
+        Raises NotApplicable where the board has no such thing, BadInput for a setting or a value that cannot be.
         """
         if name not in SETTINGS:
             raise BadInput(f"no setting is called {name!r}; use {', '.join(SETTINGS)}")
         entries = []
-        for place, value in SETTINGS[name].steps(self._link, wish):
+        for place, value in SETTINGS[name].steps(self._link, requested):
             try:
                 entries.append(self._set(name, place, value))
             except Gone:
                 continue
         return entries
 
-    def apply_all(self, wishes: Mapping[str, Wish]) -> list[head.Setting]:
+    def apply_all(self, all_requested: Mapping[str, Wish]) -> list[head.Setting]:
         """Make settings; one that is not applicable gives an entry with its reason."""
         entries = []
-        for name, wish in wishes.items():
+        for name, requested in all_requested.items():
             try:
-                entries.extend(self.apply(name, wish))
+                entries.extend(self.apply(name, requested))
             except NotApplicable as reason:
-                entries.append(head.Setting(name, wish, None, reason=f"not applicable: {reason}"))
+                entries.append(head.Setting(name, requested, None, reason=f"not applicable: {reason}"))
         return entries
 
     def _set(self, name: str, place: Place, value: str) -> head.Setting:

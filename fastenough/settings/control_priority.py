@@ -11,8 +11,8 @@ from fastenough.settings.setting import Setting, Step, Wish, integer
 from fastenough.settings.tasks import find_tasks
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    priority = integer("control-priority", wish, 1, 99)
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    priority = integer("control-priority", requested, 1, 99)
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")
     return [(place, f"fifo:{priority}:reset") for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())]

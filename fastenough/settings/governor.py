@@ -11,14 +11,14 @@ from fastenough.settings.setting import Setting, Step, Wish
 _FILES = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
+def _steps(link: Link, requested: Wish) -> list[Step]:
     paths = link.glob(_FILES)
     if not paths:
         raise NotApplicable("the kernel scales no frequencies here (no cpufreq driver)")
     available = link.read(paths[0].replace("scaling_governor", "scaling_available_governors")).decode().split()
-    if wish not in available:
-        raise BadInput(f"setting governor = {wish!r} cannot be: write one of {', '.join(available)}")
-    return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(wish)) for path in paths]
+    if requested not in available:
+        raise BadInput(f"setting governor = {requested!r} cannot be: write one of {', '.join(available)}")
+    return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(requested)) for path in paths]
 
 
 SETTING = Setting("governor", "the frequency governor of every CPU, such as performance", _steps,

@@ -11,8 +11,8 @@ from fastenough.settings.setting import Setting, Step, Wish, integer
 _STATES = "/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/latency"
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    longest_us = integer("idle-latency", wish, 0, 10_000_000)
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    longest_us = integer("idle-latency", requested, 0, 10_000_000)
     latencies = link.glob(_STATES)
     if not latencies:
         raise NotApplicable("the kernel manages no idle states here (no cpuidle)")

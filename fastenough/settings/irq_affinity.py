@@ -12,14 +12,14 @@ from fastenough.settings.setting import Setting, Step, Wish
 _FILES = "/proc/irq/[0-9]*/smp_affinity_list"
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
+def _steps(link: Link, requested: Wish) -> list[Step]:
     try:
-        wanted = set(cpu_list(str(wish)))
+        wanted = set(cpu_list(str(requested)))
     except ValueError:
         wanted = set()
     online = set(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
     if not wanted or wanted - online:
-        raise BadInput(f"setting irq-affinity = {wish!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
+        raise BadInput(f"setting irq-affinity = {requested!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
     paths = link.glob(_FILES)
     if not paths:
         raise NotApplicable("the kernel lets no affinities be set (no /proc/irq/*/smp_affinity_list)")

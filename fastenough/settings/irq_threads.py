@@ -9,8 +9,8 @@ from fastenough.settings.setting import Setting, Step, Wish, integer
 from fastenough.settings.tasks import find_tasks
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    wanted, _, named = str(wish).partition(":")
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    wanted, _, named = str(requested).partition(":")
     priority = integer("irq-threads", wanted, 1, 99)
     found = find_tasks(link, lambda task: task.comm.startswith("irq/") and named in task.comm)
     if not found:

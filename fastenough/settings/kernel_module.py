@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fastenough.link import Link
+from fastenough.link.modules import insert_module, module_name
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.setting import Setting, Step, Wish
 
@@ -27,15 +28,12 @@ class ModulePlace:
         return _PRESENT if link.exists(f"/sys/module/{self.name}") else _ABSENT
 
     def write(self, link: Link, value: str) -> None:
-        words = ["insmod", self.path, *self.parameters] if value == _PRESENT else ["rmmod", self.name]
-        done = link.run(words, timeout_s=_TIMEOUT_S)
+        if value == _PRESENT:
+            insert_module(link, self.path, self.parameters)
+            return
+        done = link.run(["rmmod", self.name], timeout_s=_TIMEOUT_S)
         if done.status:
-            raise OSError(1, self._own_words(link) or done.stderr.decode(errors="replace").strip() or "refused")
-
-    def _own_words(self, link: Link) -> str | None:
-        """What the module, or the kernel of it, said last."""
-        said = [line for line in link.run(["dmesg"]).text.splitlines() if f"{self.name}: " in line]
-        return said[-1].rpartition("] ")[2] if said else None
+            raise OSError(1, done.stderr.decode(errors="replace").strip() or "refused")
 
     def entry(self) -> dict[str, Any]:
         return {"kind": "module", "name": self.name}
@@ -61,7 +59,7 @@ def _steps(link: Link, wish: Wish) -> list[Step]:
         raise NotApplicable("insmod is not there: apt-get install kmod")
     if not link.exists(path):
         raise BadInput(f"setting kernel-module: {path} is not on the board; build it there or copy it")
-    place = ModulePlace(file.stem.replace("-", "_"), path, tuple(parameters))
+    place = ModulePlace(module_name(path), path, tuple(parameters))
     if place.read(link) == _PRESENT:
         raise BadInput(f"setting kernel-module: {place.name} is inserted already; take it out: rmmod {place.name}")
     return [(place, _PRESENT)]

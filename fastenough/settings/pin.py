@@ -14,7 +14,7 @@ from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.setting import Setting, Step, Wish
 
 _CLASS = "/sys/class/gpio"
-_WISH = re.compile(r"([^,=/\s]+)/(\d+)=(in|out)")
+_REQUESTED = re.compile(r"([^,=/\s]+)/(\d+)=(in|out)")
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
     return place
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    words = str(wish).split(",")
-    matches = [_WISH.fullmatch(word.strip()) for word in words]
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    words = str(requested).split(",")
+    matches = [_REQUESTED.fullmatch(word.strip()) for word in words]
     if not all(matches):
-        raise BadInput(f"setting pin = {wish!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
+        raise BadInput(f"setting pin = {requested!r} cannot be: write CHIP/LINE=in or CHIP/LINE=out, such as "
                        '"pinctrl-bcm2711/17=in,pinctrl-bcm2711/27=out"')
     if not link.exists(_CLASS):
         raise NotApplicable(f"the kernel has no {_CLASS} (CONFIG_GPIO_SYSFS is off)")

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastenough.facts.memory import chosen
+from fastenough.facts.tasks import is_kernel_thread, parse_task
 from fastenough.link import Link
 from fastenough.model import FastenoughError
 
@@ -76,13 +76,17 @@ class TaskPlace:
 
     def read(self, link: Link) -> str:
         self._check(link)
-        answer = link.run(["chrt", "-p", str(self.tid)]).text
-        policy = re.search(r"policy: SCHED_(\w+)(\|\w+)?", answer)
-        priority = re.search(r"priority: (\d+)", answer)
-        if not policy or not priority:
-            raise Gone(f"task {self.tid} ({self.comm}) has ended")
-        reset = ":reset" if _RESET in answer else ""
-        return f"{policy[1].lower()}:{priority[1]}{reset}"
+        try:
+            text = link.read(f"/proc/{self.tid}/stat").decode(errors="replace")
+        except OSError as error:
+            raise Gone(f"task {self.tid} ({self.comm}) has ended") from error
+        task = parse_task(text)
+        reset = ":reset" if not is_kernel_thread(text) and self._resets_children(link) else ""
+        return f"{task.policy}:{task.priority}{reset}"
+
+    def _resets_children(self, link: Link) -> bool:
+        """No file of the kernel's tells this one; threads of the kernel have no children."""
+        return _RESET in link.run(["chrt", "-p", str(self.tid)]).text
 
     def write(self, link: Link, value: str) -> None:
         self._check(link)

@@ -14,8 +14,8 @@ _KERNELS_OWN = ("migration/", "cpuhp/", "idle_inject/")
 """Of a scheduling class of their own, or must run when they must."""
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    highest = integer("rt-ceiling", wish, 1, 99)
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    highest = integer("rt-ceiling", requested, 1, 99)
     own = os.getpid() if link.name == "local" else None
 
     def too_high(task: Task) -> bool:

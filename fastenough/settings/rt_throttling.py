@@ -11,8 +11,8 @@ from fastenough.settings.setting import Setting, Step, Wish, integer
 _FILE = "/proc/sys/kernel/sched_rt_runtime_us"
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    runtime_us = integer("rt-throttling", wish, -1, 1_000_000_000)
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    runtime_us = integer("rt-throttling", requested, -1, 1_000_000_000)
     if not link.exists(_FILE):
         raise NotApplicable(f"{_FILE} is not there")
     return [(FilePlace(_FILE), str(runtime_us))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a setting is: a name, and how a wish becomes values for places."""
+"""What a setting is: a name, and how a requested value becomes values for places."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Step = tuple[Place, str]
 
 @dataclass(frozen=True)
 class Setting:
-    """``steps`` turns a wish into places and the values they shall have.
+    """``steps`` turns a requested value into places and the values they shall have.
 
-    It raises NotApplicable where the board has no such thing, BadInput for a wish that cannot be.  ``files``: patterns
+    It raises NotApplicable where the board has no such thing, BadInput for a value that cannot be.  ``files``: patterns
     of the files it writes; no other is put back.
     """
 
@@ -28,12 +28,12 @@ class Setting:
     files: tuple[str, ...] = ()
 
 
-def integer(name: str, wish: Wish, low: int, high: int) -> int:
-    """The wish as an integer within bounds; raises BadInput."""
+def integer(name: str, requested: Wish, low: int, high: int) -> int:
+    """The requested value as an integer within bounds; raises BadInput."""
     try:
-        value = int(str(wish))
+        value = int(str(requested))
     except ValueError:
         value = low - 1
-    if isinstance(wish, bool) or not low <= value <= high:
-        raise BadInput(f"setting {name} = {wish!r} cannot be: write an integer from {low} to {high}")
+    if isinstance(requested, bool) or not low <= value <= high:
+        raise BadInput(f"setting {name} = {requested!r} cannot be: write an integer from {low} to {high}")
     return value

@@ -12,8 +12,8 @@ _NAMES = ("ktimers/", "ktimersoftd/", "sirq-timer/")
 """PREEMPT_RT of today, of the 4.x years, and of the 2.6 years."""
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    priority = integer("timer-threads", wish, 1, 99)
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    priority = integer("timer-threads", requested, 1, 99)
     found = find_tasks(link, lambda task: task.comm.startswith(_NAMES))
     if not found:
         raise NotApplicable("no thread runs timers here (not a PREEMPT_RT kernel)")

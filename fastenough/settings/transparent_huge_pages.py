@@ -12,12 +12,12 @@ _FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
 _VALUES = ("always", "madvise", "never")
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    if wish not in _VALUES:
-        raise BadInput(f"setting transparent-huge-pages = {wish!r} cannot be: write one of {', '.join(_VALUES)}")
+def _steps(link: Link, requested: Wish) -> list[Step]:
+    if requested not in _VALUES:
+        raise BadInput(f"setting transparent-huge-pages = {requested!r} cannot be: write one of {', '.join(_VALUES)}")
     if not link.exists(_FILE):
         raise NotApplicable("the kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE is off)")
-    return [(FilePlace(_FILE), str(wish))]
+    return [(FilePlace(_FILE), str(requested))]
 
 
 SETTING = Setting("transparent-huge-pages", "always, madvise or never", _steps,

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Event, Interval, Recording, columns
 from fastenough.recording.building import line_bytes
-from fastenough.recording.columns import Columns, Source
+from fastenough.recording.columns import Source
 from fastenough.recording.interval_rows import timeline_of
 from fastenough.recording.later import Later
 from fastenough.recording.reader import Reading, assembled, ends_of
@@ -34,12 +35,12 @@ def read_sealed(opening: Opening, summary: RunSummary) -> Recording:
     """The recording of a sealed run; raises BadInput, Untrusted or OSError for one that is not believed."""
     with opening() as folder:
         source = _source(folder, summary)
-        kept = columns.found(source)
-        if kept is None:
+        recording = _of_columns(opening, summary, source)
+        if recording is None:
             with suppress(columns.NotKept, OSError):
                 _make(source)
-            kept = columns.found(source)
-        return _of_text(opening, summary, source) if kept is None else _of_columns(opening, summary, kept, source.file)
+            recording = _of_columns(opening, summary, source)
+        return _of_text(opening, summary, source) if recording is None else recording
 
 
 def _make(source: Source) -> None:
@@ -105,28 +106,36 @@ def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
     return {"intervals": Later(intervals), "events": Later(events)}
 
 
-def _of_columns(opening: Opening, summary: RunSummary, kept: Columns, name: str) -> Recording:
-    def over_time() -> Timeline:
-        with opening() as folder:
-            return columns.timeline(_source(folder, summary), kept, recording.series)
+def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
+    with _text(opening, summary) as lines:
+        return timeline_of(list(columns.rows_of(lines)), lines.series)
 
-    head, end = ends_of(line_bytes(kept.head), None if kept.end is None else line_bytes(kept.end), name)
+
+def _of_columns(opening: Opening, summary: RunSummary, source: Source) -> Recording | None:
+    """None where there are no columns that are made of the recording, or where they contradict its end."""
+
+    kept = columns.found(source)
+    if kept is None:
+        return None
+
+    def over_time() -> Timeline:
+        with suppress(BadInput, Untrusted, OSError), opening() as folder:
+            return columns.timeline(_source(folder, summary), kept, head.series)
+        return _timeline_of_text(opening, summary)
+
     laters = _laters(opening, summary)
     if not kept.aggregate.events:
         laters["events"] = ()
-    recording = assembled(name, head, end, kept.aggregate, over_time=over_time, **laters)
-    return recording
+    with suppress(BadInput):
+        head, end = ends_of(line_bytes(kept.head), None if kept.end is None else line_bytes(kept.end), source.file)
+        return assembled(source.file, head, end, kept.aggregate, over_time=over_time, **laters)
+    return None
 
 
 def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording:
     """Where no columns can be kept, such as in a store of another user: one pass now, more when more is wanted."""
-
-    def over_time() -> Timeline:
-        with _text(opening, summary) as lines:
-            return timeline_of(list(columns.rows_of(lines)), lines.series)
-
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
         for _ in lines:
             pass
-        return lines.recording(over_time=over_time, **_laters(opening, summary))
+        return lines.recording(over_time=lambda: _timeline_of_text(opening, summary), **_laters(opening, summary))

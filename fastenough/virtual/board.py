@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from fastenough.link.modules import insert_module
 from fastenough.model import FastenoughError
 from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.guest_link import guest_link
@@ -121,24 +122,17 @@ class VirtualBoard:
         """Insert a module built on the bench."""
         place = f"/tmp/{module.name}"
         self.link.write(place, module.read_bytes())
-        said = len(self.kernel_log())
         words = [f"{name}={value}" for name, value in (parameters or {}).items()]
-        done = self.link.run(["insmod", place, *words], timeout_s=30.0)
-        if done.status:
-            said_by_it = [text for text in _texts(self.kernel_log()[said:]) if f"{module.stem}: " in text]
-            reason = said_by_it[-1] if said_by_it else done.stderr.decode().strip()
-            raise FastenoughError(f"{module.name} was refused: {reason}")
+        try:
+            insert_module(self.link, place, words)
+        except OSError as error:
+            raise FastenoughError(f"{module.name} was refused: {error.strerror}") from error
 
-    def unload_module(self, name: str = MODULE) -> list[str]:
-        """Take a module out; returns what it said in leaving."""
-        said = len(self.kernel_log())
+    def unload_module(self, name: str = MODULE) -> None:
+        """Take a module out."""
         done = self.link.run(["rmmod", name], timeout_s=30.0)
         if done.status:
             raise FastenoughError(f"{name} could not be taken out: {done.stderr.decode().strip()}")
-        return _texts(self.kernel_log()[said:])
-
-    def kernel_log(self) -> list[str]:
-        return self.link.run(["dmesg"]).text.splitlines()
 
     def close(self) -> None:
         """End the guest and leave nothing behind."""
@@ -164,8 +158,3 @@ def _own_directory() -> Path:
         if left.lstat().st_uid == os.geteuid() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
-
-
-def _texts(lines: list[str]) -> list[str]:
-    """Lines of the kernel log without their time stamps."""
-    return [line.split("] ", 1)[-1] for line in lines]

@@ -16,7 +16,7 @@ from fastenough.virtual.packages import Kernel, cache_lock
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "target" / "module"
-FORMAT = CHECKOUT / "format" / "fe_hist.h"
+FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "periodic.h"))
 
 _KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
 _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
@@ -36,9 +36,9 @@ def compiler(arch: str) -> str:
 
 
 def _sources(folder: Path) -> list[Path]:
-    if not FORMAT.is_file():
+    if not all(header.is_file() for header in FORMAT):
         raise NotApplicable("kernel modules are built from a checkout of fastenough, not from the installed wheel")
-    return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), FORMAT]
+    return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), *FORMAT]
 
 
 def _key(kernel: Kernel, sources: list[Path], variables: Sequence[str]) -> str:

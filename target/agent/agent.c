@@ -158,7 +158,7 @@ _Noreturn static void serve_device(const char *path, int signals)
 	}
 }
 
-int agent_main(int argc, char **argv)
+int agent_main(int argc, char **argv, const char *own_name)
 {
 	bool device = argc == 3 && strcmp(argv[1], "device") == 0;
 	int signals;
@@ -171,6 +171,7 @@ int agent_main(int argc, char **argv)
 		fprintf(stderr, "fastenough-agent: started by the bench as: agent stdio [DIRECTORY] | device PATH | check\n");
 		return 2;
 	}
+	commands_own_name = own_name;
 	signals = own_signals();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	widen_path();

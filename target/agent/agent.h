@@ -3,7 +3,8 @@
 #ifndef FE_AGENT_H
 #define FE_AGENT_H
 
-/* `agent stdio [DIRECTORY]`, `agent device PATH` or `agent check`; returns the exit status. */
-int agent_main(int argc, char **argv);
+/* `agent stdio [DIRECTORY]`, `agent device PATH` or `agent check`; returns the exit status.  `own_name`: the command by
+ * which the bench means this very file, or NULL. */
+int agent_main(int argc, char **argv, const char *own_name);
 
 #endif

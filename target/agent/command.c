@@ -27,6 +27,7 @@ struct command {
 };
 
 static struct command commands[COMMANDS];
+const char *commands_own_name;
 
 static void close_end(int *end)
 {
@@ -160,7 +161,7 @@ static const char *parse(char *content, size_t length, struct errand *errand)
 const char *command_start(struct port *port, uint32_t id, char *content, size_t length)
 {
 	char *arguments[ARGUMENTS + 1];
-	struct errand errand = { .arguments = arguments };
+	struct errand errand = { .arguments = arguments, .own_name = commands_own_name };
 	const char *fault = parse(content, length, &errand);
 	struct command *command = find_or_make(id);
 

@@ -10,6 +10,9 @@
 #define COMMANDS 64
 #define POLLED (2 * COMMANDS)
 
+/* The command that means the agent's own file; NULL: none does. */
+extern const char *commands_own_name;
+
 /* Each returns NULL, or why the frame is no proper one. */
 const char *command_input(uint32_t id, const char *bytes, size_t length);
 const char *command_start(struct port *port, uint32_t id, char *content, size_t length);

@@ -45,7 +45,10 @@ _Noreturn static void become(const struct errand *errand)
 	dup2(errand->input, STDIN_FILENO);
 	dup2(errand->output, STDOUT_FILENO);
 	dup2(errand->errors, STDERR_FILENO);
-	execvp(errand->arguments[0], errand->arguments);
+	if (errand->own_name && strcmp(errand->arguments[0], errand->own_name) == 0)
+		execv("/proc/self/exe", errand->arguments);
+	else
+		execvp(errand->arguments[0], errand->arguments);
 	dprintf(STDERR_FILENO, "%s: %s\n", errand->arguments[0], strerror(errno));
 	_exit(NO_COMMAND);
 }

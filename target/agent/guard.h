@@ -9,6 +9,7 @@
 
 struct errand {
 	char **arguments;
+	const char *own_name; /* the command that means this process's file; NULL: none */
 	const char *scratch; /* "": none */
 	uint32_t limit_ms;   /* 0: none */
 	int input, output, errors, lifeline;

@@ -5,9 +5,9 @@
  * main.c           parameters, the list of tasks, load and unload
  * pins.c           GPIO lines by chip label and offset
  * response.c  periodic.c  timer_handler.c  timer_thread.c      the tasks, one file each
- * grid.c           the due times of a periodic act, and what an act that comes late owes
+ * grid.c           the due times of a periodic act, and what an act that comes late is charged with
  * recorder.c       histograms in two banks: the task fills one, the reader empties the other
- * recording.c      /dev/fastenough: the recording of format/, a line at a time
+ * device.c         /dev/fastenough: each read gives a bank as format/bank.h lays it out
  */
 #ifndef FASTENOUGH_H
 #define FASTENOUGH_H
@@ -15,53 +15,61 @@
 #include <linux/ktime.h>
 #include <linux/types.h>
 
-#include "fe_hist.h"
+#include "bank.h"
 
 struct gpio_desc;
 
 #define FE_MODULE_VERSION "0.1.0"
-#define FE_K 10 /* 1024 buckets per octave: at most 0.1 % wide */
-#define FE_BUCKETS FE_HIST_BUCKETS(64, FE_K)
-#define FE_MAX_SERIES 2
-#define FE_MAX_COUNTERS 3
-#define FE_MAX_SETTINGS 3
 
-/* What the module was asked to do; see main.c for each parameter. */
+/* What the module was requested to do; see main.c for each parameter. */
 struct fe_options {
 	char *task;
 	char *chip;
-	char *run_id;
 	int in_line, out_line;
 	int cpu;
 	int priority;
 	unsigned long period_ns;
-	unsigned int interval_ms;
-	unsigned int duration_ms;
+	bool explain;
 };
 extern struct fe_options fe_options;
+extern int fe_cpu; /* of timer or thread; -1: any */
 
-struct fe_series_kind {
-	const char *name, *from, *to;
-	bool periodic;
+/* recorder.c */
+struct fe_tally {
+	struct fe_stats stats;
+	u64 lost, missed, gaps;
+	ktime_t max_at;
+	int max_cpu;
+	s32 rises[FE_BANK_EDGES + 1];
+	u32 *buckets; /* points at bucket 0; -(FE_BANK_HALF - 1) .. FE_BANK_HALF - 1 are valid */
 };
 
-struct fe_setting {
-	const char *name;
-	s64 asked, granted;
+struct fe_bank {
+	struct fe_tally series[FE_BANK_MAX_SERIES];
+	u64 counters[FE_BANK_COUNTERS];
+	int cpu; /* of the last act; -1: none */
 };
 
 /* A task owns the timed act and nothing else. */
 struct fe_task {
 	const char *name;
-	const char *probe, *method; /* as they stand in the recording's head */
+	enum fe_bank_task number;
 	bool needs_input, needs_output, needs_period;
-	const struct fe_series_kind *series[FE_MAX_SERIES];
-	const char *counters[FE_MAX_COUNTERS];
+	bool stays; /* on one CPU, also where none is chosen */
+	unsigned int series_count;
+	enum fe_bank_kind series[FE_BANK_MAX_SERIES];
+	u32 counters; /* bits, as in struct fe_bank_head */
 	int (*start)(void);
 	void (*stop)(void);
-	int (*settings)(struct fe_setting settings[FE_MAX_SETTINGS]); /* read back; returns how many */
+	/* Reads back what only the task knows; the rest is unknown. */
+	void (*settings)(struct fe_bank_value settings[FE_BANK_SETTINGS]);
 };
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread;
+
+/* main.c: stops the task, once; its pins and banks stay until the module is taken out. */
+void fe_stop(void);
+/* Says why, in the kernel log and in the parameter `refused`. */
+__printf(1, 2) void fe_refuse(const char *format, ...);
 
 /* pins.c; levels are plain: 0 low, 1 high. */
 int fe_pins_get(const struct fe_task *task);
@@ -70,37 +78,28 @@ extern struct gpio_desc *fe_input, *fe_output;
 extern int fe_output_level; /* as it was set when the pins were taken: not every controller can read it back */
 
 /* recorder.c */
-struct fe_tally {
-	struct fe_stats stats;
-	u64 lost, missed;
-	ktime_t max_at;
-	int max_cpu;
-	u32 *buckets[2]; /* magnitudes of values >= 0, and of values < 0 */
-};
-
-struct fe_bank {
-	struct fe_tally series[FE_MAX_SERIES];
-	u64 counters[FE_MAX_COUNTERS];
-};
-
-int fe_recorder_create(void);
+int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
-/* For the task: one act, with preemption or interrupts off, asks for the bank once and fills only that. */
-struct fe_bank *fe_recorder_filling(void);
+/* For the task: an act, with preemption or interrupts off, asks for its instant's bank and fills only that. */
+struct fe_bank *fe_recorder_filling(ktime_t at);
 void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
-/* For the one reader: swap banks and get the one just filled; it must be cleared before the next swap. */
-struct fe_bank *fe_recorder_swap(void);
+void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count);
+/*
+ * For the one reader: parts the banks at an instant, waits until no act before it can still be under way, and gives
+ * the bank of the time from *begin to *end.  It must be cleared before the next turn.
+ */
+struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end);
 void fe_recorder_clear(struct fe_bank *bank);
+s32 fe_bucket(s64 value_ns);
 /* What was counted since the module was loaded, in banks already cleared. */
 u64 fe_recorder_counted(unsigned int counter);
 
-/* recording.c */
-int fe_recording_create(const struct fe_task *task);
-void fe_recording_destroy(void);
+/* device.c */
+int fe_device_create(const struct fe_task *task);
+void fe_device_destroy(void);
 
 /* grid.c */
-enum { FE_WAKEUP, FE_WAKEUP_OWED };
-extern const struct fe_series_kind fe_wakeup, fe_wakeup_owed;
+enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now);
 ktime_t fe_grid_first(void);
 

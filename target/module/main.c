@@ -3,7 +3,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 
 #include "fastenough.h"
@@ -13,13 +15,11 @@
 
 struct fe_options fe_options = {
 	.chip = "",
-	.run_id = "",
 	.in_line = -1,
 	.out_line = -1,
 	.cpu = -1,
 	.priority = 98,
 	.period_ns = 1000000,
-	.interval_ms = 1000,
 };
 module_param_named(task, fe_options.task, charp, 0444);
 MODULE_PARM_DESC(task, "response, periodic, timer-handler or timer-thread");
@@ -35,12 +35,15 @@ module_param_named(priority, fe_options.priority, int, 0444);
 MODULE_PARM_DESC(priority, "SCHED_FIFO priority of timer-thread, 1 to 99");
 module_param_named(period_ns, fe_options.period_ns, ulong, 0444);
 MODULE_PARM_DESC(period_ns, "period, 20000 to 1000000000 (periodic and timer tasks)");
-module_param_named(interval_ms, fe_options.interval_ms, uint, 0444);
-MODULE_PARM_DESC(interval_ms, "length of a recording's intervals");
-module_param_named(duration_ms, fe_options.duration_ms, uint, 0444);
-MODULE_PARM_DESC(duration_ms, "length of a recording; 0: until stop is written to the device");
-module_param_named(run_id, fe_options.run_id, charp, 0444);
-MODULE_PARM_DESC(run_id, "goes into the recording's head");
+module_param_named(explain, fe_options.explain, bool, 0444);
+MODULE_PARM_DESC(explain, "stay loaded when the task is refused, so that the parameter refused tells why");
+
+/* Not to be set: whoever inserted the module with explain=1 reads it. */
+static char refused[256];
+module_param_string(refused, refused, sizeof(refused), 0444);
+MODULE_PARM_DESC(refused, "why the task was refused; to be read");
+
+int fe_cpu = -1;
 
 static const struct fe_task *const tasks[] = {
 	&fe_response,
@@ -50,6 +53,7 @@ static const struct fe_task *const tasks[] = {
 };
 
 static const struct fe_task *task;
+static bool stopped;
 
 static const struct fe_task *find_task(const char *name)
 {
@@ -61,73 +65,66 @@ static const struct fe_task *find_task(const char *name)
 	return NULL;
 }
 
-/* The run id is printed into JSON, the rest are numbers. */
-static bool is_plain(const char *text)
+void fe_refuse(const char *format, ...)
 {
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
-			return false;
-	return true;
+	va_list args;
+
+	va_start(args, format);
+	vscnprintf(refused, sizeof(refused), format, args);
+	va_end(args);
+	pr_err("%s\n", refused);
 }
 
 static int check_options(void)
 {
 	if (!task) {
-		pr_err("task=%s is unknown: choose response, periodic, timer-handler or timer-thread\n",
-		       fe_options.task ? fe_options.task : "");
+		fe_refuse("task=%s is unknown: choose response, periodic, timer-handler or timer-thread",
+			  fe_options.task ? fe_options.task : "");
 		return -EINVAL;
 	}
 	if (task->needs_period &&
 	    (fe_options.period_ns < SHORTEST_PERIOD_NS || fe_options.period_ns > LONGEST_PERIOD_NS)) {
-		pr_err("period_ns=%lu is out of range: choose %lu to %lu\n", fe_options.period_ns,
-		       SHORTEST_PERIOD_NS, LONGEST_PERIOD_NS);
+		fe_refuse("period_ns=%lu is out of range: choose %lu to %lu", fe_options.period_ns,
+			  SHORTEST_PERIOD_NS, LONGEST_PERIOD_NS);
 		return -EINVAL;
 	}
 	if (fe_options.cpu < -1 || fe_options.cpu >= (int)nr_cpu_ids ||
 	    (fe_options.cpu >= 0 && !cpu_online(fe_options.cpu))) {
-		pr_err("cpu=%d is not online: choose one that is, or -1 for any\n", fe_options.cpu);
+		fe_refuse("cpu=%d is not online: choose one that is, or -1 for any", fe_options.cpu);
 		return -EINVAL;
 	}
 	if (fe_options.priority < 1 || fe_options.priority > 99) {
-		pr_err("priority=%d is out of range: choose 1 to 99\n", fe_options.priority);
-		return -EINVAL;
-	}
-	if (fe_options.interval_ms < 10) {
-		pr_err("interval_ms=%u is too short: choose 10 or more\n", fe_options.interval_ms);
-		return -EINVAL;
-	}
-	if (!is_plain(fe_options.run_id)) {
-		pr_err("run_id may hold printable ASCII only, without quotes and backslashes\n");
+		fe_refuse("priority=%d is out of range: choose 1 to 99", fe_options.priority);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int __init fastenough_init(void)
+static void choose_cpu(void)
 {
-	int error;
+	if (!task->needs_period)
+		return;
+	fe_cpu = fe_options.cpu;
+	if (fe_cpu < 0 && task->stays)
+		fe_cpu = raw_smp_processor_id();
+}
 
-	task = find_task(fe_options.task);
-	error = check_options();
-	if (error)
-		return error;
-	error = fe_recorder_create();
+/* Nothing is left of a task that was refused. */
+static int start_task(void)
+{
+	int error = fe_recorder_create(task->series_count);
+
 	if (error)
 		return error;
 	error = fe_pins_get(task);
 	if (error)
 		goto destroy_recorder;
+	choose_cpu();
 	error = task->start();
 	if (error)
 		goto put_pins;
-	error = fe_recording_create(task);
-	if (error)
-		goto stop_task;
-	pr_info("%s is running\n", task->name);
 	return 0;
 
-stop_task:
-	task->stop();
 put_pins:
 	fe_pins_put();
 destroy_recorder:
@@ -135,17 +132,55 @@ destroy_recorder:
 	return error;
 }
 
+void fe_stop(void)
+{
+	if (!stopped)
+		task->stop();
+	stopped = true;
+}
+
+static void end_task(void)
+{
+	fe_stop();
+	fe_pins_put();
+	fe_recorder_destroy();
+}
+
+static int start_and_show(void)
+{
+	int error = start_task();
+
+	if (error)
+		return error;
+	error = fe_device_create(task);
+	if (error)
+		end_task();
+	return error;
+}
+
+static int __init fastenough_init(void)
+{
+	int error;
+
+	*refused = '\0';
+	task = find_task(fe_options.task);
+	error = check_options();
+	if (!error)
+		error = start_and_show();
+	if (!error)
+		return 0;
+	if (!*refused)
+		fe_refuse("%s cannot start: error %d", task->name, error);
+	task = NULL;
+	return fe_options.explain ? 0 : error;
+}
+
 static void __exit fastenough_exit(void)
 {
-	size_t i;
-
-	fe_recording_destroy();
-	task->stop();
-	fe_pins_put();
-	fe_recorder_clear(fe_recorder_swap());
-	for (i = 0; i < FE_MAX_COUNTERS && task->counters[i]; i++)
-		pr_info("%s: %s=%llu\n", task->name, task->counters[i], fe_recorder_counted(i));
-	fe_recorder_destroy();
+	if (!task)
+		return;
+	fe_device_destroy();
+	end_task();
 }
 
 module_init(fastenough_init);

@@ -5,8 +5,6 @@
 #include "fastenough.h"
 #include "timer.h"
 
-enum { TOGGLED };
-
 static struct hrtimer timer;
 static int level;
 
@@ -18,8 +16,8 @@ static enum hrtimer_restart toggle(struct hrtimer *expired)
 
 	level = !level;
 	gpiod_set_raw_value(fe_output, level);
-	bank = fe_recorder_filling();
-	bank->counters[TOGGLED]++;
+	bank = fe_recorder_filling(now);
+	bank->counters[FE_BANK_TOGGLED]++;
 	return fe_timer_next(expired, bank, now);
 }
 
@@ -35,12 +33,13 @@ static void stop(void)
 
 const struct fe_task fe_periodic = {
 	.name = "periodic",
-	.probe = "periodic",
-	.method = "timer-handler",
+	.number = FE_BANK_PERIODIC,
 	.needs_output = true,
 	.needs_period = true,
-	.series = { &fe_wakeup, &fe_wakeup_owed },
-	.counters = { "toggled" },
+	.stays = true,
+	.series_count = 2,
+	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
+	.counters = 1 << FE_BANK_TOGGLED,
 	.start = start,
 	.stop = stop,
 };

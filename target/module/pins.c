@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* GPIO lines by chip label and offset, and every reason why one cannot be had. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/err.h>
 #include <linux/gpio/consumer.h>
 #include <linux/gpio/machine.h>
 #include <linux/platform_device.h>
-#include <linux/printk.h>
 #include <linux/string.h>
 
 #include "fastenough.h"
@@ -28,17 +25,17 @@ static int explain(const char *what, int offset, int error)
 {
 	switch (error) {
 	case -EPROBE_DEFER:
-		pr_err("%s: there is no GPIO chip labelled '%s' (gpiodetect lists the labels)\n", what,
-		       fe_options.chip);
+		fe_refuse("%s: there is no GPIO chip labelled '%s' (gpiodetect lists the labels)", what,
+			  fe_options.chip);
 		return -ENODEV;
 	case -EINVAL:
-		pr_err("%s: chip '%s' has no line %d\n", what, fe_options.chip, offset);
+		fe_refuse("%s: chip '%s' has no line %d", what, fe_options.chip, offset);
 		return -EINVAL;
 	case -EBUSY:
-		pr_err("%s: line %d of '%s' is in use (gpioinfo says by whom)\n", what, offset, fe_options.chip);
+		fe_refuse("%s: line %d of '%s' is in use (gpioinfo says by whom)", what, offset, fe_options.chip);
 		return -EBUSY;
 	default:
-		pr_err("%s: line %d of '%s' cannot be had: error %d\n", what, offset, fe_options.chip, error);
+		fe_refuse("%s: line %d of '%s' cannot be had: error %d", what, offset, fe_options.chip, error);
 		return error;
 	}
 }
@@ -46,15 +43,15 @@ static int explain(const char *what, int offset, int error)
 static int check_names(const struct fe_task *task)
 {
 	if (!*fe_options.chip) {
-		pr_err("%s needs a GPIO chip: give its label as chip=\n", task->name);
+		fe_refuse("%s needs a GPIO chip: give its label as chip=", task->name);
 		return -EINVAL;
 	}
 	if ((task->needs_input && fe_options.in_line < 0) || fe_options.out_line < 0) {
-		pr_err("%s needs %sout_line=\n", task->name, task->needs_input ? "in_line= and " : "");
+		fe_refuse("%s needs %sout_line=", task->name, task->needs_input ? "in_line= and " : "");
 		return -EINVAL;
 	}
 	if (task->needs_input && fe_options.in_line == fe_options.out_line) {
-		pr_err("in_line and out_line must be two lines, not both %d\n", fe_options.in_line);
+		fe_refuse("in_line and out_line must be two lines, not both %d", fe_options.in_line);
 		return -EINVAL;
 	}
 	return 0;
@@ -68,8 +65,8 @@ static int get_line(const char *what, int offset, enum gpiod_flags flags, struct
 	if (IS_ERR(found))
 		return explain(what, offset, PTR_ERR(found));
 	if (gpiod_cansleep(found)) {
-		pr_err("%s: chip '%s' may sleep, its lines cannot be used in an interrupt: use a chip on the processor's own bus, or the user-space task\n",
-		       what, fe_options.chip);
+		fe_refuse("%s: chip '%s' may sleep, its lines cannot be used in an interrupt: use a chip on the processor's own bus, or the user-space task",
+			  what, fe_options.chip);
 		gpiod_put(found);
 		return -EINVAL;
 	}

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Histograms and counters in two banks.  The task fills one without a lock; the reader swaps them and
- * waits until every context that could still be writing has gone by: interrupts and sections with
- * preemption off are RCU readers.  The bank that is not being filled is always clear.
+ * Histograms and counters in two banks, filled without a lock.  The reader names an instant a little ahead, from which
+ * on acts belong to the other bank; each act looks up the bank of its own instant, so that it lies in the interval in
+ * which it is counted.  Once that instant is over, the reader waits until every context that could still be writing
+ * has gone by: interrupts and sections with preemption off are RCU readers.  The other bank is always clear by then.
  */
+#include <linux/atomic.h>
 #include <linux/compiler.h>
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/string.h>
@@ -12,31 +17,38 @@
 
 #include "fastenough.h"
 
-#define TALLY_BYTES (2 * FE_BUCKETS * sizeof(u32))
+/* The new instant must be known to all CPUs before it comes. */
+#define AHEAD_NS NSEC_PER_MSEC
 
 static struct fe_bank banks[2];
-static unsigned int current_bank;
-static u64 counted[FE_MAX_COUNTERS];
+static atomic64_t parting; /* an instant; its lowest bit is the bank to fill from then on */
+static ktime_t parted;     /* the same, the one before */
+static u32 before[FE_BANK_MAX_SERIES]; /* coarse bucket of the last value, whatever its bank */
+static u64 counted[FE_BANK_COUNTERS];
 
 static struct fe_tally *tally(unsigned int i)
 {
-	return &banks[i / FE_MAX_SERIES].series[i % FE_MAX_SERIES];
+	return &banks[i / FE_BANK_MAX_SERIES].series[i % FE_BANK_MAX_SERIES];
 }
 
-int fe_recorder_create(void)
+int fe_recorder_create(unsigned int series_count)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2 * FE_MAX_SERIES; i++) {
-		u32 *buckets = vzalloc(TALLY_BYTES);
+	for (i = 0; i < 2 * FE_BANK_MAX_SERIES; i++) {
+		u32 *buckets;
 
+		banks[i / FE_BANK_MAX_SERIES].cpu = -1;
+		if (i % FE_BANK_MAX_SERIES >= series_count)
+			continue;
+		buckets = vzalloc(FE_BANK_BUCKETS * sizeof(u32));
 		if (!buckets) {
 			fe_recorder_destroy();
 			return -ENOMEM;
 		}
-		tally(i)->buckets[0] = buckets;
-		tally(i)->buckets[1] = buckets + FE_BUCKETS;
+		tally(i)->buckets = buckets + FE_BANK_HALF - 1;
 	}
+	parted = ktime_get();
 	return 0;
 }
 
@@ -44,50 +56,109 @@ void fe_recorder_destroy(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2 * FE_MAX_SERIES; i++)
-		vfree(tally(i)->buckets[0]);
+	for (i = 0; i < 2 * FE_BANK_MAX_SERIES; i++)
+		if (tally(i)->buckets)
+			vfree(tally(i)->buckets - (FE_BANK_HALF - 1));
 }
 
-struct fe_bank *fe_recorder_filling(void)
+struct fe_bank *fe_recorder_filling(ktime_t at)
 {
-	return &banks[READ_ONCE(current_bank)];
+	s64 from = atomic64_read(&parting);
+
+	return &banks[(from & 1) ^ (ktime_to_ns(at) < from)];
+}
+
+s32 fe_bucket(s64 value_ns)
+{
+	s32 index = fe_hist_index(fe_magnitude(value_ns), FE_BANK_K);
+
+	return value_ns < 0 ? -index : index;
+}
+
+/* As the frame of the probe does it. */
+static void follow(struct fe_tally *tally, unsigned int series, s64 value_ns)
+{
+	u32 coarse = fe_hist_index(max_t(s64, value_ns, 0), FE_BANK_RISE_K);
+
+	if (coarse > before[series]) {
+		tally->rises[before[series] + 1]++;
+		tally->rises[coarse + 1]--;
+	}
+	before[series] = coarse;
+}
+
+void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count)
+{
+	bank->series[series].lost += count;
+	bank->series[series].gaps++;
+	before[series] = 0;
 }
 
 void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at)
 {
 	struct fe_tally *tally = &bank->series[series];
+	u32 *bucket = &tally->buckets[fe_bucket(max_t(s64, value_ns, -S64_MAX))];
 
+	bank->cpu = raw_smp_processor_id();
+	if (*bucket == U32_MAX) {
+		fe_record_lost(bank, series, 1);
+		return;
+	}
+	++*bucket;
+	follow(tally, series, value_ns);
 	if (tally->stats.count == 0 || value_ns > tally->stats.max) {
 		tally->max_at = at;
-		tally->max_cpu = raw_smp_processor_id();
+		tally->max_cpu = bank->cpu;
 	}
-	tally->buckets[value_ns < 0][fe_hist_index(fe_magnitude(value_ns), FE_K)]++;
 	fe_stats_add(&tally->stats, value_ns);
 }
 
-struct fe_bank *fe_recorder_swap(void)
+/* Where a hypervisor stopped this CPU for longer than it was ahead, acts went to the bank before until now. */
+static ktime_t name_instant(void)
 {
-	unsigned int filled = current_bank;
+	s64 next = !(atomic64_read(&parting) & 1), at, known;
+	unsigned long flags;
 
-	WRITE_ONCE(current_bank, !filled);
+	local_irq_save(flags);
+	at = ((ktime_to_ns(ktime_get()) + AHEAD_NS) & ~1ll) | next;
+	atomic64_set(&parting, at);
+	smp_mb(); /* known to all before the clock is read again */
+	known = ktime_to_ns(ktime_get());
+	local_irq_restore(flags);
+	return ns_to_ktime(max(at, known));
+}
+
+struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
+{
+	*begin = parted;
+	*end = parted = name_instant();
+	while (ktime_before(ktime_get(), *end))
+		usleep_range(AHEAD_NS / NSEC_PER_USEC, 2 * AHEAD_NS / NSEC_PER_USEC);
 	synchronize_rcu();
-	return &banks[filled];
+	return &banks[!(atomic64_read(&parting) & 1)];
+}
+
+static void clear_tally(struct fe_tally *tally)
+{
+	s32 first = fe_bucket(tally->stats.min), last = fe_bucket(tally->stats.max);
+
+	if (tally->stats.count)
+		memset(tally->buckets + first, 0, (last - first + 1) * sizeof(u32));
+	memset(&tally->stats, 0, sizeof(tally->stats));
+	memset(tally->rises, 0, sizeof(tally->rises));
+	tally->lost = tally->missed = tally->gaps = 0;
 }
 
 void fe_recorder_clear(struct fe_bank *bank)
 {
 	unsigned int i;
 
-	for (i = 0; i < FE_MAX_COUNTERS; i++)
+	for (i = 0; i < FE_BANK_COUNTERS; i++)
 		counted[i] += bank->counters[i];
 	memset(bank->counters, 0, sizeof(bank->counters));
-	for (i = 0; i < FE_MAX_SERIES; i++) {
-		struct fe_tally *tally = &bank->series[i];
-
-		memset(&tally->stats, 0, sizeof(tally->stats));
-		memset(tally->buckets[0], 0, TALLY_BYTES);
-		tally->lost = tally->missed = 0;
-	}
+	for (i = 0; i < FE_BANK_MAX_SERIES; i++)
+		clear_tally(&bank->series[i]);
+	bank->cpu = -1;
 }
 
 u64 fe_recorder_counted(unsigned int counter)

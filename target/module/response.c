@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* response: the output follows the input, in the interrupt's top half. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/gpio/consumer.h>
 #include <linux/interrupt.h>
-#include <linux/printk.h>
 
 #include "fastenough.h"
-
-enum { SEEN, ANSWERED, UNCHANGED };
 
 static int irq;
 static int answered_level;
@@ -23,9 +18,9 @@ static irqreturn_t answer(int number, void *data)
 
 	gpiod_set_raw_value(fe_output, level);
 	written = ktime_get();
-	bank = fe_recorder_filling();
-	bank->counters[SEEN]++;
-	bank->counters[level == answered_level ? UNCHANGED : ANSWERED]++;
+	bank = fe_recorder_filling(written);
+	bank->counters[FE_BANK_SEEN]++;
+	bank->counters[level == answered_level ? FE_BANK_UNCHANGED : FE_BANK_ANSWERED]++;
 	answered_level = level;
 	fe_record(bank, 0, ktime_to_ns(ktime_sub(written, entered)), written);
 	return IRQ_HANDLED;
@@ -37,14 +32,14 @@ static int start(void)
 
 	irq = gpiod_to_irq(fe_input);
 	if (irq < 0) {
-		pr_err("line %d of '%s' cannot raise interrupts: error %d\n", fe_options.in_line, fe_options.chip, irq);
+		fe_refuse("line %d of '%s' cannot raise interrupts: error %d", fe_options.in_line, fe_options.chip, irq);
 		return irq;
 	}
 	answered_level = fe_output_level;
 	error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_NO_THREAD, "fastenough",
 			    &irq);
 	if (error)
-		pr_err("interrupt %d cannot be had: error %d\n", irq, error);
+		fe_refuse("interrupt %d cannot be had: error %d", irq, error);
 	return error;
 }
 
@@ -53,26 +48,19 @@ static void stop(void)
 	free_irq(irq, &irq);
 }
 
-static int settings(struct fe_setting settings[FE_MAX_SETTINGS])
+static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 {
-	settings[0] = (struct fe_setting){ "irq", irq, irq };
-	return 1;
+	settings[FE_BANK_IRQ] = (struct fe_bank_value){ FE_BANK_IN_EFFECT, 0, irq };
 }
-
-static const struct fe_series_kind answer_series = {
-	.name = "answer",
-	.from = "interrupt handler entered",
-	.to = "output written",
-};
 
 const struct fe_task fe_response = {
 	.name = "response",
-	.probe = "response",
-	.method = "irq-top-half",
+	.number = FE_BANK_RESPONSE,
 	.needs_input = true,
 	.needs_output = true,
-	.series = { &answer_series },
-	.counters = { "seen", "answered", "unchanged" },
+	.series_count = 1,
+	.series = { FE_BANK_ANSWER },
+	.counters = 1 << FE_BANK_SEEN | 1 << FE_BANK_ANSWERED | 1 << FE_BANK_UNCHANGED,
 	.start = start,
 	.stop = stop,
 	.settings = settings,

@@ -28,10 +28,8 @@ static inline void fe_timer_arm(void *timer)
 
 static inline int fe_timer_start(struct hrtimer *timer, enum hrtimer_restart (*expire)(struct hrtimer *))
 {
-	int cpu = fe_options.cpu >= 0 ? fe_options.cpu : raw_smp_processor_id();
-
 	fe_timer_setup(timer, expire);
-	return smp_call_function_single(cpu, fe_timer_arm, timer, 1);
+	return smp_call_function_single(fe_cpu, fe_timer_arm, timer, 1);
 }
 
 static inline enum hrtimer_restart fe_timer_next(struct hrtimer *timer, struct fe_bank *bank, ktime_t now)

@@ -7,7 +7,9 @@ static struct hrtimer timer;
 
 static enum hrtimer_restart expire(struct hrtimer *expired)
 {
-	return fe_timer_next(expired, fe_recorder_filling(), ktime_get());
+	ktime_t now = ktime_get();
+
+	return fe_timer_next(expired, fe_recorder_filling(now), now);
 }
 
 static int start(void)
@@ -22,10 +24,11 @@ static void stop(void)
 
 const struct fe_task fe_timer_handler = {
 	.name = "timer-handler",
-	.probe = "timer",
-	.method = "timer-handler",
+	.number = FE_BANK_TIMER_HANDLER,
 	.needs_period = true,
-	.series = { &fe_wakeup, &fe_wakeup_owed },
+	.stays = true,
+	.series_count = 2,
+	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
 	.start = start,
 	.stop = stop,
 };

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* timer-thread: how late a real-time kernel thread runs after the time it slept for. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
-#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/sched/prio.h>
 #include <linux/version.h>
@@ -19,14 +16,15 @@ static struct task_struct *thread;
 /* Whatever it missed is skipped, never made up for: it sleeps once per turn and cannot hold its CPU. */
 static int run(void *data)
 {
-	ktime_t due = fe_grid_first();
+	ktime_t due = fe_grid_first(), now;
 
 	while (!kthread_should_stop()) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS))
 			continue;
 		preempt_disable();
-		due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(), due, ktime_get()) * fe_options.period_ns);
+		now = ktime_get();
+		due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(now), due, now) * fe_options.period_ns);
 		preempt_enable();
 	}
 	return 0;
@@ -43,7 +41,7 @@ static int raise_thread(void)
 	int error = sched_setattr_nocheck(thread, &fifo);
 
 	if (error)
-		pr_err("priority %d was refused: error %d\n", fe_options.priority, error);
+		fe_refuse("priority %d was refused: error %d", fe_options.priority, error);
 	return error;
 }
 #else
@@ -51,8 +49,8 @@ static int raise_thread(void)
 static int raise_thread(void)
 {
 	if (fe_options.priority != MAX_RT_PRIO / 2) {
-		pr_err("priority=%d cannot be had, kernels before 5.14 give a module's thread only one: choose priority=%d\n",
-		       fe_options.priority, MAX_RT_PRIO / 2);
+		fe_refuse("priority=%d cannot be had, kernels before 5.14 give a module's thread only one: choose priority=%d",
+			  fe_options.priority, MAX_RT_PRIO / 2);
 		return -EINVAL;
 	}
 	sched_set_fifo(thread);
@@ -83,19 +81,23 @@ static void stop(void)
 	kthread_stop(thread);
 }
 
-static int settings(struct fe_setting settings[FE_MAX_SETTINGS])
+static struct fe_bank_value both(int requested, int in_effect)
 {
-	settings[0] = (struct fe_setting){ "policy", SCHED_FIFO, thread->policy };
-	settings[1] = (struct fe_setting){ "priority", fe_options.priority, thread->rt_priority };
-	return 2;
+	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
+}
+
+static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
+{
+	settings[FE_BANK_POLICY] = both(SCHED_FIFO, thread->policy);
+	settings[FE_BANK_PRIORITY] = both(fe_options.priority, thread->rt_priority);
 }
 
 const struct fe_task fe_timer_thread = {
 	.name = "timer-thread",
-	.probe = "timer",
-	.method = "kernel-thread",
+	.number = FE_BANK_TIMER_THREAD,
 	.needs_period = true,
-	.series = { &fe_wakeup, &fe_wakeup_owed },
+	.series_count = 2,
+	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
 	.start = start,
 	.stop = stop,
 	.settings = settings,

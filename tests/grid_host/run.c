@@ -22,7 +22,7 @@ void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t 
 {
 	(void)bank;
 	(void)at;
-	if (series != FE_WAKEUP_OWED)
+	if (series != FE_WAKEUP_CORRECTED)
 		return;
 	if (charged == 0 || value_ns > largest)
 		largest = value_ns;
@@ -30,6 +30,11 @@ void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t 
 		smallest = value_ns;
 	charged++;
 	sum += value_ns;
+}
+
+void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count)
+{
+	bank->series[series].lost += count;
 }
 
 int main(int argc, char **argv)
@@ -42,10 +47,11 @@ int main(int argc, char **argv)
 	fe_options.period_ns = strtoul(argv[1], NULL, 10);
 	steps = fe_grid_act(&bank, 1000, 1000 + strtoll(argv[2], NULL, 10));
 	printf("{\"long_bytes\": %zu, \"first\": %lld, \"steps\": %llu, \"missed\": %llu, \"charged\": %llu, "
-	       "\"largest\": %lld, \"smallest\": %lld, \"sum\": %lld, \"lost\": %llu}\n",
+	       "\"missed_corrected\": %llu, \"largest\": %lld, \"smallest\": %lld, \"sum\": %lld, \"lost\": %llu}\n",
 	       sizeof(long), (long long)fe_grid_first(), (unsigned long long)steps,
 	       (unsigned long long)bank.series[FE_WAKEUP].missed, (unsigned long long)charged,
-	       (long long)largest, (long long)smallest, (long long)sum,
-	       (unsigned long long)bank.series[FE_WAKEUP_OWED].lost);
+	       (unsigned long long)bank.series[FE_WAKEUP_CORRECTED].missed, (long long)largest,
+	       (long long)smallest, (long long)sum,
+	       (unsigned long long)bank.series[FE_WAKEUP_CORRECTED].lost);
 	return 0;
 }

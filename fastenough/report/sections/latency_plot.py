@@ -27,7 +27,7 @@ def _draw_cpu(axes: Axes, values: Merged, colour: str, label: str | None) -> Non
     left, right = axes.get_xlim()
     if axes.get_xscale() == "log":
         edges = np.maximum(edges, left)
-    axes.stairs(heights, edges, baseline=plot.FLOOR, color=colour, linewidth=1.1, label=label)
+    axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.1, label=label)
     maximum_us = (values.maximum_ns or 0.0) / 1000.0
     axes.plot([min(maximum_us, right)], [plot.FLOOR], marker="^" if maximum_us <= right else ">", color=colour,
               markersize=6, clip_on=False, zorder=5)

@@ -47,6 +47,14 @@ static ulong lead_ns = 300000;
 module_param(lead_ns, ulong, 0444);
 MODULE_PARM_DESC(lead_ns, "how long before a due time the interrupt comes");
 
+static bool explain;
+module_param(explain, bool, 0444);
+MODULE_PARM_DESC(explain, "stay loaded when refused, so that the parameter refused tells why");
+/* Not to be set: whoever inserted the module with explain=1 reads it. */
+static char refused[160];
+module_param_string(refused, refused, sizeof(refused), 0444);
+MODULE_PARM_DESC(refused, "why it was refused; to be read");
+
 static struct {
 	u64 injected_ns;
 	ktime_t due;
@@ -114,23 +122,33 @@ static struct miscdevice device = {
 	.mode = 0600,
 };
 
+static __printf(1, 2) void refuse(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vscnprintf(refused, sizeof(refused), format, args);
+	va_end(args);
+	pr_err("%s\n", refused);
+}
+
 static int check(void)
 {
 	int i;
 
 	for (i = 0; i < sizes; i++)
 		if (sizes_ns[i] == 0 || sizes_ns[i] > LONGEST_NS || 2 * (sizes_ns[i] + lead_ns) > interval_ns) {
-			pr_err("sizes_ns=%lu: choose up to %lu, and interval_ns at least twice as long with lead_ns\n",
+			refuse("sizes_ns=%lu: choose up to %lu, and interval_ns at least twice as long with lead_ns",
 			       sizes_ns[i], LONGEST_NS);
 			return -EINVAL;
 		}
 	if (sizes == 0 || each == 0 || each > MAX_INJECTIONS / sizes) {
-		pr_err("each=%u of %d sizes: choose at least one size and at most %d injections\n", each, sizes,
+		refuse("each=%u of %d sizes: choose at least one size and at most %d injections", each, sizes,
 		       MAX_INJECTIONS);
 		return -EINVAL;
 	}
 	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu)) {
-		pr_err("cpu=%d is not online: choose one that is\n", cpu);
+		refuse("cpu=%d is not online: choose one that is", cpu);
 		return -EINVAL;
 	}
 	return 0;
@@ -146,7 +164,7 @@ static ktime_t first_due(void)
 	return ns_to_ktime(begin_ns + (div64_ul(earliest - begin_ns, interval_ns) + 1) * interval_ns);
 }
 
-static int __init inject_init(void)
+static int start(void)
 {
 	int error = check();
 
@@ -169,8 +187,21 @@ static int __init inject_init(void)
 	return error;
 }
 
+static int __init inject_init(void)
+{
+	int error;
+
+	*refused = '\0';
+	error = start();
+	if (error && !*refused)
+		refuse("the injector cannot start: error %d", error);
+	return explain ? 0 : error;
+}
+
 static void __exit inject_exit(void)
 {
+	if (*refused)
+		return;
 	misc_deregister(&device);
 	hrtimer_cancel(&timer);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "periodic.h"
+#include "bank_source.h"
 #include "run.h"
 
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
@@ -54,6 +55,11 @@ static int64_t earliest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static bool all_done(const struct run *run)
+{
+	return atomic_load(&run->workers_done) == run->worker_count;
+}
+
 static void report_until_end(struct run *run)
 {
 	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
@@ -63,7 +69,7 @@ static void report_until_end(struct run *run)
 	int64_t next_samples_ns = run->samples ? run->start_ns + samples_every_ns(run) : INT64_MAX;
 	timer_t watchdog = watchdog_start();
 
-	while (!atomic_load(&run->stop) && atomic_load(&run->workers_done) < run->worker_count) {
+	while (!atomic_load(&run->stop) && !(all_done(run) && !run->source)) {
 		int64_t until_ns = earliest(earliest(end_ns, next_samples_ns), earliest(next_interval_ns, next_live_ns));
 		bool reached;
 
@@ -86,11 +92,6 @@ static void report_until_end(struct run *run)
 		}
 	}
 	timer_delete(watchdog);
-}
-
-static bool all_done(const struct run *run)
-{
-	return atomic_load(&run->workers_done) == run->worker_count;
 }
 
 static void stop_workers(struct run *run)
@@ -155,7 +156,11 @@ static void measure(struct run *run)
 	samples_close(run);
 	settings_read_after(run);
 	settings_compare(run);
+	if (run->source)
+		source_stop(run);
 	record_interval(run);
+	if (run->source)
+		source_settings_after(run);
 }
 
 static void skip(struct run *run)

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	occupy_standard_descriptors();
 	prctl(PR_SET_NAME, "fastenough-probe"); /* an agent starts it through /proc/PID/exe */
 	if (argc > 1 && strcmp(argv[1], "agent") == 0)
-		return agent_main(argc - 1, argv + 1);
+		return agent_main(argc - 1, argv + 1, "fastenough-probe");
 	probe = options_parse(argc, argv, &settings);
 	run = run_new(probe, &settings);
 	probe->setup(run);

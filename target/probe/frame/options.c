@@ -51,6 +51,8 @@ static const struct option_spec common_options[] = {
 	{"duration", 'D', OPTION_DURATION, &parsed.duration_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "end after this time (run until Ctrl-C)"},
 	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .help = "end after so many acts of each thread"},
+	{"until-interrupt", 0, OPTION_FLAG, &parsed.until_interrupt,
+	 .help = "SIGINT is the planned end: the run is then completed, not aborted"},
 	{"runtime", 0, OPTION_DURATION, &parsed.runtime_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "policy deadline: computing time per period (a fifth of the deadline)"},
 	{"deadline", 0, OPTION_DURATION, &parsed.deadline_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,

@@ -46,6 +46,7 @@ struct settings {
 	int64_t interval_ns;    /* of periodic acts */
 	int64_t duration_ns;    /* 0: until something else ends the run */
 	int64_t loops;          /* acts per worker, 0: no limit */
+	bool until_interrupt;   /* SIGINT is the planned end: the run is completed, not aborted */
 	struct cpu_list cpus;
 	int64_t threads;        /* 0: one per chosen CPU */
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */

@@ -110,10 +110,8 @@ void json_instant(struct json *json, const char *name, struct instant instant)
 	json_close(json, '}');
 }
 
-void json_counters(struct json *json, const struct counters *counters)
+void json_counter_members(struct json *json, const struct counters *counters)
 {
-	json_key(json, "counters");
-	json_open(json, '{');
 	for (int i = 0; i < COUNTERS; i++) {
 		json_key(json, counter_names[i]);
 		if (counters->known[i])
@@ -121,6 +119,13 @@ void json_counters(struct json *json, const struct counters *counters)
 		else
 			json_null(json);
 	}
+}
+
+void json_counters(struct json *json, const struct counters *counters)
+{
+	json_key(json, "counters");
+	json_open(json, '{');
+	json_counter_members(json, counters);
 	json_close(json, '}');
 }
 

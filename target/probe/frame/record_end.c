@@ -2,6 +2,7 @@
 /* The end: how the run ended, and its totals. */
 #include <string.h>
 
+#include "bank_source.h"
 #include "record.h"
 
 static void write_total(struct json *json, const struct series *series)
@@ -76,7 +77,12 @@ void record_end(struct run *run)
 		dropped += entry->series->events_dropped;
 	}
 	json_close(json, ']');
-	json_counters(json, &since);
+	json_key(json, "counters");
+	json_open(json, '{');
+	json_counter_members(json, &since);
+	if (run->source)
+		json_source_total(json, run);
+	json_close(json, '}');
 	write_settings(json, run);
 	json_member_uint(json, "events_dropped", dropped);
 	write_samples(json, run);

@@ -2,6 +2,7 @@
 /* The head: what was measured, how, and at what cost. */
 #include <string.h>
 
+#include "bank_source.h"
 #include "record.h"
 
 static const char *const role_names[] = {
@@ -69,9 +70,11 @@ static void write_parameters(struct json *json, const struct run *run)
 {
 	json_key(json, "parameters");
 	json_open(json, '{');
-	json_member_text(json, "policy", policy_names[run->settings->policy]);
-	if (run->settings->priority)
-		json_member_int(json, "priority", run->settings->priority);
+	if (!run->source) {
+		json_member_text(json, "policy", policy_names[run->settings->policy]);
+		if (run->settings->priority)
+			json_member_int(json, "priority", run->settings->priority);
+	}
 	json_member_int(json, "duration_ns", run->settings->duration_ns);
 	json_member_int(json, "loops", run->settings->loops);
 	if (run->parameters.used)
@@ -115,8 +118,8 @@ void record_head(struct run *run)
 	json_member_int(json, "version", 2);
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
-	json_member_text(json, "probe", run->probe->name);
-	json_member_text(json, "implementation", platform_name);
+	json_member_text(json, "probe", run->source ? source_probe(run) : run->probe->name);
+	json_member_text(json, "implementation", run->source ? "linux-kernel" : platform_name);
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');

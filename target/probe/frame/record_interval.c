@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An interval: what every series took in since the one before, and what the machine did meanwhile. */
+#include "bank_source.h"
 #include "record.h"
 
 static void write_bucket(struct json *json, int32_t index, uint32_t count)
@@ -48,6 +49,16 @@ static void drain(struct run *run, struct series *series)
 	series_settle(series, epoch);
 }
 
+/* The module has parted its banks already, at an instant that it tells. */
+static struct instant part_bank(struct run *run)
+{
+	struct instant end = source_part(run);
+
+	for_each_series(entry, run)
+		series_flip(entry->series);
+	return end;
+}
+
 /*
  * The clock is read next to the flips, so that an act lies in the interval that it is counted in.  Nobody acts any more
  * when all workers have ended: how long it takes to see that is not part of the run.
@@ -57,6 +68,8 @@ static struct instant part_series(struct run *run)
 	int64_t ended_ns = run->begin.mono_ns;
 	struct instant end;
 
+	if (run->source)
+		return part_bank(run);
 	for_each_series(entry, run)
 		series_flip(entry->series);
 	end = instant_now();
@@ -74,7 +87,7 @@ void record_interval(struct run *run)
 	struct json *json = &run->line;
 
 	for_each_series(entry, run)
-		record_notices(run, entry->series);
+		record_events(run, entry->series);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
 	line_begin(run, "interval");
@@ -86,7 +99,12 @@ void record_interval(struct run *run)
 	for_each_series(entry, run)
 		drain(run, entry->series);
 	json_close(json, ']');
-	json_counters(json, &since);
+	json_key(json, "counters");
+	json_open(json, '{');
+	json_counter_members(json, &since);
+	if (run->source)
+		json_source_interval(json, run);
+	json_close(json, '}');
 	if (recording(run))
 		line_end(run);
 	for_each_series(entry, run)

@@ -89,6 +89,7 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
+	struct bank_source *source; /* NULL: workers act; else the acts are the kernel's */
 	struct settings_read settings_before, settings_after; /* its first act, and its last */
 	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
 
@@ -174,6 +175,7 @@ void record_end(struct run *run);
 /* Members that recording and summary share. */
 void json_stats(struct json *json, const struct fe_stats *stats);
 void json_counters(struct json *json, const struct counters *counters);
+void json_counter_members(struct json *json, const struct counters *counters);
 void json_labels(struct json *json, const struct series_label *labels);
 void json_reasons(struct json *json, const struct run *run);
 

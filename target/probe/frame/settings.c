@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "refusal.h"
+#include "bank_source.h"
 #include "settings.h"
 
 #define DMA_LATENCY "/dev/cpu_dma_latency"
@@ -135,6 +136,8 @@ void settings_read_before(struct run *run)
 	read_throttling(&run->settings_before);
 	for_each_worker(worker, run)
 		settings_of_thread(&run->settings_before, worker, &worker->before);
+	if (run->source)
+		source_settings_before(run);
 	difference = first_difference(&run->settings_before);
 	if (difference && !run->settings->allow_difference)
 		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);

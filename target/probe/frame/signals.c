@@ -115,7 +115,11 @@ static void take(int signal)
 		first_taken_ns = mono_ns();
 		watched->signal = signal;
 	}
-	if (!atomic_load(&watched->stop))
+	if (atomic_load(&watched->stop))
+		return;
+	if (signal == SIGINT && watched->settings->until_interrupt)
+		run_stop(watched, OUTCOME_COMPLETED);
+	else
 		run_abort(watched, "ended by signal %s", sigabbrev_np(signal));
 }
 

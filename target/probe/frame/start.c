@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "periodic.h"
+#include "bank_source.h"
 #include "run.h"
 #include "sleep.h"
 
@@ -15,6 +16,12 @@
 
 void run_announce(struct run *run)
 {
+	if (run->source) {
+		source_begin(run);
+		run->announced_ns = run->begin.mono_ns;
+		atomic_store(&run->start_ns, run->begin.mono_ns);
+		return;
+	}
 	run->begin = instant_now();
 	run->begin.mono_ns += ANNOUNCED_NS;
 	run->begin.wall_ns += ANNOUNCED_NS;

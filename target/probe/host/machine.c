@@ -12,6 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "bank_source.h"
 #include "run.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -154,14 +155,17 @@ static void count_others(struct machine *machine, struct counters *counters, enu
 	counter_set(counters, counter, *seen);
 }
 
-static void read_usage(struct machine *machine, struct counters *counters)
+static void read_usage(struct run *run, struct counters *counters)
 {
+	struct machine *machine = &run->machine;
 	struct rusage all, reporter;
 
 	getrusage(RUSAGE_SELF, &all);
 	getrusage(RUSAGE_THREAD, &reporter);
 	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
 	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
+	if (run->source) /* what a thread of the kernel did is not known here, and an interrupt has none of these */
+		return;
 	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
 	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
 }
@@ -193,6 +197,8 @@ static void read_migrations(struct run *run, struct counters *counters)
 {
 	int64_t sum = 0;
 
+	if (run->source)
+		return;
 	for_each_worker(worker, run) {
 		int64_t count = atomic_load(&worker->done) ? worker->migrations : machine_migrations(worker);
 
@@ -292,6 +298,8 @@ void machine_open(struct run *run)
 	struct machine *machine = &run->machine;
 
 	machine->cpus = run->settings->cpus;
+	if (run->source && source_cpu(run) >= 0)
+		machine->cpus = (struct cpu_list){.count = 1, .cpu = {source_cpu(run)}};
 	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	machine->stat_text = malloc(STAT_SIZE);
 	machine->msr_fd = malloc(sizeof(int) * (size_t)(machine->cpus.count + 1));
@@ -314,7 +322,7 @@ void machine_read(struct run *run, struct counters *counters)
 	read_steal(&run->machine, counters);
 	read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
-	read_usage(&run->machine, counters);
+	read_usage(run, counters);
 	read_migrations(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);

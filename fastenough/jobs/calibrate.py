@@ -22,15 +22,15 @@ from fastenough.analysis.injections import (
     injections,
     too_late,
 )
-from fastenough.experiment.probing import Probing
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
+from fastenough.implementations.task import Probing
 from fastenough.link import Link, find_probe
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import CHECKOUT, build_module
 from fastenough.virtual.pins import CHIP, OUTPUT_LINE
-from fastenough.virtual.probe import install
+from fastenough.virtual.probe import PROBE, install
 
 INJECT = "fastenough_inject"
 INJECT_DEVICE = f"/dev/{INJECT}"
@@ -191,11 +191,10 @@ def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calib
 
 def handler_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
     """Does a timer handler in the kernel find them?"""
-    with kernel_task(board, {"task": "timer-handler", "cpu": plan.cpu, "period_ns": plan.period_ns,
-                             "interval_ms": max(10, min(100, plan.interval_ns // 4_000_000))}) as handler:
+    with kernel_task(board, {"task": "timer-handler", "cpu": plan.cpu, "period_ns": plan.period_ns},
+                     max(10, min(100, plan.interval_ns // 4_000_000))) as handler:
         injected, late = injector.inject(_a_due_time(handler))
-        board.link.write("/dev/fastenough", b"stop\n")
-        handler.wait(_MARGIN_S)
+        handler.interrupt()
     return Calibration(injector.name, "timer handler in the kernel, self-measured",
                        tuple(found_by_interval(injected, late, handler.recording(), 0)))
 
@@ -208,16 +207,15 @@ def gauge_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibrat
     with ExitStack() as stack:
         gauge = stack.enter_context(Gauge(board.wire_gauge().terminal))
         toggling = stack.enter_context(kernel_task(board, {
-            "task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "cpu": plan.cpu, "period_ns": plan.period_ns,
-            "interval_ms": 100}))
+            "task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "cpu": plan.cpu, "period_ns": plan.period_ns},
+            100))
         due_mono_ns = _a_due_time(toggling)
         gauge.stream(True)
         gauge.start_periodic(_ticks(gauge, 2 * plan.period_ns), gauge.identity.longest_ticks)
         with _streamed(gauge) as frames:
             injected, late = injector.inject(due_mono_ns)
         gauge.stop()
-        board.link.write("/dev/fastenough", b"stop\n")
-        toggling.wait(_MARGIN_S)
+        toggling.interrupt()
     edges_ns = falling_edges(frames, 2 * plan.period_ns, gauge.identity.tick_ps)
     return Calibration(injector.name, "gauge, on a pin toggled by the kernel",
                        tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
@@ -267,11 +265,11 @@ def _a_due_time(task: Probing) -> int:
 
 
 @contextmanager
-def kernel_task(board: VirtualBoard, parameters: dict[str, str | int]) -> Iterator[Probing]:
-    """A task of fastenough.ko, recording; the module is taken out at the end."""
+def kernel_task(board: VirtualBoard, parameters: dict[str, str | int], report_ms: int) -> Iterator[Probing]:
+    """A task of fastenough.ko, recorded in intervals of that length; the module is taken out at the end."""
     board.load_module(parameters)
     try:
-        with Probing(board.link, ["cat", "/dev/fastenough"], 0.0) as task:
+        with Probing(board.link, [PROBE, "kernel", "--record=-", f"--report={report_ms}ms"], 0.0) as task:
             yield task
     finally:
         board.unload_module()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel modules on a board: inserted, or refused with the reason."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from fastenough.link.base import Link
+
+_TIMEOUT_S = 30.0
+_EXPLAINS = b"\0parmtype=explain:bool\0"
+_RELEASE = re.compile(rb"\0vermagic=([^ \0]+)")
+
+
+def module_name(path: str) -> str:
+    """Under which name the kernel knows the module of a file."""
+    return PurePosixPath(path).stem.replace("-", "_")
+
+
+def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None:
+    """Insert a module that lies on the board.
+
+    Raises OSError with the reason: a module of ours stays, told to explain, and leaves it in its parameter
+    ``refused``; then it is taken out again.
+    """
+    module = link.read(path)
+    explain = ["explain=1"] if _EXPLAINS in module else []
+    done = link.run(["insmod", path, *parameters, *explain], timeout_s=_TIMEOUT_S)
+    if done.status:
+        said = done.stderr.decode(errors="replace").strip() or "insmod does not say why"
+        raise OSError(errno.EPERM, _built_for_another(link, module) or said)
+    name = module_name(path)
+    refused = f"/sys/module/{name}/parameters/refused"
+    reason = link.read(refused).decode(errors="replace").strip() if link.exists(refused) else ""
+    if reason:
+        link.run(["rmmod", name], timeout_s=_TIMEOUT_S)
+        raise OSError(errno.EPERM, reason)
+
+
+def _built_for_another(link: Link, module: bytes) -> str | None:
+    """Which kernel the module was built for, where that is not the one that runs."""
+    built_for = _RELEASE.search(module)
+    running = link.read("/proc/sys/kernel/osrelease").decode().strip()
+    if built_for is None or built_for[1].decode(errors="replace") == running:
+        return None
+    return (f"it was built for kernel {built_for[1].decode(errors='replace')}, and {running} is running; build it "
+            "against this kernel's headers")

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernel: records what a timed task in the kernel measures.
+ *
+ * The task runs since the module was inserted; its device says which one it is.  The recording is one of the probe
+ * that acts likewise in user space, made by the implementation linux-kernel.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "bank_source.h"
+#include "frame.h"
+#include "grid.h"
+
+static struct {
+	const char *device;
+} chosen = {FE_BANK_DEVICE};
+
+static const struct option_spec kernel_options[] = {
+	{"device", 0, OPTION_TEXT, &chosen.device, .help = "device of the module (" FE_BANK_DEVICE ")"},
+	{0},
+};
+
+static const struct {
+	const char *probe, *method;
+} tasks[FE_BANK_TASKS] = {
+	[FE_BANK_RESPONSE] = {"response", "irq-top-half"},
+	[FE_BANK_PERIODIC] = {"periodic", "timer-handler"},
+	[FE_BANK_TIMER_HANDLER] = {"timer", "timer-handler"},
+	[FE_BANK_TIMER_THREAD] = {"timer", "kernel-thread"},
+};
+
+static void check(const struct settings *settings, const struct fe_bank_head *head)
+{
+	if (settings->loops)
+		bad_input("the module's task does not count its acts; leave --loops out and give --duration");
+	if (settings->threshold_ns)
+		bad_input("the module gives histograms, not single values; leave --threshold and --breaktrace out");
+	if (settings->interval_ns != NS_PER_MS && (uint64_t)settings->interval_ns != head->period_ns)
+		bad_input("the module's task has a period of %lld ns; insert it with another period_ns=, or leave --interval out",
+			  (long long)head->period_ns);
+}
+
+static void add_parameters(struct run *run, const struct fe_bank_head *head)
+{
+	const struct fe_bank_value *policy = &head->settings[FE_BANK_POLICY], *priority = &head->settings[FE_BANK_PRIORITY];
+
+	run_parameter_text(run, "method", tasks[head->task].method);
+	if (policy->known)
+		run_parameter_text(run, "policy", source_policy(policy->requested));
+	if (priority->known)
+		run_parameter_int(run, "priority", priority->requested);
+	if (head->period_ns)
+		run_parameter_int(run, "interval_ns", (int64_t)head->period_ns);
+	if (*head->chip)
+		run_parameter_text(run, "chip", head->chip);
+	if (head->in_line >= 0)
+		run_parameter_int(run, "in", head->in_line);
+	if (head->out_line >= 0)
+		run_parameter_int(run, "out", head->out_line);
+}
+
+static void add_series(struct run *run, struct bank_source *source)
+{
+	const struct fe_bank_head *head = &source->bank.head;
+	int cpu = source_cpu(run);
+	struct series_spec answer = {
+		.name = "answer", .from = "interrupt handler entered", .to = "output written", .any_cpu = cpu < 0, .cpu = cpu};
+	struct series_spec wakeup = {
+		.name = "wakeup", .from = "due time, on a grid of one interval", .to = "act in the kernel began",
+		.any_cpu = cpu < 0, .cpu = cpu, .period_ns = (int64_t)head->period_ns};
+	struct wakeups wakeups;
+
+	if (head->task == FE_BANK_RESPONSE) {
+		source->series[0] = run_add_series(run, &answer);
+		return;
+	}
+	wakeups = grid_add_series(run, &wakeup);
+	source->series[0] = wakeups.each;
+	source->series[1] = wakeups.corrected;
+}
+
+static void kernel_setup(struct run *run)
+{
+	struct bank_source *source = source_open(run, chosen.device);
+	const struct fe_bank_head *head = &source->bank.head;
+
+	check(run_settings(run), head);
+	source->probe = tasks[head->task].probe;
+	add_parameters(run, head);
+	add_series(run, source);
+	run_self_measured(run);
+}
+
+const struct probe kernel_probe = {
+	.name = "kernel",
+	.summary = "what a task of the kernel module measures",
+	.options = kernel_options,
+	.setup = kernel_setup,
+};

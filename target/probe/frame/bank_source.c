@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "bank_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frame.h"
+
+static const char *const counter_texts[FE_BANK_COUNTERS] = {
+	[FE_BANK_SEEN] = "seen",
+	[FE_BANK_ANSWERED] = "answered",
+	[FE_BANK_UNCHANGED] = "unchanged",
+	[FE_BANK_TOGGLED] = "toggled",
+};
+
+/*
+ * Reading ----------------------------------------------------------------------------------------
+ */
+
+static ssize_t read_whole(const struct bank_source *source)
+{
+	ssize_t size;
+
+	do {
+		size = read(source->fd, source->bytes, FE_BANK_BYTES);
+	} while (size < 0 && errno == EINTR);
+	return size;
+}
+
+/* Each bank goes on where the one before ended, and is of the same task. */
+static bool follows(const struct fe_bank_head *head, const struct fe_bank_head *before)
+{
+	return head->begin_ns == before->end_ns && head->task == before->task &&
+	       head->series_count == before->series_count && head->series[0].kind == before->series[0].kind &&
+	       head->series[1].kind == before->series[1].kind && head->period_ns == before->period_ns;
+}
+
+static bool next_bank(struct bank_source *source, bool first, char fault[BANK_FAULT])
+{
+	struct fe_bank_head before = source->bank.head;
+	ssize_t size = read_whole(source);
+
+	if (size < 0) {
+		snprintf(fault, BANK_FAULT, "%s", strerror(errno));
+		return false;
+	}
+	if (!bank_check(source->bytes, (size_t)size, &source->bank, fault))
+		return false;
+	if (first || follows(&source->bank.head, &before))
+		return true;
+	snprintf(fault, BANK_FAULT, "the bank does not follow the one before");
+	return false;
+}
+
+static bool read_bank(struct run *run)
+{
+	struct bank_source *source = run->source;
+	char fault[BANK_FAULT];
+
+	if (!source->lost && !next_bank(source, false, fault)) {
+		source->lost = true;
+		run_fail(run, "%s: %s", source->device, fault);
+	}
+	return !source->lost;
+}
+
+/*
+ * Opening ----------------------------------------------------------------------------------------
+ */
+
+static void __attribute__((noreturn)) no_device(const char *device, int error)
+{
+	if (error == EBUSY)
+		bad_input("%s is being read already; end that run first", device);
+	if (error == ENOENT)
+		bad_input("there is no %s; insert the module first, as docs/module.md says", device);
+	bad_input("cannot open %s: %s; run as root, or give the module's device", device, strerror(error));
+}
+
+/* What is wrong with the device is nobody's input. */
+static void __attribute__((noreturn)) unusable(const char *device, const char *fault)
+{
+	char text[512];
+	int size = snprintf(text, sizeof(text), "fastenough-probe: failed: %s: %s\n", device, fault), error;
+
+	output_write(STDERR_FILENO, text, (size_t)size, &error);
+	quick_exit(STATUS_FAILED);
+}
+
+struct bank_source *source_open(struct run *run, const char *device)
+{
+	struct bank_source *source = calloc(1, sizeof(*source));
+	char fault[BANK_FAULT];
+
+	if (!source)
+		abort();
+	source->device = device;
+	source->bytes = run_allocate(run, FE_BANK_BYTES);
+	source->fd = open(device, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (source->fd < 0)
+		no_device(device, errno);
+	if (!next_bank(source, true, fault))
+		unusable(device, fault);
+	if (source->bank.head.stopped)
+		bad_input("the module's task was stopped at the end of a run; take the module out and insert it again");
+	memcpy(source->settings, source->bank.head.settings, sizeof(source->settings));
+	run->source = source;
+	return source;
+}
+
+/*
+ * While it runs ----------------------------------------------------------------------------------
+ */
+
+static struct instant end_of(const struct fe_bank_head *head)
+{
+	return (struct instant){head->end_ns, head->end_ns + wall_offset_ns()};
+}
+
+void source_begin(struct run *run)
+{
+	if (read_bank(run))
+		run->begin = end_of(&run->source->bank.head);
+}
+
+void source_stop(struct run *run)
+{
+	struct bank_source *source = run->source;
+
+	if (!source->lost && write(source->fd, FE_BANK_STOP, strlen(FE_BANK_STOP)) < 0)
+		run_fail(run, "%s: the task cannot be stopped: %s", source->device, strerror(errno));
+}
+
+int source_cpu(const struct run *run)
+{
+	const struct fe_bank_value *cpu = &run->source->settings[FE_BANK_CPU];
+
+	return cpu->known & FE_BANK_IN_EFFECT ? cpu->in_effect : -1;
+}
+
+const char *source_probe(const struct run *run)
+{
+	return run->source->probe;
+}
+
+_Static_assert(FE_BANK_K == SERIES_K && FE_BANK_HALF == SERIES_HALF && FE_BANK_RISE_K == SERIES_RISE_K, "scales differ");
+
+static bool fill(struct series *series, const struct fe_bank_series *from, const fe_u32 *buckets)
+{
+	struct epoch *epoch = &series->epochs[atomic_load(&series->current)];
+
+	if (series->magnitudes + fe_magnitude(from->stats.sum) > SERIES_SUM_MOST)
+		return false;
+	series->magnitudes += fe_magnitude(from->stats.sum);
+	memcpy(&epoch->buckets[from->first], buckets, from->buckets * sizeof(*buckets));
+	epoch->stats = from->stats;
+	epoch->lost = from->lost;
+	epoch->missed = from->missed;
+	epoch->gaps = from->gaps;
+	for (fe_u32 edge = 1; edge <= FE_BANK_EDGES; edge++)
+		epoch->rises[edge] = from->rises[edge];
+	if (from->stats.count && from->stats.max > series->highest_ns && !series->spec.silent) {
+		uint32_t written = atomic_load(&series->events_written);
+
+		series->highest_ns = from->stats.max;
+		series->events[written % EVENTS] =
+			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
+		atomic_store(&series->events_written, written + 1);
+	}
+	return true;
+}
+
+struct instant source_part(struct run *run)
+{
+	struct bank_source *source = run->source;
+	const struct bank *bank = &source->bank;
+
+	if (!read_bank(run))
+		return run->begin;
+	for (fe_u32 i = 0; i < bank->head.series_count; i++)
+		if (!fill(source->series[i], &bank->head.series[i], bank->buckets[i])) {
+			run_fail(run, "series %s: its values are too many, or impossible", source->series[i]->spec.name);
+			source->lost = true;
+		}
+	for (int i = 0; i < FE_BANK_COUNTERS; i++)
+		source->counted[i] += bank->head.counted[i];
+	return end_of(&bank->head);
+}
+
+/*
+ * What it says -----------------------------------------------------------------------------------
+ */
+
+void json_source_interval(struct json *json, const struct run *run)
+{
+	const struct fe_bank_head *head = &run->source->bank.head;
+
+	for (int i = 0; i < FE_BANK_COUNTERS; i++)
+		if (head->counters >> i & 1)
+			json_member_uint(json, counter_texts[i], run->source->lost ? 0 : head->counted[i]);
+}
+
+void json_source_total(struct json *json, const struct run *run)
+{
+	const struct fe_bank_head *head = &run->source->bank.head;
+
+	for (int i = 0; i < FE_BANK_COUNTERS; i++) {
+		char since_load[32];
+
+		if (!(head->counters >> i & 1))
+			continue;
+		snprintf(since_load, sizeof(since_load), "%s_since_load", counter_texts[i]);
+		json_member_uint(json, counter_texts[i], run->source->counted[i]);
+		json_member_uint(json, since_load, head->counted_since_load[i]);
+	}
+}

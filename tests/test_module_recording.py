@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings of tasks in the kernel, made by the probe's frame: what it says of every run, it says of these too."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from virtual_boards import booted, parsed, reading, recorded
+
+from fastenough.model import Outcome
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import SOURCES, build_module
+
+HERE = Path(__file__).parent
+PATIENCE_S = 60.0
+STALL_NS = 40_000_000
+STALLS = 3
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[VirtualBoard]:
+    yield from booted("rt")
+
+
+def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_path: Path) -> None:
+    """The banks are parted every 10 ms, in the middle of acts; intervals follow each other without a gap."""
+    for turn in range(3):
+        board.load_module({"task": "timer-handler", "period_ns": 50_000, "cpu": turn % 2})
+        recording = recorded(board, 2.0, tmp_path, "--report=10ms")
+        board.unload_module()
+        intervals = recording.intervals
+        assert len(intervals) > 10
+        assert [one.begin_mono_ns for one in intervals[1:]] == [one.end_mono_ns for one in intervals[:-1]]
+        assert recording.events
+        for event in recording.events:
+            (interval,) = [one for one in intervals if one.begin_mono_ns <= event.at.mono_ns < one.end_mono_ns]
+            assert event.series is not None
+            assert interval.histograms[event.series].maximum == event.value
+
+
+def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-thread", "cpu": 1})
+    recording = recorded(board, 0.3, tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    known = {name for name, count in recording.end.counters.items() if count is not None}
+    assert known >= {"steal_ns", "throttled", "cgroup_throttled", "major_faults", "clock_step_ns", "clock_sets"}
+    assert recording.end.counters["migrations"] is None, "what a kernel thread did is not known, and not zero"
+    assert recording.head.marks == {"self-measured"}
+    assert recording.head.parameters["method"] == "kernel-thread"
+
+
+def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-handler"})
+    probe = reading(board, "--report=100ms")
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    board.link.run(["date", "-s", f"@{int(time.time()) + 3600}"])
+    board.link.run(["date", "-s", f"@{int(time.time())}"])
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    assert (recording.end.counters["clock_sets"] or 0) >= 1
+    assert "clock-step" in {event.kind for event in recording.events}
+
+
+def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-handler", "period_ns": 1_000_000, "cpu": 1})
+    probe = reading(board, "--report=100ms")
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    board.insert(build_module(board.kernel, SOURCES / "inject"),
+                 {"sizes_ns": STALL_NS, "each": STALLS, "cpu": 1, "interval_ns": 4 * STALL_NS})
+    injected: list[int] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(injected) < STALLS and time.monotonic() < deadline:
+        said = board.link.read("/dev/fastenough_inject").decode().splitlines()
+        injected = [int(line.split(",")[1]) for line in said]
+    board.unload_module("fastenough_inject")
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], tmp_path)
+    board.unload_module()
+    each, corrected = recording.series
+    stalled_ns = sum(injected)
+    assert recording.missed(corrected.id) == recording.missed(each.id) >= stalled_ns // 1_000_000 - len(injected)
+    totals = recording.totals
+    assert totals[corrected.id].total == totals[each.id].total + recording.missed(each.id)
+    assert recording.lost(corrected.id) == 0
+
+
+@pytest.mark.parametrize("label", ['quo"te"\\back', "täglich"])
+def test_a_chip_may_have_any_name(board: VirtualBoard, tmp_path: Path, label: str) -> None:
+    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"label": label})
+    try:
+        board.load_module({"task": "response", "chip": label, "in_line": 0, "out_line": 1})
+        recording = recorded(board, 0.05, tmp_path)
+        board.unload_module()
+    finally:
+        board.unload_module("blind_chip")
+    parameters = recording.head.parameters
+    assert (parameters["chip"], parameters["in"], parameters["out"]) == (label, 0, 1)
+
+
+def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-thread", "priority": 77})
+    probe = reading(board)
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    pid = board.link.run(["pidof", "fastenough"]).text.split()[0]
+    assert board.link.run(["chrt", "-f", "-p", "50", pid]).status == 0
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], tmp_path)
+    board.unload_module()
+    assert recording.outcome is not Outcome.COMPLETED
+    assert recording.end is not None
+    assert [(change.name, change.before, change.after) for change in recording.end.changes] == [("priority", 77, 50)]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--loops=5"], "leave --loops out and give --duration"),
+    (["--threshold=5us"], "leave --threshold and --breaktrace out"),
+    (["--interval=7ms"], "has a period of 1000000 ns"),
+])
+def test_what_the_module_cannot_do_is_bad_input(board: VirtualBoard, options: list[str], said: str) -> None:
+    board.load_module({"task": "timer-handler"})
+    probe = reading(board, *options)
+    assert not list(probe.lines(PATIENCE_S))
+    assert probe.wait(PATIENCE_S) == 2
+    board.unload_module()
+    assert said in probe.stderr().decode()
+    assert probe.stderr().decode().count("\n") == 1
