@@ -20,8 +20,8 @@ from fastenough.analysis.injections import (
     injections,
     too_late,
 )
-from fastenough.experiment.calibration import Calibration, Hog, Plan, timer_finds
-from fastenough.experiment.probing import Probing
+from fastenough.implementations.task import Probing
+from fastenough.jobs.calibrate import Calibration, Hog, Plan, timer_finds
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, FastenoughError
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fastenough.analysis.injections import Found, Injection, found_by_due, found_by_edges, found_by_interval
-from fastenough.experiment.calibration import Calibration, falling_edges
 from fastenough.gauge.stream import Frame
+from fastenough.jobs.calibrate import Calibration, falling_edges
 from fastenough.model import Outcome, Role, Series
 from fastenough.recording import Event, Histogram, Instant, Interval, Recording
 from fastenough.recording.building import Added, made_end, made_head

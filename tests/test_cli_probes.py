@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_calls import fastenough
 
-from fastenough.campaign.catalogue import in_parameters, read_catalogue
+from fastenough.implementations.catalogue import in_parameters, read_catalogue
 from fastenough.link import LocalLink
 
 
@@ -68,7 +68,7 @@ def test_a_plan_is_told_where(tmp_path: Path, probe_binary: str) -> None:
     plan.write_text('name = "x"\n[[run]]\nprobe = "timer"\nparameters = {interval = 200}\n')
     ended = fastenough("run", "--plan", "plan.toml", cwd=tmp_path)
     assert ended.returncode == 2
-    assert ended.stderr.startswith(b"fastenough: plan.toml: interval=200 has no unit")
+    assert ended.stderr.startswith(b"fastenough: plan.toml:4: run 1: interval=200 has no unit")
 
 
 def test_assess_wants_units_too(tmp_path: Path, probe_binary: str) -> None:

@@ -15,9 +15,8 @@ import pytest
 from virtual_boards import require_simulated_gauge
 
 from fastenough.analysis import judge
-from fastenough.campaign import Progress
-from fastenough.experiment import bench as bench_module
-from fastenough.experiment.runner import run_experiment
+from fastenough.board import virtual as board_module
+from fastenough.campaign import Plan, Progress, read_plan, run_campaign
 from fastenough.link import BoardGone
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
@@ -42,7 +41,7 @@ class Dying:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, death: Callable[[VirtualBoard], None]) -> None:
         self.boards: list[VirtualBoard] = []
         self._death: Callable[[VirtualBoard], None] | None = death
-        monkeypatch.setattr(bench_module, "VirtualBoard", self._boot)
+        monkeypatch.setattr(board_module, "VirtualBoard", self._boot)
 
     def _boot(self, kernel: str) -> VirtualBoard:
         self.boards.append(VirtualBoard(kernel))
@@ -54,13 +53,13 @@ class Dying:
             self._death = None
 
 
-def plan(folder: Path, **changes: str) -> Path:
+def plan(folder: Path, **changes: str) -> Plan:
     text = SHIPPED.read_text()
     for key, value in {"duration": '"3s"', **changes}.items():
         text, count = re.subn(rf"(?m)^{key} = [^#\n]*", f"{key} = {value} ", text)
         assert count == 1
     (folder / "plan.toml").write_text(text)
-    return folder / "plan.toml"
+    return read_plan(folder / "plan.toml")
 
 
 def runs(store: Store) -> list[Recording]:
@@ -88,7 +87,7 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
                                                            implementation: str, configurations: list[str]) -> None:
     require_simulated_gauge()
     store = Store(tmp_path / "store")
-    campaign = run_experiment(
+    campaign = run_campaign(
         plan(tmp_path, configurations=json.dumps(configurations), implementations=f'["{implementation}"]'), store,
         Dying(monkeypatch, panic))
     outside, own, rest = died(store)
@@ -109,7 +108,7 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
 def test_a_killed_qemu_fails_the_run_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_simulated_gauge()
     store = Store(tmp_path / "store")
-    run_experiment(plan(tmp_path, configurations='["stock"]', implementations='["linux-kernel"]'), store,
+    run_campaign(plan(tmp_path, configurations='["stock"]', implementations='["linux-kernel"]'), store,
                    Dying(monkeypatch, killed))
     outside, own, _ = died(store)
     for recording in (outside, own):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from virtual_boards import booted
 
-from fastenough.experiment.probing import Probing
 from fastenough.facts.tasks import parse_task
+from fastenough.implementations.task import Probing
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings import Settings

@@ -21,10 +21,10 @@ from virtual_boards import require_simulated_gauge
 
 from fastenough.analysis import judge
 from fastenough.analysis.agreement import agreement
-from fastenough.campaign import Campaign, Progress
-from fastenough.experiment import bench as bench_module
-from fastenough.experiment.plan import is_experiment, read_experiment
-from fastenough.experiment.runner import run_experiment
+from fastenough.board import virtual as board_module
+from fastenough.campaign import Campaign, Progress, expand, read_plan, run_campaign
+from fastenough.campaign.acts import instrument_request
+from fastenough.gauge.run import Periodic, Response
 from fastenough.gauge.session import GaugeLost
 from fastenough.model import BadInput, Outcome, Verdict
 from fastenough.recording import Recording
@@ -58,7 +58,9 @@ def plan(folder: Path, **changes: str) -> Path:
 
 
 def key(recording: Recording) -> tuple[str, str, str]:
-    return recording.head.probe, recording.head.implementation, recording.head.configuration.split()[0]
+    configuration = recording.head.configuration
+    assert configuration is not None
+    return recording.head.probe, recording.head.implementation, configuration.name.split()[0]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, list
     """Every cell, for two seconds each."""
     folder = tmp_path_factory.mktemp("experiment")
     store = Store(folder / "store")
-    campaign = run_experiment(plan(folder, duration='"2s"'), store)
+    campaign = run_campaign(read_plan(plan(folder, duration='"2s"')), store)
     return campaign, [store.load(run) for run in campaign.runs]
 
 
@@ -167,7 +169,7 @@ def test_an_instrument_unplugged_in_mid_run(tmp_path: Path, monkeypatch: pytest.
     store = Store(tmp_path / "store")
     path = plan(tmp_path, duration='"3s"', configurations='["stock"]', implementations='["linux-user"]')
     with pytest.raises(GaugeLost, match="unplugged"):
-        run_experiment(path, store, Unplugging(monkeypatch))
+        run_campaign(read_plan(path), store, Unplugging(monkeypatch))
     runs = [store.load(run.id) for run in store.runs()]
     first, last = measured_outside(runs)
     assert first.outcome is Outcome.COMPLETED
@@ -179,9 +181,9 @@ def test_an_instrument_unplugged_in_mid_run(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_guest_that_does_not_come_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = functools.partial(VirtualBoard, snapshot=False, boot_timeout_s=0.01)
-    monkeypatch.setattr(bench_module, "VirtualBoard", impatient)
+    monkeypatch.setattr(board_module, "VirtualBoard", impatient)
     store = Store(tmp_path / "store")
-    campaign = run_experiment(plan(tmp_path, configurations='["stock"]'), store)
+    campaign = run_campaign(read_plan(plan(tmp_path, configurations='["stock"]')), store)
     recordings = [store.load(run) for run in campaign.runs]
     assert len(recordings) == 4
     for recording in recordings:
@@ -191,12 +193,12 @@ def test_a_guest_that_does_not_come_up(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_another_kernel(kernel: Kernel) -> Path:
+    def of_another_kernel(kernel: Kernel, folder: Path) -> Path:
         return build_module(fetch("rt" if kernel.name == "stock" else "stock"))
 
-    monkeypatch.setattr(bench_module, "build_module", of_another_kernel)
+    monkeypatch.setattr(board_module, "build_module", of_another_kernel)
     store = Store(tmp_path / "store")
-    campaign = run_experiment(plan(tmp_path, configurations='["stock"]', duration='"1s"'), store)
+    campaign = run_campaign(read_plan(plan(tmp_path, configurations='["stock"]', duration='"1s"')), store)
     recordings = [store.load(run) for run in campaign.runs]
     outcomes = {key(recording)[:2]: recording.outcome for recording in recordings}
     assert outcomes["response", "linux-user"] is outcomes["periodic", "linux-user"] is Outcome.COMPLETED
@@ -209,8 +211,8 @@ def test_a_module_that_does_not_match_fails_its_cells_and_no_other(tmp_path: Pat
 
 def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
     script = ("import sys; from pathlib import Path; from fastenough.store import Store; "
-              "from fastenough.experiment.runner import run_experiment; "
-              "done = run_experiment(Path(sys.argv[1]), Store(Path(sys.argv[2])), "
+              "from fastenough.campaign import read_plan, run_campaign; "
+              "done = run_campaign(read_plan(Path(sys.argv[1])), Store(Path(sys.argv[2])), "
               "lambda progress: print(progress.phase, flush=True)); print('stopped', done.stopped, flush=True)")
     path = plan(tmp_path, duration='"60s"', configurations='["stock"]')
     process = subprocess.Popen([sys.executable, "-c", script, str(path), str(tmp_path / "store")], cwd=ROOT,
@@ -234,12 +236,12 @@ def test_interrupted_it_ends_in_good_order(tmp_path: Path) -> None:
 
 
 def test_the_shipped_plan_is_the_papers() -> None:
-    shipped = read_experiment(SHIPPED)
-    assert is_experiment(SHIPPED)
-    assert not is_experiment(ROOT / "campaigns" / "stress-matrix.toml")
-    assert {(cell.probe, cell.implementation, cell.configuration) for cell in shipped.cells()} == CELLS
-    assert shipped.times_ns["response"] == {"min": 3_000, "max": 7_071_000, "timeout": 10**9}
-    assert shipped.times_ns["periodic"]["period"] == 7_071_000
+    shipped = read_plan(SHIPPED)
+    assert shipped.instrument is not None
+    specs = expand(shipped)
+    assert {(spec.probe, spec.implementation, spec.configuration) for spec in specs} == CELLS
+    requests = {spec.probe: instrument_request(spec.probe, spec.parameters) for spec in specs}
+    assert requests == {"response": Response(3_000, 7_071_000, 10**9), "periodic": Periodic(7_071_000, 10**9)}
     assert shipped.settings == {"control-priority": 10, "rt-ceiling": 5, "irq-threads": 99, "timer-threads": 99}
 
 
@@ -253,12 +255,12 @@ def test_the_shipped_plan_is_the_papers() -> None:
     ({"rt-ceiling": "[1]"}, "rt-ceiling"),
     ({"period": '"7071ns"'}, "even number"),
     ({"min": '"8ms"'}, "max must not be below min"),
-    ({"max": '"7ms"\nmost = 1'}, "unknown key 'most'"),
+    ({"name": '"x"\nmost = 1'}, "unknown key 'most'"),
 ])
 def test_a_plan_that_cannot_be_is_one_line(tmp_path: Path, changes: dict[str, str], said: str) -> None:
     with pytest.raises(BadInput, match=said) as error:
-        read_experiment(plan(tmp_path, **changes))
-    assert "plan.toml" in str(error.value)
+        read_plan(plan(tmp_path, **changes))
+    assert "plan.toml:" in str(error.value)
     assert "\n" not in str(error.value)
 
 

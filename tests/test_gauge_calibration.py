@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from gauge_simulation import Follower, Paced, gauge_command
 
-from fastenough.experiment.plan import read_experiment
+from fastenough.campaign import read_plan
 from fastenough.gauge.calibration import (
     CORRECTED_PPM,
     FREE_PPM,
@@ -201,6 +201,8 @@ implementations = ["linux-user"]
 chip = "gpio"
 in = 1
 out = 2
+[[run]]
+probe = "response"
 """
 
 
@@ -209,15 +211,16 @@ def test_a_plan_for_a_real_gauge_names_its_self_test(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(REAL)
     with pytest.raises(BadInput, match="gauge's own offset must be known"):
-        read_experiment(path)
+        read_plan(path)
     path.write_text('self-test = "gauge.json"\ncalibration = "/lab/clock.json"\n' + REAL)
-    assert read_experiment(path).self_test == str(tmp_path / "gauge.json")
-    assert read_experiment(path).calibration == "/lab/clock.json"
+    instrument = read_plan(path).instrument
+    assert instrument is not None
+    assert (instrument.self_test, instrument.calibration) == (str(tmp_path / "gauge.json"), "/lab/clock.json")
 
 
 @pytest.mark.parametrize("line", ['self-test = "gauge.json"', 'calibration = "clock.json"', "self-test = 5"])
 def test_a_plan_for_the_simulated_gauge_names_no_file(tmp_path: Path, line: str) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(f'{line}\nname = "mine"\ninstrument = "simulated"\n')
-    with pytest.raises(BadInput, match=r"plan.toml: (self-test|calibration) = "):
-        read_experiment(path)
+    with pytest.raises(BadInput, match=r"plan.toml:1: (self-test|calibration) = "):
+        read_plan(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from virtual_boards import booted
 
-from fastenough.experiment.probing import Probing
+from fastenough.implementations.task import Probing
 from fastenough.recording import Recording
 from fastenough.settings import Settings
 from fastenough.virtual.board import VirtualBoard

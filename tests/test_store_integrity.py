@@ -20,7 +20,7 @@ import zstandard
 from processes import start_bench
 
 from fastenough.analysis import Assessment, judge
-from fastenough.campaign import _resumable
+from fastenough.campaign.ledger import resumable
 from fastenough.cli import main
 from fastenough.cli.report import choose_runs
 from fastenough.model import Requirement
@@ -224,7 +224,7 @@ def test_a_damaged_run_forbids_a_pass_and_is_named(store: Store, damage: str, wh
 def test_resuming_measures_again_what_is_missing_or_damaged(store: Store) -> None:
     runs = [keep(store, position) for position in range(3)]
     _garbage(store.path / "runs" / runs[1])
-    assert _resumable(Store(store.path), "p", 3) == ("assess-1", {0: runs[0], 2: runs[2]})
+    assert resumable(Store(store.path), "p", 3) == ("assess-1", {0: runs[0], 2: runs[2]})
     again = keep(store, 1)
     kept = newest_campaign(store.runs())
     assert kept is not None

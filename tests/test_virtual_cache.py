@@ -163,12 +163,9 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
 def test_a_killed_bench_leaves_nothing_of_its_gauge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_simulated_gauge()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    code = ("import sys, time; from pathlib import Path; from fastenough.experiment.bench import open_bench; "
-            "from fastenough.experiment.plan import read_experiment; "
-            "bench = open_bench(read_experiment(Path(sys.argv[1])), 'stock'); bench.__enter__(); "
-            "print(flush=True); time.sleep(60)")
-    bench = subprocess.Popen([sys.executable, "-c", code, str(ROOT / "campaigns" / "brown-martin.toml")], cwd=ROOT,
-                             stdout=subprocess.PIPE)
+    code = ("import time; from fastenough.board import open_board; board = open_board('virtual').boot('stock'); "
+            "board.__enter__().wire_gauge(); print(flush=True); time.sleep(60)")
+    bench = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     assert bench.stdout is not None
     bench.stdout.readline()
     bench.send_signal(signal.SIGKILL)

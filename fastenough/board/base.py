@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from fastenough.facts import collect
 from fastenough.link import Link
@@ -83,11 +83,17 @@ def require_configuration(board: Board, configuration: str) -> None:
         raise BadInput(f"board {board.name} has no configuration {configuration!r}; use one of {', '.join(known)}")
 
 
+def configuration_in(profile: Mapping[str, Any], name: str = AS_BOOTED) -> Configuration:
+    """What a profile says was booted, None for what it does not; named by its kernel where nobody has named it."""
+    kernel, config = profile.get("kernel") or {}, profile.get("kernel_config") or {}
+    found = f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()
+    return Configuration(found if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"),
+                         profile.get("cmdline"))
+
+
 def configuration_of(link: Link, name: str) -> Configuration:
-    """What a board runs, read from the board itself; None for what it does not tell."""
-    facts = collect(link, ("kernel", "kernel_config", "cmdline"))
-    kernel, config = facts["kernel"] or {}, facts["kernel_config"] or {}
-    return Configuration(name, kernel.get("release"), config.get("sha256"), facts["cmdline"])
+    """What a board runs, read from the board itself."""
+    return configuration_in(collect(link, ("kernel", "kernel_config", "cmdline")), name)
 
 
 def installed_module(link: Link, name: str) -> str:

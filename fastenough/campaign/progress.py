@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastenough.campaign.plan import RunSpec
+from fastenough.campaign.expand import RunSpec
 from fastenough.model import Outcome
 
 _FIRST_GUESS_OVERHEAD_S = 2.5
@@ -17,8 +17,7 @@ _FIRST_GUESS_OVERHEAD_S = 2.5
 class Progress:
     """Where a campaign stands.
 
-    ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``cell`` says which implementation and
-    configuration, where a campaign has several; ``reasons`` say why a run ended as it did.
+    ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``reasons`` say why a run ended as it did.
     """
 
     campaign: str
@@ -31,7 +30,6 @@ class Progress:
     worst_ns: Mapping[str, int] = field(default_factory=dict)
     run_id: str | None = None
     outcome: Outcome | None = None
-    cell: str | None = None
     reasons: tuple[str, ...] = ()
 
 

@@ -1,135 +1,172 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run: profile, load, probe, proof, and all of it into the store."""
+"""A campaign from plan to store: each board booted once per configuration, each run measured, everything put back."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from itertools import groupby
+from pathlib import Path
 
-from fastenough.campaign.plan import Plan, RunSpec
-from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.transcript import Transcript, Writer, no_proof
-from fastenough.facts import collect, profile_sha256
-from fastenough.link import Link
-from fastenough.loads import RunningLoad
-from fastenough.model import BadInput, Configuration, ExitStatus, NotApplicable, Outcome
+from fastenough.board import AS_BOOTED, Board, Booted, open_board
+from fastenough.campaign.expand import RunSpec, expand
+from fastenough.campaign.instrument import open_instrument
+from fastenough.campaign.ledger import Ledger
+from fastenough.campaign.measure import LATE_SETTINGS, Context, Site, measure, without
+from fastenough.campaign.plan import GPIO_PROBES, Plan
+from fastenough.campaign.progress import Clock, Progress
+from fastenough.campaign.stopping import Stopping, listening
+from fastenough.campaign.transcript import Keeper, Transcript
+from fastenough.link import BoardGone, LocalLink
+from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
+from fastenough.settings import Settings, default_journal, tell_settings
+from fastenough.settings.setting import Wish
 
-_WARM_UP_S = 1.0
-_BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
-_STOPPED = "stopped before the probe began"
-_GRACE_S = 60.0
-"""How much longer than planned a probe may take before its guard ends it."""
+BENCH_SETTINGS = ("control-priority",)
+"""Settings of the machine the bench runs on; all others are the board's."""
 
-
-class ProbeRefused(BadInput):
-    """What the probe says of its options, in its own words: ``--interval`` and the like."""
-
-
-class Keeper(Protocol):
-    """Where runs are kept: the store."""
-
-    def begin(self, origin: Mapping[str, Any] | None = None) -> Writer: ...
-
-    def runs(self, **equal: Any) -> list[Any]: ...
-
-    def settle(self) -> None: ...
-
-    def fault(self, run_id: str) -> str | None: ...
-
-
-def configuration_in(profile: Mapping[str, Any]) -> Configuration:
-    """What was found booted, named by its kernel."""
-    kernel, config = profile.get("kernel") or {}, profile.get("kernel_config") or {}
-    return Configuration(f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip(),
-                         kernel.get("release"), config.get("sha256"), profile.get("cmdline"))
+OnProgress = Callable[[Progress], None]
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Runner:
-    """Measures the runs of one campaign on one board.
+class Campaign:
+    """What came of it: run ids in the order of the plan, those found done at resuming included.
 
-    ``origin`` is what every run's summary says of its campaign; ``bench_settings`` are the settings the bench made,
-    as read back.
+    ``signal``: the number of the signal that stopped it, 0 where it was none.
     """
 
-    link: Link
+    id: str
+    runs: tuple[str, ...]
+    stopped: bool
+    signal: int = 0
+
+
+def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = None, *, resume: bool = False,
+                 opened: Callable[[str], Board] = open_board, stopping: Stopping | None = None,
+                 journal: Path | None = None, tell: Tell | None = None) -> Campaign:
+    """Make every run of the plan, in order, and keep each; with an instrument, the board's own recording beside it.
+
+    With ``resume`` the newest unfinished campaign of the same plan in the store goes on.  ``opened`` gives the board of
+    a name.  The plan's settings hold from the first run of a configuration to its last and are put back, by the next
+    campaign if need be (``journal``).  SIGINT and SIGTERM end the run in progress in good order (outcome aborted) and
+    the campaign with it.  ``tell`` is given a line for each setting that an earlier bench left behind, and for each
+    that cannot be made here.
+
+    A configuration that does not come up, or a run that cannot be measured, is kept as failed or not applicable with
+    its reason, and the rest goes on.  Raises BadInput for what cannot be, GaugeLost when the instrument is gone,
+    FastenoughError when the store takes no more; what was recorded stays.
+    """
+    stopping = stopping or Stopping()
+    keeper.settle()
+    making = _Making(plan, keeper, Ledger.of(plan, keeper, resume), on_progress or _nobody, stopping, journal, tell)
+    with listening(stopping), ExitStack() as stack:
+        for (name, configuration), specs in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
+            if not stopping.asked:
+                making.configuration(opened(name), configuration, list(specs), stack)
+    done = making.ledger.done
+    return Campaign(making.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked,
+                    stopping.signal)
+
+
+def _nobody(progress: Progress) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass
+class _Making:
+    """One campaign on its way."""
+
     plan: Plan
     keeper: Keeper
-    probe: str
+    ledger: Ledger
+    on_progress: OnProgress
     stopping: Stopping
-    origin: Mapping[str, Any]
-    bench_settings: Sequence[Setting] = ()
+    journal: Path | None
+    tell: Tell | None
+    bench_settings: list[Setting] | None = None
 
-    def _added(self, profile: dict[str, Any]) -> Added:
-        """What the bench adds to a head, the load apart."""
-        marks = tuple(mark for mark, holds in (("emulated", self.link.emulated or profile.get("emulated")),
-                                          ("virtual-machine", profile.get("hypervisor"))) if holds)
-        board = profile.get("hostname") if self.link.name == "local" else self.link.name
-        return Added(
-            str(board or self.link.name), configuration_in(profile), None, profile, profile_sha256(profile),
-            tuple(self.bench_settings), marks)
+    def __post_init__(self) -> None:
+        self._specs = expand(self.plan)
+        self.left = [spec for spec in self._specs if not self.ledger.has(spec)]
+        self._clock = Clock(self.left)
 
-    def measure(self, spec: RunSpec, report: Callable[[str, Transcript | None], None]) -> Transcript:
-        """Make one run and store it, whatever becomes of it."""
-        report("profile", None)
-        profile = collect(self.link)
-        load = self.plan.load(spec.load)
-        added = replace(self._added(profile), load=LoadStated(spec.load))
+    def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
+        writer = transcript.writer if transcript else None
+        self.on_progress(Progress(
+            self.ledger.campaign, spec.position + 1, len(self._specs), spec, phase, self._clock.elapsed_s(),
+            self._clock.remaining_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
+            transcript.outcome if transcript else None, transcript.reasons if transcript else ()))
 
-        def begin() -> Writer:
-            return self.keeper.begin({**self.origin, "position": spec.position})
+    def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
+        """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
+        if configuration != AS_BOOTED:
+            self._report(specs[0], "booting", None)
+        with suppress(BoardGone), ExitStack() as stack:
+            try:
+                booted = stack.enter_context(board.boot(configuration))
+                wanted = self.plan.instrument
+                instrument = stack.enter_context(open_instrument(wanted, booted)) if wanted else None
+            except BadInput:
+                raise
+            except FastenoughError as error:
+                self._not_up(board, configuration, specs, error)
+                return
+            entries = self._settings(booted, stack, bench)
+            late = {name: wish for name, wish in self.plan.settings.items() if self._is_late(name)}
+            site = Site(self.plan, board.name, booted, self._run_journal(booted), entries, late, instrument)
+            for spec in specs:
+                if not self.stopping.asked:
+                    self._run(site, spec)
 
-        try:
-            cpus = (profile["cpu"] or {}).get("count") or 1
-            with RunningLoad(self.link, load, cpus, spec.duration_s) as running:
-                transcript = Transcript(begin, replace(added, load=running.head()), running.proof, running.used)
-                report("load", transcript)
-                self.stopping.sleep(_WARM_UP_S if load.commands else 0.0)
-                running.begin()
-                if self.stopping.asked:
-                    transcript.make(spec, Outcome.ABORTED, _STOPPED)
-                else:
-                    self._listen(spec, transcript, lambda: report("measuring", transcript))
-        except NotApplicable as reason:
-            transcript = Transcript(begin, added, no_proof)
-            transcript.make(spec, Outcome.NOT_APPLICABLE, str(reason))
-        assert transcript.writer is not None
-        transcript.writer.end()
-        return transcript
+    def _run(self, site: Site, spec: RunSpec) -> None:
+        self._clock.begin_run()
+        transcript = measure(site, spec, self._context(spec))
+        self._clock.end_run()
+        self._report(spec, "ended", transcript)
 
-    def _listen(self, spec: RunSpec, transcript: Transcript, tick: Callable[[], None]) -> None:
-        """Run the probe and pass on what it says."""
-        command = [self.probe, *spec.probe_arguments()]
-        process = self.link.raised.start(command, limit_s=spec.duration_s + _GRACE_S)
-        try:
-            with self.stopping.telling(process):
-                for raw in process.lines():
-                    if transcript.take(raw) in ("head", "interval"):
-                        tick()
-                status = process.wait()
-        except BaseException:
-            process.stop()
-            if transcript.writer is not None:
-                transcript.writer.close()
-            raise
-        if transcript.writer is None:
-            stderr = process.stderr().decode(errors="replace")
-            _silent(spec, transcript, 128 + signal.SIGINT if self.stopping.asked else status, stderr)
+    def _context(self, spec: RunSpec) -> Context:
+        return Context(self.keeper, partial(self.ledger.begin, self.keeper, spec), self.stopping,
+                       partial(self._report, spec))
+
+    def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
+        """Runs that could not be measured, each with the reason."""
+        for spec in specs:
+            added = Added(board.name, Configuration(configuration), LoadStated(spec.load))
+            self._report(spec, "ended", without(spec, self._context(spec), added, error))
+
+    def _is_late(self, name: str) -> bool:
+        return name in LATE_SETTINGS and any(entry.probe in GPIO_PROBES for entry in self.plan.entries)
+
+    def _settings(self, booted: Booted, stack: ExitStack, bench: ExitStack) -> list[Setting]:
+        """The plan's settings, as read back: the bench's own are made once, the board's for each configuration."""
+        on_bench = booted.link.name == "local"
+        if not on_bench and self.bench_settings is None:
+            wishes = {name: wish for name, wish in self.plan.settings.items() if name in BENCH_SETTINGS}
+            self.bench_settings = self._applied(bench.enter_context(Settings(LocalLink())), wishes) if wishes else []
+        wishes = {name: wish for name, wish in self.plan.settings.items()
+                  if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)}
+        made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), wishes)
+        return [*(self.bench_settings or []), *made] if not on_bench else [*made]
+
+    def _applied(self, settings: Settings, wishes: Mapping[str, Wish]) -> list[Setting]:
+        entries = settings.apply_all(wishes)
+        tell_settings(settings.put_back, settings.told, entries, self.tell)
+        return entries
+
+    def _run_journal(self, booted: Booted) -> Path:
+        """Beside the board's: what is put back after each run, and not only at the end."""
+        journal = self.journal or default_journal(booted.link)
+        return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
 
 
-def _silent(spec: RunSpec, transcript: Transcript, status: int, stderr: str) -> None:
-    """The probe ended without a head: its exit status and its one line say why."""
-    said = (stderr.strip().splitlines() or [f"the probe ended with status {status} and said nothing"])[-1]
-    if status == ExitStatus.BAD_INPUT:
-        raise ProbeRefused(said.removeprefix("fastenough-probe: "))
-    if status == ExitStatus.NOT_APPLICABLE:
-        transcript.make(spec, Outcome.NOT_APPLICABLE, said)
-    elif status in _BY_SIGNAL:
-        transcript.make(spec, Outcome.ABORTED, _STOPPED)
-    else:
-        transcript.make(spec, Outcome.FAILED, f"the probe ended with status {status}: {said}")
+def on_board(plan: Plan, board: str) -> Plan:
+    """The plan on the board that the command names; raises BadInput where the plan itself names another."""
+    if plan.boards and plan.boards != (board,):
+        raise BadInput(f"the plan names its own board ({', '.join(plan.boards)}); leave out --board {board}")
+    return replace(plan, boards=(board,))

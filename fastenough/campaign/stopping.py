@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-
-from fastenough.link import Process
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -19,8 +17,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self._asked = threading.Event()
-        self._process: Process | None = None
-
+        self._tell: Callable[[], None] | None = None
         self.signal = 0
         """The number of the signal that asked, 0 where it was none."""
 
@@ -33,24 +30,22 @@ class Stopping:
         self._asked.wait(seconds)
 
     def request(self, number: int = 0) -> None:
-        """Ask to end; the probe is told at once.  A second time, nothing is waited for."""
+        """Ask to end; who measures is told at once.  A second time, nothing is waited for."""
         if self.asked:
             raise KeyboardInterrupt
         self.signal = number
         self._asked.set()
-        if self._process is not None:
-            self._process.signal(signal.SIGINT)
+        if self._tell is not None:
+            self._tell()
 
     @contextmanager
-    def telling(self, process: Process) -> Iterator[None]:
-        """While inside, this process is told."""
-        self._process = process
+    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+        """While inside, this is called when somebody asks."""
+        self._tell = tell
         try:
-            if self.asked:
-                process.signal(signal.SIGINT)
             yield
         finally:
-            self._process = None
+            self._tell = None
 
 
 @contextmanager

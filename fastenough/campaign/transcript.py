@@ -4,27 +4,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
-from fastenough.campaign.plan import RunSpec
+from fastenough.campaign.expand import RunSpec
+from fastenough.implementations import Tally, vocabulary
 from fastenough.model import FastenoughError, Outcome
-from fastenough.recording import LoadProof, LoadUse
+from fastenough.recording import LoadProof, LoadUse, Recording
 from fastenough.recording.building import (
     Added,
     completed_end,
     completed_head,
     end_line,
+    ended,
     head_line,
     line_bytes,
     made_end,
     made_head,
     with_load,
 )
+from fastenough.recording.head import End
 from fastenough.recording.upgrade import upgraded_end, upgraded_head
 
-PROBE_IMPLEMENTATION = "linux-user"
+
+class NotKept(FastenoughError):
+    """The store takes no more: nothing can be measured any more."""
 
 
 class Writer(Protocol):
@@ -41,6 +47,20 @@ class Writer(Protocol):
     def discard(self) -> None: ...
 
 
+class Keeper(Protocol):
+    """Where runs are kept: the store."""
+
+    def begin(self, origin: Mapping[str, Any] | None = None) -> Writer: ...
+
+    def runs(self, **equal: Any) -> list[Any]: ...
+
+    def load(self, run: str) -> Recording: ...
+
+    def settle(self) -> None: ...
+
+    def fault(self, run_id: str) -> str | None: ...
+
+
 def no_load() -> None:
     """What a load does in an interval where there is none."""
 
@@ -54,21 +74,25 @@ class Transcript:
     """Takes the probe's lines one by one; begins the run in the store with the first.
 
     What is stored is of the version that is written, whatever the probe's.  ``prove``: whether the load ran;
-    ``used``: what it did since it was asked last, for each interval.
+    ``used``: what it did since it was asked last, for each interval.  ``revise``: what becomes of the end that the
+    probe wrote.  ``implementation``: who measures, where the probe cannot know it.
     """
 
     def __init__(self, begin: Callable[[], Writer], added: Added, prove: Callable[[], LoadProof],
-                 used: Callable[[], LoadUse | None] = no_load) -> None:
+                 used: Callable[[], LoadUse | None] = no_load, implementation: str | None = None) -> None:
         self._begin = begin
         self._added = added
         self._prove = prove
         self._used = used
+        self._by = {} if implementation is None else {"implementation": implementation}
+        self.revise: Callable[[dict[str, Any]], dict[str, Any]] = dict
         self._head_line: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self.writer: Writer | None = None
         self.outcome: Outcome | None = None
         self.reasons: tuple[str, ...] = ()
         self.worst_ns: dict[str, int] = {}
+        self.tally = Tally()
 
     def take(self, raw: bytes) -> str | None:
         """Pass one line on and return its type; what is not a whole line was torn by the probe's death: None."""
@@ -93,7 +117,7 @@ class Transcript:
         return str(kind)
 
     def _head(self, head: dict[str, Any]) -> None:
-        self._head_line = upgraded_head(head)
+        self._head_line = upgraded_head(head) | self._by
         self._names = {entry["id"]: entry["name"] for entry in self._head_line["series"] if entry["unit"] == "ns"}
         self.writer = self._begin()
         self._write(line_bytes(completed_head(self._head_line, self.writer.id, self._added)))
@@ -105,28 +129,45 @@ class Transcript:
         return raw
 
     def _watch(self, interval: dict[str, Any]) -> None:
+        for first in interval["series"][:1]:
+            self.tally = Tally(self.tally.stored + first["count"], self.tally.lost + first["lost"],
+                               self.tally.missed + first["missed"])
         for entry in interval["series"]:
             name = self._names.get(entry["id"])
             if name is not None and "max" in entry:
                 self.worst_ns[name] = max(entry["max"], self.worst_ns.get(name, entry["max"]))
 
     def _end(self, end: dict[str, Any]) -> None:
-        completed = completed_end(upgraded_end(end, self._head_line), self._prove())
+        completed = completed_end(self.revise(upgraded_end(end, self._head_line)), self._prove())
         self._write(line_bytes(completed))
+        self.tally = replace(self.tally, counters=completed["counters"])
         self.outcome = Outcome(completed["outcome"])
         self.reasons = tuple(map(str, completed["reasons"]))
 
     def _write(self, raw: bytes) -> None:
         if self.writer is None:
             raise FastenoughError("the probe did not begin with a head; build probe and bench from one version")
-        self.writer.line(raw)
+        try:
+            self.writer.line(raw)
+        except FastenoughError as error:
+            raise NotKept(str(error)) from error
 
-    def make(self, spec: RunSpec, outcome: Outcome, reason: str,
-             implementation: str = PROBE_IMPLEMENTATION) -> None:
+    def make(self, spec: RunSpec, outcome: Outcome, reason: str) -> None:
         """Store a run in which no probe came to speak: a head and an end with the reason."""
         self.writer = self._begin()
-        head = made_head(spec.probe, implementation, spec.parameters, self._added, self.writer.id)
+        head = made_head(spec.probe, spec.implementation, vocabulary(spec.parameters), self._added, self.writer.id)
         self._write(line_bytes(head_line(head)))
-        self._write(line_bytes(end_line(made_end(outcome, reason))))
-        self.outcome = outcome
-        self.reasons = (reason,)
+        self._close(made_end(outcome, reason))
+
+    def fail(self, reasons: Sequence[str], recorded: Recording) -> None:
+        """End a run whose probe can write no end any more."""
+        self._close(ended(recorded, Outcome.FAILED, reasons))
+
+    def _close(self, end: End) -> None:
+        self._write(line_bytes(end_line(end)))
+        self.outcome, self.reasons = end.outcome, end.reasons
+
+    def seal(self) -> None:
+        """The run is over, whatever its end says; nothing where none began."""
+        if self.writer is not None:
+            self.writer.end()

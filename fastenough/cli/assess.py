@@ -7,31 +7,20 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import Assessment, judge
-from fastenough.campaign import Entry, Plan, run_campaign
+from fastenough.analysis import Assessment
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
-from fastenough.cli.privileges import as_granted_option, board_for
+from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
+from fastenough.jobs.assess import Answer, Question, assess, assessment_plan
 from fastenough.loads import LOADS
-from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus
-from fastenough.recording import Recording
-from fastenough.report import require_writable, write_report
+from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus
+from fastenough.report import require_writable
 from fastenough.store import Store
 
 MATRIX = "none,cpu,io,vm,hdd,full"
-SHORTEST_RUN_NS = 10**9
-
-
-def _plan(loads: list[str], duration_ns: int, interval: str, priority: int) -> Plan:
-    each_ns = duration_ns // len(loads)
-    if each_ns < SHORTEST_RUN_NS:
-        raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
-                       f"give at least {len(loads)}s")
-    parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
-    return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),))
 
 
 def print_assessment(assessment: Assessment) -> None:
@@ -46,11 +35,11 @@ def print_assessment(assessment: Assessment) -> None:
     print(assessment.life_safety)
 
 
-def tell(assessment: Assessment, recordings: list[Recording], out: Path, as_json: bool) -> ExitStatus:
-    """Write the report, say the verdict, and give the status that stands for it."""
-    documents = write_report(recordings, assessment, out)
+def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
+    """Say the verdict and where the report is; the status that stands for it."""
+    assessment = answer.assessment
     if as_json:
-        print_json({"assessment": assessment, "report": [str(document) for document in documents]})
+        print_json({"assessment": assessment, "report": [str(document) for document in answer.documents]})
     else:
         print_assessment(assessment)
         print(f"report: {out / 'index.html'}")
@@ -81,15 +70,14 @@ def command(
 
     With --limit the verdict is about that limit; without, it is about the hardest requirement the data support.
     """
-    required = requirement(limit_ns, miss_rate, confidence)
-    plan = _plan(loads, duration_ns, interval, priority)
+    question = Question(requirement(limit_ns, miss_rate, confidence), confidence, tuple(loads))
+    plan = assessment_plan(board, loads, duration_ns, interval, priority)
     require_writable(out)
     store = Store(store_path)
     with Display() as display:
-        link, plan = board_for(board, plan, as_granted, display.tell)
-        campaign = run_campaign(link, plan, store, display, resume=resume, tell=display.tell)
-    if campaign.signal and not campaign.runs:
-        return 128 + campaign.signal
-    recordings = [store.load(run) for run in campaign.runs]
-    status = tell(judge(recordings, required, confidence=confidence, loads=loads), recordings, out, as_json)
-    return 128 + campaign.signal if campaign.signal else status
+        opened, plan = boards_for(plan, as_granted, display.tell)
+        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell)
+    if isinstance(answer, int):
+        return 128 + answer
+    status = tell(answer, out, as_json)
+    return 128 + answer.signal if answer.signal else status

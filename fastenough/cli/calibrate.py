@@ -11,7 +11,7 @@ import click
 from fastenough.analysis.injections import Found
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
-from fastenough.experiment.calibration import Calibration, Plan, calibrate_local, calibrate_virtual
+from fastenough.jobs.calibrate import Calibration, Plan, calibrate_local, calibrate_virtual
 from fastenough.link import open_link
 from fastenough.model import BadInput, ExitStatus
 from fastenough.units import parse_duration_ns

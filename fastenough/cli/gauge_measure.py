@@ -13,11 +13,11 @@ from typing import IO, Any, cast
 
 import click
 
+from fastenough.campaign.outside import Outside, StoredRun
 from fastenough.cli.gauge_opening import opened, port_argument
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import store_option
-from fastenough.experiment.outside import Outside, StoredRun
 from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
 from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome

@@ -24,7 +24,7 @@ def _worst(standing: Standing) -> str:
 
 
 def _what(standing: Standing) -> str:
-    where = f", {standing.cell}" if standing.cell else ""
+    where = f" {standing.spec.place}" if standing.spec.place else ""
     return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}")
 
 

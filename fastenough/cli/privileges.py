@@ -11,8 +11,12 @@ from dataclasses import replace
 
 import click
 
-from fastenough.campaign import Plan, RunSpec, expand
-from fastenough.link import Link, find_probe, open_link
+from fastenough.board import Board, open_board
+from fastenough.board.local import LocalBoard
+from fastenough.campaign import Plan, expand
+from fastenough.implementations import DEFAULT, Act
+from fastenough.implementations.linux_user import words
+from fastenough.link import Link, LocalLink, find_probe
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.model import BadInput, ExitStatus
 
@@ -20,47 +24,48 @@ ALLOWED = "allow-difference"
 """The probe's parameter behind --as-granted."""
 _GRANTED_BY = ("policy", "priority", "latency", "default-system")
 DMA_LATENCY = "/dev/cpu_dma_latency"
-_TRIAL = ("--interval=1ms", "--duration=20ms", "--record=-")
+LOCAL = "local"
+_TRIAL = ("--interval=1ms", "--duration=20ms")
 
 as_granted_option = click.option(
     "--as-granted", is_flag=True,
     help="Without root: measure with what is granted; where that is less than asked, the result cannot pass.")
 
 
-def board_for(board: str, plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Link, Plan]:
-    """The board to measure on with the rights that the plan needs, and the plan to measure with.
+def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Callable[[str], Board], Plan]:
+    """What opens the plan's boards with the rights that it needs on them, and the plan to measure with.
 
     Raises BadInput where there are none; an ordinary user is shown before what would grant them.
     """
-    link = open_link(board)
     if as_granted:
         tell("measured with what is granted: where that is less than asked, the result is marked not-real-time and "
              "cannot pass")
-        return link, _allowing(plan)
-    if board != "local":
-        return link, plan
-    lacking, root = refusal(link, plan), os.geteuid() == 0
-    if lacking is None and (root or not plan.settings):
-        return link, plan
+        return open_board, _allowing(plan)
+    if plan.boards and LOCAL not in plan.boards:
+        return open_board, plan
+    link, root = LocalLink(), os.geteuid() == 0
+    lacking = refusal(link, plan)
+    in_kernel = any(name != DEFAULT for entry in plan.entries for name in entry.implementations)
+    if lacking is None and (root or not (plan.settings or in_kernel)):
+        return open_board, plan
     if not root and may_sudo():
         tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
-        return SudoLink(), plan
+        return lambda name: LocalBoard(SudoLink()) if name == LOCAL else open_board(name), plan
     if lacking is not None:
         if not root:
             print(how_to_grant(), file=sys.stderr)
         raise BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
                        "--as-granted")
-    return link, plan
+    return open_board, plan
 
 
 def refusal(link: Link, plan: Plan) -> str | None:
     """What the board refuses to this user of that which the plan's probes ask for, None where nothing is refused."""
     trials = {tuple(sorted((name, spec.parameters[name]) for name in _GRANTED_BY if name in spec.parameters)): spec
-              for spec in reversed(expand(plan)) if ALLOWED not in spec.parameters}
+              for spec in reversed(expand(plan)) if ALLOWED not in spec.parameters and spec.implementation == DEFAULT}
     probe = find_probe(link)
     for asked in trials:
-        words = RunSpec(0, "timer", dict(asked), "none", 1.0).probe_arguments()[:-2]
-        tried = link.run([probe, *words, *_TRIAL])
+        tried = link.run([probe, *words(Act("timer", dict(asked))), *_TRIAL])
         said = tried.stderr.decode(errors="replace").strip()
         if tried.status == ExitStatus.BAD_INPUT and ALLOWED in said:
             return said.removeprefix("fastenough-probe: ").partition(" (or measure")[0]

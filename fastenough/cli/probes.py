@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import click
 
-from fastenough.campaign.catalogue import Parameter, ProbeEntry, read_catalogue
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
+from fastenough.implementations.catalogue import Parameter, ProbeEntry, read_catalogue
 from fastenough.link import LocalLink, find_probe
 from fastenough.loads import LOADS
 from fastenough.model import BadInput

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import judge
 from fastenough.cli.assess import tell
 from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
+from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.model import BadInput, ExitStatus
 from fastenough.report import require_writable
 from fastenough.store import Store
@@ -46,4 +46,5 @@ def command(
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
     recordings = [store.load(run) for run in chosen]
-    return tell(judge(recordings, required, confidence=confidence, missing=missing), recordings, out, as_json)
+    question = Question(required, confidence, missing=tuple(missing))
+    return tell(judge_and_report(recordings, question, out), out, as_json)

@@ -3,27 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from fastenough.campaign import Campaign, Entry, Plan, read_plan, run_campaign
-from fastenough.campaign.catalogue import check_entry, in_parameters
-from fastenough.campaign.runner import ProbeRefused
+from fastenough.board import AS_BOOTED
+from fastenough.campaign import Campaign, Entry, Plan, on_board, read_plan, run_campaign
+from fastenough.campaign.acts import parameters_of_board
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
-from fastenough.cli.privileges import as_granted_option, board_for
+from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.probes import catalogue, takes
 from fastenough.cli.stores import store_option
-from fastenough.experiment.plan import is_experiment
-from fastenough.experiment.runner import run_experiment
+from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Implementation, Value, find_implementation
+from fastenough.implementations.catalogue import ProbeEntry, in_parameters
+from fastenough.implementations.task import Refused
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
 
+_GIVEN = ParameterSource.COMMANDLINE
+_NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation")
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
     Outcome.NOT_APPLICABLE: ExitStatus.NOT_APPLICABLE,
@@ -46,32 +49,45 @@ def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]
     return parameters
 
 
-def _chosen(
-    probe: str | None, words: tuple[str, ...], plan_path: Path | None, entry: Callable[..., Entry],
-) -> Plan | Path:
-    """What to run: a plan, or the file of an experiment, which names its own board."""
+def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configuration: str, board: str) -> Plan:
+    """What to run: the plan of a file, or one made of what the command says."""
     if (probe is None) == (plan_path is None):
         raise BadInput("name either a probe or a plan: fastenough run timer, or fastenough run --plan FILE")
-    if plan_path is not None:
-        return plan_path if is_experiment(plan_path) else read_plan(plan_path)
-    assert probe is not None
-    return Plan(probe, (entry(probe, parameters=parse_parameters(words)),))
+    if plan_path is None:
+        return Plan(entry.probe, (entry,), boards=(board,), configurations=(configuration,))
+    context = click.get_current_context()
+    beside = next((name.removesuffix("_ns") for name in _NOT_BESIDE_PLAN
+                   if context.get_parameter_source(name) is _GIVEN), None)
+    if beside is not None:
+        raise BadInput(f"--{beside} cannot stand beside --plan: the plan says it (see docs/plans.md)")
+    plan = read_plan(plan_path)
+    return on_board(plan, board) if context.get_parameter_source("board") is _GIVEN or not plan.boards else plan
 
 
-def _check(plan: Plan, board: str, plan_path: Path | None) -> None:
-    """What the probe would refuse is refused before anything is done; a far board's probe is its own judge."""
+def _check(plan: Plan) -> None:
+    """What an implementation would refuse is refused before anything is done; a far board's probe is its own judge."""
     try:
         known = catalogue()
     except NotApplicable:
-        if board == "local":
+        if "local" in plan.boards:
             raise
-        return
-    where = f"{plan_path}: " if plan_path else ""
+        known = {}
     for entry in plan.entries:
+        parameters = parameters_of_board(entry.probe, entry.parameters, plan.instrument is not None)
+        for implementation in map(find_implementation, entry.implementations):
+            _check_entry(entry, implementation, parameters, known)
+
+
+def _check_entry(entry: Entry, implementation: Implementation, parameters: Mapping[str, tuple[Value, ...]],
+                 known: Mapping[str, ProbeEntry]) -> None:
+    """Each parameter by itself, so that a complaint names its place."""
+    asked: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
+    asked += [(("parameters", name), {name: values}) for name, values in parameters.items()]
+    for key, each in asked:
         try:
-            check_entry(entry, known)
+            implementation.check(entry.probe, each, known)
         except BadInput as error:
-            raise BadInput(f"{where}{error}") from error
+            raise entry.fault(str(error), *key) from error
 
 
 class _Run(click.Command):
@@ -116,29 +132,31 @@ def worst_status(store: Store, campaign: Campaign) -> int:
               help="Comma-separated loads; one run under each.")
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
+@click.option("--configuration", default=AS_BOOTED, show_default=True,
+              help="What to boot on it, such as rt on the board virtual.")
+@click.option("--implementation", type=Names("implementation", list(IMPLEMENTATIONS)), default=DEFAULT,
+              show_default=True, help="Who does the timed act; comma-separated, one run by each.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+    board: str, configuration: str, implementation: list[str], resume: bool, as_granted: bool, store_path: Path,
+    as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
-    entry = partial(Entry, loads=tuple(loads), duration_s=duration_ns / 1e9)
-    chosen = _chosen(probe, parameters, plan_path, entry)
-    if isinstance(chosen, Plan):
-        _check(chosen, board, plan_path)
+    entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, parse_parameters(parameters),
+                  implementations=tuple(implementation))
+    plan = _chosen(probe, plan_path, entry, configuration, board)
+    _check(plan)
     store = Store(store_path)
     with Display() as display:
-        if isinstance(chosen, Path):
-            campaign = run_experiment(chosen, store, display, tell=display.tell)
-        else:
-            try:
-                link, chosen = board_for(board, chosen, as_granted, display.tell)
-                campaign = run_campaign(link, chosen, store, display, resume=resume, tell=display.tell)
-            except ProbeRefused as error:
-                raise BadInput(in_parameters(str(error))) from error
+        opened, plan = boards_for(plan, as_granted, display.tell)
+        try:
+            campaign = run_campaign(plan, store, display, resume=resume, opened=opened, tell=display.tell)
+        except Refused as error:
+            raise BadInput(in_parameters(str(error))) from error
     if as_json:
         print_json({"campaign": campaign.id, "stopped": campaign.stopped,
                     "runs": [run for run in store.runs() if run.id in campaign.runs]})

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastenough.campaign.plan import OWN
+from fastenough.campaign.expand import OWN
 from fastenough.model import Outcome
 from fastenough.store.summary import RunSummary
 

@@ -22,9 +22,9 @@ from fastenough.analysis.injections import (
     injections,
     too_late,
 )
-from fastenough.experiment.probing import Probing
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
+from fastenough.implementations.task import Probing
 from fastenough.link import Link, find_probe
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.board import VirtualBoard

@@ -8,8 +8,8 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 
-from fastenough.campaign.runner import Keeper, configuration_in
-from fastenough.campaign.transcript import Writer
+from fastenough.board.base import configuration_in
+from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
 from fastenough.model import Configuration

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastenough.campaign.plan import Entry, Value
 from fastenough.link import Link
 from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
 
+Value = str | int | float | bool
+"""What a parameter can be; True is an option without a value, and one that is False is left out."""
+
 BENCH_OWN = {
     "duration": "say it with --duration, or beside probe in a plan",
+    "until-interrupt": "the bench ends what it began",
     "record": "runs are recorded into the store; --store names another",
     "samples": "the probe alone keeps every sample, see the help of fastenough-probe timer",
     "run-id": "the store names its runs",
@@ -78,13 +81,14 @@ def in_parameters(text: str) -> str:
     return _OPTION.sub(lambda found: f"{found[1]}={found[2]}" if found[2] else found[1], text)
 
 
-def check_entry(entry: Entry, catalogue: Mapping[str, ProbeEntry]) -> None:
+def check_parameters(name_of_probe: str, parameters: Mapping[str, Iterable[Value]],
+                     catalogue: Mapping[str, ProbeEntry]) -> None:
     """Raises BadInput for a probe, parameter or value that cannot be, as far as can be known beforehand."""
-    if entry.probe not in catalogue:
-        raise BadInput(f"there is no probe '{entry.probe}'; use one of {', '.join(catalogue)} "
+    if name_of_probe not in catalogue:
+        raise BadInput(f"there is no probe '{name_of_probe}'; use one of {', '.join(catalogue)} "
                        "(see fastenough list-probes)")
-    probe = catalogue[entry.probe]
-    for name, values in entry.parameters.items():
+    probe = catalogue[name_of_probe]
+    for name, values in parameters.items():
         if name in BENCH_OWN:
             raise BadInput(f"{name} is no parameter of a run: {BENCH_OWN[name]}")
         parameter = probe.find(name)

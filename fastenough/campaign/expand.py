@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The runs that a plan expands into, in an order in which each board is booted once per configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastenough.board import AS_BOOTED
+from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
+from fastenough.implementations import DEFAULT, Value
+
+OWN = ", the board's own"
+"""How the title of a run ends that is the board's recording of what the instrument measured in the run before it."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run to be made; ``position`` counts from 0."""
+
+    position: int
+    probe: str
+    parameters: Mapping[str, Value]
+    load: str
+    duration_s: float
+    board: str = DEFAULT_BOARD
+    configuration: str = AS_BOOTED
+    implementation: str = DEFAULT
+    warm_up_s: float = WARM_UP_S
+
+    def key(self) -> dict[str, Any]:
+        """What makes this run the same as another, in a form that hashes alike everywhere."""
+        return asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
+
+    @property
+    def place(self) -> str:
+        """Where and how it is done, in words; empty where that goes without saying."""
+        by = "" if self.implementation == DEFAULT else f"by {self.implementation}"
+        board = "" if self.board == DEFAULT_BOARD else self.board
+        on = " ".join(word for word in (board, "" if self.configuration == AS_BOOTED else self.configuration) if word)
+        return " ".join(word for word in (by, f"on {on}" if on else "") if word)
+
+    @property
+    def title(self) -> str:
+        """In words, which run of the plan this is."""
+        words = [self.probe, *(name if value is True else f"{name}={value}"
+                               for name, value in self.parameters.items()), self.place]
+        return f"{' '.join(word for word in words if word)}, load {self.load}"
+
+
+def expand(plan: Plan) -> list[RunSpec]:
+    """The runs of a plan, in order: board, configuration, entry, repetition, implementation, parameters, load."""
+    return [RunSpec(position, *rest) for position, rest in enumerate(_expanded(plan))]
+
+
+def _expanded(plan: Plan) -> Iterator[tuple[str, dict[str, Value], str, float, str, str, str, float]]:
+    places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
+    for (board, configuration), entry in itertools.product(places, plan.entries):
+        for _, implementation, parameters, load in itertools.product(
+                range(entry.repeat), entry.implementations, combinations(entry), entry.loads):
+            yield (entry.probe, parameters, load, entry.duration_s, board, configuration, implementation,
+                   entry.warm_up_s)
+
+
+def combinations(entry: Entry) -> list[dict[str, Value]]:
+    """Every combination of the values of an entry's parameters."""
+    return [dict(zip(entry.parameters, values, strict=True))
+            for values in itertools.product(*entry.parameters.values())]
+
+
+def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
+    """What is planned, by position in the store: with an instrument, each run has the board's own after it."""
+    own = ("", OWN) if plan.instrument else ("",)
+    return tuple(f"{spec.title}{which}" for spec in specs for which in own)
+
+
+def plan_sha256(plan: Plan) -> str:
+    """Equal for plans that would make the same runs."""
+    content = {"runs": [spec.key() for spec in expand(plan)], "settings": dict(sorted(plan.settings.items())),
+               "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
+               "instrument": asdict(plan.instrument) if plan.instrument else None,
+               "wires": asdict(plan.wires) if plan.wires else None}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

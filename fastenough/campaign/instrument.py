@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The instrument of a plan: opened beside a board, and measuring while the board's task runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fastenough.board import Booted
+from fastenough.campaign.plan import Instrument
+from fastenough.campaign.transcript import Transcript
+from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
+from fastenough.gauge.ports import find_port, serial_of
+from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
+from fastenough.gauge.session import Gauge
+from fastenough.implementations import Counted
+from fastenough.model import FastenoughError, Outcome
+from fastenough.recording.building import end_line, line_bytes
+from fastenough.virtual.gauge import SimulatedGauge, simulated_self_test
+
+INTERVAL_NS = 1_000_000_000
+_CALIBRATION_S = 1.0
+_SIMULATOR_COUNTS = ("edges_out", "edges_in", "put_back", "put_off", "bytes_dropped")
+
+
+@dataclass(frozen=True)
+class OpenInstrument:
+    """A gauge that answers, and what is known of it; ``name`` is its port, or that it is simulated."""
+
+    gauge: Gauge
+    calibration: Calibration
+    self_test: SelfTest
+    name: str
+    simulated: SimulatedGauge | None = None
+
+
+@contextmanager
+def open_instrument(wanted: Instrument, booted: Booted) -> Iterator[OpenInstrument]:
+    """The plan's instrument; raises BadInput for a port where no gauge of this version answers."""
+    if wanted.simulated:
+        simulated = booted.wire_gauge()
+        with Gauge(simulated.terminal) as gauge:
+            yield OpenInstrument(gauge, gauge.calibrate(_CALIBRATION_S), simulated_self_test(), wanted.port, simulated)
+        return
+    port = find_port(wanted.port)
+    self_test = read_self_test(Path(wanted.self_test), serial_of(port))
+    kept = read_calibration(Path(wanted.calibration), serial_of(port)) if wanted.calibration else None
+    with Gauge(port) as gauge:
+        yield OpenInstrument(gauge, chosen(kept, gauge.calibrate(_CALIBRATION_S)), self_test, wanted.port)
+
+
+class _Lines:
+    """Takes a recording's lines as a file does and passes them on, but for the end, which is to be completed."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+
+    def write(self, raw: bytes) -> int:
+        if json.loads(raw)["type"] != "end":
+            self._transcript.take(raw)
+        return len(raw)
+
+    def flush(self) -> None:
+        """Nothing else is held back."""
+
+
+class Beside:
+    """One run of the instrument beside one task of the board.
+
+    ``begin()``, then ``poll()`` until the time is over, ``end()``, and, once the board has counted, ``close()``.
+    """
+
+    def __init__(self, instrument: OpenInstrument, request: Response | Periodic, implementation: str,
+                 transcript: Transcript) -> None:
+        if instrument.simulated is None:
+            instrument.gauge.ready()
+        self._instrument = instrument
+        self._request = request
+        self._transcript = transcript
+        self._before = self._simulated()
+        head = RunHead("", implementation, calibration=instrument.calibration, self_test=instrument.self_test,
+                       port=instrument.name)
+        self._run = GaugeRun(instrument.gauge, request, head, cast(IO[bytes], _Lines(transcript)), INTERVAL_NS)
+
+    @property
+    def first(self) -> bool:
+        """Of a period the instrument must not miss the first edge; a response is awaited before the first stimulus."""
+        return isinstance(self._request, Periodic)
+
+    def begin(self) -> None:
+        self._run.begin()
+
+    def poll(self, seconds: float, asked: Callable[[], bool]) -> None:
+        """Wait, and take in what has come; raises GaugeLost."""
+        self._run.wait(min(seconds, INTERVAL_NS / 1e9), asked)
+        self._run.poll()
+
+    def end(self, outcome: Outcome, reasons: list[str]) -> None:
+        """Stop the instrument and read the rest; of a period all edges that the board has made must have come."""
+        if self.first and self._instrument.simulated and outcome is not Outcome.FAILED:
+            self._instrument.simulated.settle()
+        self._run.end(outcome, reasons)
+
+    @property
+    def ended(self) -> bool:
+        return self._run.ended is not None
+
+    def explained(self, error: FastenoughError) -> FastenoughError:
+        """With the last words of a simulated gauge that has ended."""
+        said = self._instrument.simulated.fault() if self._instrument.simulated else ""
+        return type(error)(f"{error}; {said}") if said else error
+
+    def close(self, board: Counted | None, fault: list[str]) -> None:
+        """Complete the recording with the counts of both sides; a fault of the board has failed this run, too."""
+        if self._run.ended is None:
+            return
+        end = replace(self._run.ended, counters={**self._run.ended.counters, **self._counts(board)})
+        if fault and end.outcome is Outcome.COMPLETED:
+            end = replace(end, outcome=Outcome.FAILED, reasons=tuple(fault))
+        self._transcript.take(line_bytes(end_line(end)))
+
+    def _simulated(self) -> Mapping[str, int]:
+        """What the simulation behind the gauge has counted up to now; empty where it is no simulation."""
+        counted = self._instrument.simulated.counters() if self._instrument.simulated else {}
+        return {name: count for name, count in counted.items() if name in _SIMULATOR_COUNTS}
+
+    def _counts(self, board: Counted | None) -> dict[str, Any]:
+        counters = self._run.counters
+        if counters is None:
+            return {}
+        simulated = {f"simulator_{name}": count - self._before.get(name, 0)
+                     for name, count in self._simulated().items()}
+        return simulated | compared(counters.common, counters.by_series, board, self._request.probe)
+
+
+def compared(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]], board: Counted | None,
+             probe: str) -> dict[str, Any]:
+    """The counts that must agree, from the instrument's counters and the board's."""
+    seen = answered = None
+    overtaken = 0
+    if board is not None:
+        seen, answered, overtaken = board.seen, board.answered, board.overtaken
+    timeouts = sum(counted.get("timeouts", 0) for counted in by_series.values())
+    common = {"edges_answered": answered, "edges_timed_out": timeouts, "edges_overtaken": overtaken}
+    if probe == "periodic":
+        return common | {"edges_returned": gauge.get("edges"), "edges_shed": gauge.get("shed", 0)}
+    resynced = gauge.get("resync_edges", 0)
+    sent = None if "sent" not in gauge else gauge["sent"] + resynced
+    returned = sum(counted.get("stored", 0) for counted in by_series.values())
+    return common | {"edges_sent": sent, "edges_seen": seen, "edges_returned": returned + resynced}

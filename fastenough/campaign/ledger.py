@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which runs of a campaign are made already, and which position each has in the store."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from fastenough.campaign.expand import RunSpec, expand, plan_sha256, titles
+from fastenough.campaign.plan import Plan
+from fastenough.campaign.transcript import Keeper, Writer
+from fastenough.model import Outcome
+
+_DONE = {Outcome.COMPLETED.value, Outcome.NOT_APPLICABLE.value}
+
+
+def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> tuple[str | None, dict[int, str]]:
+    """The newest unfinished campaign of this plan and its sound runs, which need not be made again, by position.
+
+    Each run of the plan has ``each`` positions, the first of which says whether it is done.
+    """
+    earlier = [run for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
+    if not earlier:
+        return None, {}
+    newest = earlier[-1].campaign
+    sound = {run.position: run.id for run in earlier if run.campaign == newest and run.outcome in _DONE
+             and keeper.fault(run.id) is None}
+    whole = {position for position in sound if position % each == 0}
+    if len(whole) * each >= positions:
+        return None, {}
+    return newest, {position: run for position, run in sound.items() if position - position % each in whole}
+
+
+@dataclass
+class Ledger:
+    """The runs of one campaign by position in the store: ``each`` positions for each run of the plan."""
+
+    campaign: str
+    plan_hash: str
+    planned: tuple[str, ...]
+    each: int
+    done: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, keeper: Keeper, resume: bool) -> Ledger:
+        """A new one, or that of the newest unfinished campaign of this plan."""
+        plan_hash, planned, each = plan_sha256(plan), titles(plan, expand(plan)), 2 if plan.instrument else 1
+        found, done = resumable(keeper, plan_hash, len(planned), each) if resume else (None, {})
+        new = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+        return cls(found or new, plan_hash, planned, each, done)
+
+    def has(self, spec: RunSpec) -> bool:
+        return spec.position * self.each in self.done
+
+    def begin(self, keeper: Keeper, spec: RunSpec, own: bool) -> Writer:
+        """Begin a recording of a run, the board's own beside an instrument's."""
+        position = spec.position * self.each + own
+        writer = keeper.begin({"campaign": self.campaign, "plan_sha256": self.plan_hash, "position": position,
+                               "positions": len(self.planned), "planned": self.planned})
+        self.done[position] = writer.id
+        return writer

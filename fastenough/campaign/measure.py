@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one act of measuring: a board's task under a load, with an instrument beside it where the plan names one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fastenough.board import Booted
+from fastenough.campaign.acts import board_act, instrument_request, pins_wish
+from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
+from fastenough.campaign.plan import Plan
+from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
+from fastenough.facts import collect, profile_sha256
+from fastenough.gauge.session import GaugeLost
+from fastenough.implementations import Act, Counted, find_implementation
+from fastenough.implementations.task import EndedBySignal, Task
+from fastenough.link import BoardGone
+from fastenough.loads import RunningLoad
+from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.recording import LoadProof, LoadStated, LoadUse
+from fastenough.recording.building import Added
+from fastenough.recording.head import Setting
+from fastenough.settings import Settings
+
+LATE_SETTINGS = ("irq-threads",)
+"""Made once a task has asked for its pins: the thread that serves them does not exist before."""
+_STOPPED = "stopped before the probe began"
+_LOOK_S = 1.0
+_END_TIMEOUT_S = 20.0
+
+@dataclass(frozen=True)
+class Site:
+    """What the runs of one board in one configuration have in common.
+
+    ``settings``: those made for all of them, as read back; ``late``: those to be made within each.  ``journal``: of
+    what is put back after each run.
+    """
+
+    plan: Plan
+    board: str
+    booted: Booted
+    journal: Path
+    settings: Sequence[Setting] = ()
+    late: Mapping[str, Any] = field(default_factory=dict)
+    instrument: OpenInstrument | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What one run is made for: where it is kept, who may stop it, who is told.
+
+    ``begin(own)`` begins a recording in the store, the board's own beside an instrument, or the run's.
+    """
+
+    keeper: Keeper
+    begin: Callable[[bool], Writer]
+    stopping: Stopping
+    report: Callable[[str, Transcript | None], None]
+
+
+def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
+    """Make one run and keep it, whatever becomes of it; returns the instrument's transcript, or else the board's.
+
+    Raises BadInput for what the board or its task refuses, GaugeLost when the instrument is gone, NotKept when the
+    store takes no more; what was recorded stays.
+    """
+    context.report("profile", None)
+    added = Added(site.board, site.booted.configuration, LoadStated(spec.load))
+    made: Transcript | None = None
+    try:
+        added = replace(described(site), load=added.load)
+        with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
+            act = board_act(site.plan, spec, site.booted)
+            find_implementation(spec.implementation).needs(site.booted)
+            wish = pins_wish(act)
+            pins = settings.apply_all({"pin": wish} if wish else {})
+            load = stack.enter_context(loaded(site, spec))
+            added = replace(added, load=load.stated, settings=(*added.settings, *pins))
+            made = _Run(site, spec, context, act, settings, added, load).whole()
+    except (BadInput, GaugeLost, NotKept):
+        raise
+    except FastenoughError as error:
+        if made is None:
+            return without(spec, context, added, error)
+        if not isinstance(error, BoardGone):
+            raise
+    return made
+
+
+def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
+    """A run in which nothing came to be measured, kept with its reason."""
+    transcript = Transcript(lambda: context.begin(False), added, no_proof)
+    if isinstance(error, NotApplicable):
+        transcript.make(spec, Outcome.NOT_APPLICABLE, str(error))
+    elif isinstance(error, EndedBySignal) or context.stopping.asked:
+        transcript.make(spec, Outcome.ABORTED, _STOPPED)
+    else:
+        transcript.make(spec, Outcome.FAILED, str(error))
+    transcript.seal()
+    return transcript
+
+
+def described(site: Site) -> Added:
+    """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
+    link = site.booted.link
+    profile = collect(link)
+    found = {mark: None for mark, holds in (("emulated", link.emulated or profile.get("emulated")),
+                                            ("virtual-machine", profile.get("hypervisor"))) if holds}
+    hostname = profile.get("hostname") if link.name == "local" else None
+    return Added(str(hostname or site.board), site.booted.configuration, None, profile, profile_sha256(profile),
+                 tuple(site.settings), tuple(dict.fromkeys(site.booted.marks) | found))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A load at work, or none."""
+
+    stated: LoadStated
+    running: RunningLoad | None = None
+
+    def begin(self) -> None:
+        """What it did before does not count."""
+        if self.running is not None:
+            self.running.begin()
+
+    def proof(self) -> LoadProof:
+        """Whether it ran; what cannot be asked any more proves nothing."""
+        try:
+            return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
+        except FastenoughError as error:
+            return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
+
+    def used(self) -> LoadUse | None:
+        return None if self.running is None else self.running.used()
+
+
+@contextmanager
+def loaded(site: Site, spec: RunSpec) -> Iterator[Loaded]:
+    """While inside, the load runs."""
+    load = site.plan.load(spec.load)
+    if not load.commands:
+        yield Loaded(LoadStated(load.name, source=load.source))
+        return
+    profile = collect(site.booted.link, ("cpu",))
+    cpus = (profile["cpu"] or {}).get("count") or 1
+    with RunningLoad(site.booted.link, load, cpus, spec.duration_s + spec.warm_up_s) as running:
+        yield Loaded(running.head(), running)
+
+
+@dataclass
+class _Run:
+    """One run on its way.  ``main`` is the instrument's recording, where there is one, and ``own`` the board's.
+
+    ``reasons``: why it failed, where board or instrument were lost.
+    """
+
+    site: Site
+    spec: RunSpec
+    context: Context
+    act: Act
+    settings: Settings
+    added: Added
+    load: Loaded
+    reasons: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        begin, load, by = self.context.begin, self.load, self.spec.implementation
+        self._implementation = find_implementation(by)
+        self.main = self.own = Transcript(lambda: begin(False), self.added, load.proof, load.used, by)
+        self._beside: Beside | None = None
+        if self.site.instrument is not None:
+            self.own = Transcript(lambda: begin(True), self.added, load.proof, implementation=by)
+            self._beside = Beside(self.site.instrument, instrument_request(self.spec.probe, self.spec.parameters),
+                                  self.spec.implementation, self.main)
+
+    def _report(self, phase: str) -> None:
+        self.context.report(phase, self.main)
+
+    def whole(self) -> Transcript:
+        """From the warm-up to the seal; raises FastenoughError where nothing came to be recorded."""
+        try:
+            self._warm_up()
+            self._make()
+        except (BadInput, GaugeLost):
+            self._seal()
+            raise
+        except NotKept:
+            self._give_up()
+            raise
+        except FastenoughError:
+            self._seal()
+            if self.main.writer is None:
+                raise
+        except BaseException:
+            self._give_up()
+            raise
+        else:
+            self._seal()
+        return self.main
+
+    def _warm_up(self) -> None:
+        """The load runs for a while; what it does before the probe starts does not count."""
+        self._report("load")
+        if self.load.stated.commands:
+            self.context.stopping.sleep(self.spec.warm_up_s)
+        self.load.begin()
+
+    def _make(self) -> None:
+        """Measure; raises the board's or the instrument's fault, with the recordings ended."""
+        if self.context.stopping.asked:
+            raise EndedBySignal(_STOPPED)
+        fault: FastenoughError | None = None
+        try:
+            self._measured()
+        except NotKept:
+            raise
+        except FastenoughError as error:
+            fault = self._failed(error)
+        if self._beside is not None:
+            self._beside.close(self._counted(), self.reasons)
+        if fault is not None:
+            raise fault
+
+    def _measured(self) -> None:
+        """An instrument that must not miss the first edge must not miss the last one either."""
+        beside = self._beside
+        if beside is not None and beside.first:
+            beside.begin()
+            with self._task() as task:
+                ended = self._poll(task, beside)
+                task.interrupt()
+            beside.end(*ended)
+            return
+        with self._task() as task:
+            if beside is None:
+                self._follow(task)
+            else:
+                beside.begin()
+                beside.end(*self._poll(task, beside))
+                task.interrupt()
+
+    @contextmanager
+    def _task(self) -> Iterator[Task]:
+        """The board's task, recording; what goes wrong inside is known before it is ended."""
+        with self._implementation.start(self.site.booted, self.act, self.settings) as task:
+            if self._beside:
+                self.own.revise = self._revised
+            task.follow(self.own.take)
+            self._late_settings()
+            try:
+                with self.context.stopping.telling(task.wake):
+                    yield task
+            except FastenoughError as error:
+                self.reasons = self._last_words(error)
+                raise
+
+    def _follow(self, task: Task) -> None:
+        """Until the task has ended of its own accord, or was asked to."""
+        asked = False
+        while task.running:
+            task.look(_LOOK_S)
+            self._report("measuring")
+            if self.context.stopping.asked and not asked:
+                asked = True
+                task.ask()
+        task.wait(_END_TIMEOUT_S)
+
+    def _poll(self, task: Task, beside: Beside) -> tuple[Outcome, list[str]]:
+        """Until the time is over or somebody stops; raises GaugeLost, and FastenoughError when the task is gone."""
+        end_s = time.monotonic() + self.spec.duration_s
+        while (left_s := end_s - time.monotonic()) > 0 and not self.context.stopping.asked:
+            beside.poll(min(left_s, INTERVAL_NS / 1e9), lambda: self.context.stopping.asked)
+            self._report("measuring")
+            if not task.running and not self.context.stopping.asked:
+                raise task.ended_early()
+        return (Outcome.ABORTED, ["stopped"]) if self.context.stopping.asked else (Outcome.COMPLETED, [])
+
+    def _late_settings(self) -> None:
+        consumer = self._implementation.line_thread
+        if "in" in self.act.parameters and consumer:
+            self.settings.apply_all({name: f"{wish}:{consumer}" for name, wish in self.site.late.items()})
+
+    def _revised(self, end: dict[str, Any]) -> dict[str, Any]:
+        """A task that the bench ended by a signal has done what it was to do, unless something else failed."""
+        if self.reasons:
+            return end | {"outcome": Outcome.FAILED.value, "reasons": self.reasons}
+        if end["outcome"] == Outcome.ABORTED:
+            return end | {"outcome": Outcome.COMPLETED.value, "reasons": []}
+        return end
+
+    def _last_words(self, error: FastenoughError) -> list[str]:
+        explained = self._beside.explained(error) if self._beside else error
+        return [str(explained), *self.site.booted.last_words()]
+
+    def _failed(self, error: FastenoughError) -> FastenoughError:
+        """End what can be ended, with the reason."""
+        explained = self._beside.explained(error) if self._beside else error
+        self.reasons = self.reasons or self._last_words(error)
+        if self._beside is not None and self.main.writer is not None and not self._beside.ended:
+            self._beside.end(Outcome.FAILED, self.reasons)
+        if self.own.writer is not None and self.own.outcome is None:
+            self.own.fail(self.reasons, self.context.keeper.load(self.own.writer.id))
+        return explained
+
+    def _counted(self) -> Counted | None:
+        """None where the board's recording is missing, or the board is gone."""
+        with suppress(FastenoughError):
+            if self.own.writer is not None:
+                return self._implementation.counted(self.site.booted, self.act, self.own.tally)
+        return None
+
+    def _seal(self) -> None:
+        for transcript in dict.fromkeys((self.main, self.own)):
+            transcript.seal()
+
+    def _give_up(self) -> None:
+        """What there is counts as cut off."""
+        for transcript in (self.main, self.own):
+            if transcript.writer is not None:
+                transcript.writer.close()

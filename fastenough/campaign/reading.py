@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The language of plans: every key there is, read from TOML.  Each is told in docs/plans.md."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration
+from fastenough.campaign.acts import instrument_request
+from fastenough.campaign.expand import combinations
+from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
+from fastenough.campaign.toml import Table, read_toml
+from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
+from fastenough.loads import LOADS, Expectation, Load
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings import SETTINGS
+
+MOST_RUNS = 100_000
+"""More than this no plan has that a person means: it fills the memory before it fills the years."""
+
+PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
+             "instrument", "self-test", "calibration", "settings", "pins", "load", "run")
+RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat")
+LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
+PIN_KEYS = ("chip", "in", "out")
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+_NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | dict.fromkeys(
+    ("record", "run-id", "json"), "take it out")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a TOML file; raises BadInput naming file, line, key and mend."""
+    table = read_toml(path, "campaigns/ for examples")
+    _say_what_has_changed(table)
+    name = _name(table, "name", '"my-plan"')
+    boards = _boards(table)
+    instrument = _instrument(table, path.parent)
+    configurations = table.words("configurations", (AS_BOOTED,))
+    wires = _wires(table.table("pins", "[pins]"))
+    settings = _settings(table.table("settings", "[settings]"))
+    loads = {load.name: load for load in map(_custom_load, table.tables("load", []))}
+    _check_boards(table, boards, configurations, instrument)
+    defaults = _defaults(table, (*LOADS, *loads))
+    runs = table.tables("run")
+    table.finish(PLAN_KEYS)
+    entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
+    if not entries:
+        raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
+    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires)
+    _check_size(table, plan)
+    for entry in entries:
+        _check_instrument(plan, entry)
+    return plan
+
+
+def _say_what_has_changed(table: Table) -> None:
+    """Plans with an instrument once had a table for each of their two probes."""
+    for probe in GPIO_PROBES:
+        if probe in table:
+            raise table.fault(f'[{probe}] is written as a [[run]] now: [[run]], below it probe = "{probe}", and its '
+                              "times in parameters = {...} (see docs/plans.md)", probe)
+
+
+def _name(table: Table, key: str, what: str) -> str:
+    name = table.text(key, what)
+    if not _NAME.match(name):
+        raise table.fault(f"{key} {name!r} cannot be used; use lower-case letters, digits and dashes", key)
+    return name
+
+
+def _boards(table: Table) -> tuple[str, ...]:
+    if "board" not in table:
+        return table.words("boards", ())
+    if "boards" in table:
+        raise table.fault("board and boards cannot both be given; write all of them in boards", "board")
+    return (table.text("board", '"local"'),)
+
+
+def _instrument(table: Table, folder: Path) -> Instrument | None:
+    """Files beside the plan, where their names are relative; a gauge whose own offset is not known measures nothing."""
+    port = table.text("instrument", '"simulated", or the port of a gauge', "")
+    files = {key: table.text(key, '"gauge.json"') for key in ("self-test", "calibration") if key in table}
+    if not port:
+        if files:
+            raise table.fault(f"{next(iter(files))} belongs to a gauge; add instrument = and its port", *files)
+        return None
+    instrument = Instrument(port, *(str(folder / files[key]) if key in files else ""
+                                    for key in ("self-test", "calibration")))
+    if instrument.simulated and files:
+        key = next(iter(files))
+        raise table.fault(f"{key} = {files[key]!r} cannot be used: the simulated gauge makes its own; leave it "
+                          "out", key)
+    if not instrument.simulated and not instrument.self_test:
+        raise table.fault("self-test is missing: the gauge's own offset must be known: wire its output to its input, "
+                          'run fastenough gauge selftest --json >gauge.json, and write self-test = "gauge.json"')
+    return instrument
+
+
+def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[str, ...],
+                  instrument: Instrument | None) -> None:
+    key = "board" if len(boards) == 1 else "boards"
+    for name in boards:
+        if instrument and instrument.simulated != (name.partition(":")[0] == "virtual"):
+            raise table.fault('board = "virtual" and instrument = "simulated" go together; a real board takes the port '
+                              'of a real gauge, such as instrument = "/dev/ttyACM0"', "instrument")
+        try:
+            board = open_board(name)
+            known = board.configurations()
+        except NotApplicable:
+            continue
+        except BadInput as error:
+            raise table.fault(f"{key}: {error}", key) from error
+        if known == (AS_BOOTED,) and len(configurations) > 1:
+            raise table.fault(f"configurations: board {name} is measured as it is booted: give the one name of that",
+                              "configurations")
+        for configuration in configurations:
+            try:
+                require_configuration(board, configuration)
+            except BadInput as error:
+                raise table.fault(f"configurations: {error}", "configurations") from error
+    if instrument and instrument.simulated and (not boards or AS_BOOTED in configurations):
+        raise table.fault('the simulated gauge needs a board that the plan boots: write board = "virtual" and '
+                          'configurations = ["stock", "rt"]', "instrument")
+
+
+def _wires(table: Table) -> Wires | None:
+    if not any(key in table for key in PIN_KEYS):
+        table.finish(PIN_KEYS)
+        return None
+    wires = Wires(table.text("chip", '"gpiochip0"'), table.number("in", "17", 0), table.number("out", "27", 0))
+    table.finish(PIN_KEYS)
+    if wires.input == wires.output:
+        raise table.fault(f"in and out must be two lines, not both {wires.input}", "in")
+    return wires
+
+
+def _settings(table: Table) -> dict[str, Value]:
+    settings: dict[str, Value] = table.rest()
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise table.fault(f"no setting is called {name!r}; use {', '.join(SETTINGS)}", name)
+        if not isinstance(value, str | int | float):
+            raise table.fault(f"{name} = {value} cannot be; write a text in quotes, a number, true or false", name)
+    return settings
+
+
+def _custom_load(table: Table) -> Load:
+    name = table.text("name", '"my-load"')
+    if not _NAME.match(name) or name in LOADS:
+        raise table.fault(f"name {name!r} cannot be used; use lower-case letters, digits and dashes, and none "
+                          f"of {', '.join(LOADS)}", "name")
+    commands = table.take("commands", list, '[["command", "argument"]]')
+    if not commands or not all(isinstance(line, list) and line and all(isinstance(word, str) for word in line)
+                               for line in commands):
+        raise table.fault("commands must be a list of lists of words, such as [[\"dd\", \"if=/dev/zero\"]]", "commands")
+    share = table.take("cpu-share", (int, float), "0.05", 0.001)
+    if not 0 <= share <= 1:
+        raise table.fault(f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
+                          "load ran, from 0 to 1", "cpu-share")
+    tools = table.words("tools", (commands[0][0],))
+    table.finish(LOAD_KEYS)
+    return Load(name, "written in the plan", tools, tuple(tuple(line) for line in commands),
+                Expectation(cpu_share=float(share)))
+
+
+def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:
+    """What holds for every [[run]] that says nothing else."""
+    return Entry("", table.words("loads", ("none",), loads), table.duration_ns("duration", 30 * 10**9) / 1e9, {},
+                 table.number("repeat", "1", 1, 1), table.words("implementations", (DEFAULT,), IMPLEMENTATIONS),
+                 table.duration_ns("warm-up", round(WARM_UP_S * 1e9)) / 1e9)
+
+
+def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
+    probe = table.text("probe", '"timer"')
+    if not _NAME.match(probe):
+        raise table.fault(f"probe {probe!r} is no name of a probe; see fastenough list-probes", "probe")
+    entry = Entry(
+        probe, table.words("loads", default.loads, loads),
+        table.duration_ns("duration", round(default.duration_s * 1e9)) / 1e9, _parameters(table),
+        table.number("repeat", "1", 1, default.repeat),
+        table.words("implementations", default.implementations, IMPLEMENTATIONS),
+        table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9, table.fault)
+    table.finish(RUN_KEYS)
+    return entry
+
+
+def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
+    parameters: dict[str, tuple[Value, ...]] = {}
+    for name, value in table.take("parameters", dict, "a table", {}).items():
+        values = value if isinstance(value, list) else [value]
+        if not _NAME.match(name) or not values or not all(isinstance(each, str | int | float) for each in values):
+            raise table.fault(f"parameters: {name} must be an option of the probe without dashes, with a text, number, "
+                              "true or false, or a list of them", "parameters", name)
+        if name in _NO_PARAMETERS:
+            raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
+        parameters[name] = tuple(values)
+    return parameters
+
+
+def _check_size(table: Table, plan: Plan) -> None:
+    runs = sum(entry.repeat * len(entry.loads) * len(entry.implementations)
+               * math.prod(map(len, entry.parameters.values())) for entry in plan.entries)
+    runs *= max(1, len(plan.boards)) * len(plan.configurations)
+    if runs > MOST_RUNS:
+        raise table.fault(f"these are {runs:,} runs, more than the {MOST_RUNS:,} a plan may have; lower repeat, or "
+                          "list fewer values", "run")
+
+
+def _check_instrument(plan: Plan, entry: Entry) -> None:
+    """Whether the instrument can measure what an entry asks for."""
+    if plan.instrument is None:
+        return
+    for parameters in combinations(entry):
+        try:
+            instrument_request(entry.probe, parameters)
+        except BadInput as error:
+            raise entry.fault(str(error), "parameters") from error

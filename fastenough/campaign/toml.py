@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads a TOML file key by key; every complaint names file, line and key, and says what to write."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fastenough.files import Untrusted, read_regular
+from fastenough.model import BadInput
+from fastenough.units import parse_duration_ns
+
+MOST_BYTES = 1 << 20
+
+Key = tuple[str | int, ...]
+"""Where a value stands: names of tables and keys, and numbers, from 0, within arrays."""
+
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\#[^\n]*|\n|[\[\]{}=,.]|'
+    r"""[^\s\[\]{}=,."'#]+""", re.DOTALL)
+_SPACE = ("\n", "#")
+
+
+class _Scan:
+    """Finds the line of every key of a text that is known to be TOML."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, int]] = []
+        line, end = 1, 0
+        for match in _TOKEN.finditer(text):
+            line += text.count("\n", end, match.start())
+            self._tokens.append((match[0], line))
+            end = match.start()
+        self._at = 0
+        self._counts: dict[Key, int] = {}
+        self.lines: dict[Key, int] = {}
+        table: Key = ()
+        while self._at < len(self._tokens):
+            token, line = self._tokens[self._at]
+            if token == "[":
+                table = self._header(line)
+            elif token.startswith(_SPACE):
+                self._at += 1
+            else:
+                self._pair(table)
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
+
+    def _names(self, end: str) -> Key:
+        """A key, dotted or not, up to its end mark."""
+        names: list[str | int] = []
+        while (token := self._peek()) not in (end, ""):
+            if token.startswith(('"', "'")):
+                names.append(tomllib.loads(f"name = {token}")["name"])
+            elif token != ".":
+                names.append(token)
+            self._at += 1
+        self._at += 1
+        return tuple(names)
+
+    def _resolved(self, names: Key) -> Key:
+        """With the number of the array's newest table after each name that is such an array."""
+        place: Key = ()
+        for name in names:
+            place = (*place, name)
+            if place in self._counts:
+                place = (*place, self._counts[place] - 1)
+        return place
+
+    def _header(self, line: int) -> Key:
+        self._at += 1
+        many = self._peek() == "["
+        self._at += many
+        names = self._names("]")
+        self._at += many
+        if many:
+            array = (*self._resolved(names[:-1]), names[-1])
+            self._counts[array] = self._counts.get(array, 0) + 1
+            self.lines.setdefault(array, line)
+        table = self._resolved(names)
+        self.lines.setdefault(table, line)
+        return table
+
+    def _pair(self, table: Key) -> None:
+        line = self._tokens[self._at][1]
+        names = self._names("=")
+        for length in range(1, len(names) + 1):
+            self.lines.setdefault((*table, *names[:length]), line)
+        self._value((*table, *names))
+
+    def _value(self, place: Key) -> None:
+        if self._peek() == "[":
+            self._at += 1
+            number = 0
+            while (token := self._peek()) not in ("]", ""):
+                if token == "," or token.startswith(_SPACE):
+                    self._at += 1
+                    continue
+                self.lines.setdefault((*place, number), self._tokens[self._at][1])
+                self._value((*place, number))
+                number += 1
+            self._at += 1
+        elif self._peek() == "{":
+            self._at += 1
+            while (token := self._peek()) not in ("}", ""):
+                if token == "," or token.startswith(_SPACE):
+                    self._at += 1
+                else:
+                    self._pair(place)
+            self._at += 1
+        else:
+            while (token := self._peek()) not in (",", "]", "}", "") and not token.startswith(_SPACE):
+                self._at += 1
+
+
+class Source:
+    """The text that a plan was read from, and where in it each key stands."""
+
+    def __init__(self, name: str, text: str = "") -> None:
+        self._name, self._text = name, text
+
+    @cached_property
+    def _lines(self) -> dict[Key, int]:
+        try:
+            return _Scan(self._text).lines
+        except RecursionError:
+            return {}
+
+    def at(self, key: Key) -> str:
+        """``file:line`` of a key, or of the nearest table around it that stands in the text; ``file`` without one."""
+        while key and key not in self._lines:
+            key = key[:-1]
+        return f"{self._name}:{self._lines[key]}" if key else self._name
+
+
+class Table:
+    """A TOML table whose keys are taken one by one.
+
+    ``told`` is how complaints call the table after the place in the file, such as ``run 2``; empty for the file itself.
+    """
+
+    def __init__(self, source: Source, content: Any, key: Key = (), told: str = "") -> None:
+        self._source, self._key, self._told = source, key, told
+        if not isinstance(content, dict):
+            raise self.fault("must be a table")
+        self._content = dict(content)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._content
+
+    def fault(self, message: str, *key: str | int) -> BadInput:
+        """A complaint about a key of this table, or about the table itself."""
+        told = f"{self._told}: " if self._told else ""
+        return BadInput(f"{self._source.at((*self._key, *key))}: {told}{message}")
+
+    def take(self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None) -> Any:
+        """The value of a key of the given kind, ``default`` where there is none; raises BadInput without either."""
+        if key not in self._content:
+            if default is None:
+                raise self.fault(f"{key} is missing; add {key} = {what}")
+            return default
+        value = self._content.pop(key)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise self.fault(f"{key} = {value!r} cannot be used; write {key} = {what}", key)
+        return value
+
+    def text(self, key: str, what: str, default: str | None = None) -> str:
+        value: str = self.take(key, str, what, default)
+        if not value and default != "":
+            raise self.fault(f"{key} = {value!r} cannot be used; write {key} = {what}", key)
+        return value
+
+    def number(self, key: str, what: str, least: int, default: int | None = None) -> int:
+        value: int = self.take(key, int, what, default)
+        if value < least:
+            raise self.fault(f"{key} must be at least {least}, not {value}", key)
+        return value
+
+    def duration_ns(self, key: str, default_ns: int | None) -> int:
+        """A text with a unit, or a number of seconds."""
+        if key not in self._content and default_ns is not None:
+            return default_ns
+        value = self.take(key, (str, int, float), '"30s"')
+        try:
+            return parse_duration_ns(value if isinstance(value, str) else f"{value}s")
+        except ValueError as error:
+            raise self.fault(f"{key}: {error}", key) from error
+
+    def words(self, key: str, default: tuple[str, ...] | None, known: Collection[str] | None = None) -> tuple[str, ...]:
+        """A list of texts, each once and out of those known, where ``known`` says which."""
+        if key not in self._content and default is not None:
+            return default
+        value = self.take(key, list, '["word", ...]')
+        if not value or not all(isinstance(word, str) and word for word in value):
+            raise self.fault(f"{key} must be a list of at least one word in quotes", key)
+        if len(set(value)) != len(value):
+            raise self.fault(f"{key} = {value!r} cannot be used; name each once", key)
+        unknown = next((word for word in value if known is not None and word not in known), None)
+        if unknown is not None:
+            raise self.fault(f"{key}: {unknown!r} is not known; use {', '.join(known or ())}", key)
+        return tuple(value)
+
+    def table(self, key: str, told: str) -> Table:
+        """A table within this one, empty where there is none."""
+        return Table(self._source, self.take(key, dict, f"a table [{key}]", {}), (*self._key, key), told)
+
+    def tables(self, key: str, default: Any = None) -> list[Table]:
+        """The tables of an array ``[[key]]``."""
+        found = self.take(key, list, f"[[{key}]] tables", default)
+        return [Table(self._source, each, (*self._key, key, number), f"{key} {number + 1}")
+                for number, each in enumerate(found)]
+
+    def rest(self) -> dict[str, Any]:
+        """Every key that has not been taken, where any name is allowed."""
+        content, self._content = self._content, {}
+        return content
+
+    def finish(self, known: Collection[str]) -> None:
+        """Raises BadInput for a key that nobody has taken."""
+        if self._content:
+            unknown = next(iter(self._content))
+            raise self.fault(f"unknown key {unknown!r}; use {', '.join(known)}", unknown)
+
+
+def read_toml(path: Path, example: str) -> Table:
+    """The content of a file; raises BadInput naming the file and the mend, also for a device, or more than a plan."""
+    try:
+        text = read_regular(path.resolve(), MOST_BYTES).decode()
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a plan that exists") from error
+    except Untrusted as error:
+        raise BadInput(f"{error}: it is no plan") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{path}: not TOML: {error}; see {example}") from error
+    return Table(Source(str(path), text), content)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Implementations of the timed acts: one file each, one line here for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastenough.implementations.base import Act, Counted, Implementation, Tally, vocabulary
+from fastenough.implementations.catalogue import Value
+from fastenough.implementations.linux_user import IMPLEMENTATION as LINUX_USER
+from fastenough.model import BadInput
+from fastenough.registry import listed
+
+__all__ = ["DEFAULT", "IMPLEMENTATIONS", "Act", "Counted", "Implementation", "Tally", "Value", "find_implementation",
+           "vocabulary"]
+
+_ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
+    "linux_user",
+    "linux_kernel",
+))
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}
+
+DEFAULT = LINUX_USER.name
+
+
+def find_implementation(name: str) -> Implementation:
+    """The implementation of that name; raises BadInput naming those that exist."""
+    if name not in IMPLEMENTATIONS:
+        raise BadInput(f"no implementation is called {name!r}; use one of {', '.join(IMPLEMENTATIONS)}")
+    return IMPLEMENTATIONS[name]

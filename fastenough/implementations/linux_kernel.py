@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tasks in the kernel of Linux: the module ``fastenough``, whose banks the probe reads and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fastenough.board.base import Booted
+from fastenough.implementations.base import Act, Counted, Tally
+from fastenough.implementations.catalogue import ProbeEntry, Value
+from fastenough.implementations.linux_user import how_long
+from fastenough.implementations.task import Task
+from fastenough.model import BadInput, FastenoughError
+from fastenough.settings import Settings
+
+MODULE = "fastenough"
+PROBES = ("response", "periodic", "timer")
+TIMER_TASKS = {"timer-handler": "timer-handler", "kernel-thread": "timer-thread"}
+"""Methods of the probe ``timer``, the first one unless another is asked for, and the module's name for each."""
+_METHOD = "method"
+_WORDS = {"chip": "chip", "in": "in_line", "out": "out_line", "affinity": "cpu", "priority": "priority"}
+"""Our words, and the module's own for the same."""
+_TIMEOUT_S = 20.0
+
+
+_REPORT = "report"
+"""Of the parameters, what is the reading probe's."""
+
+
+def words(path: str, act: Act) -> str:
+    """What is said to ``insmod``."""
+    method = str(act.parameters.get(_METHOD, next(iter(TIMER_TASKS))))
+    said = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
+    said += [f"{own}={act.parameters[name]}" for name, own in _WORDS.items() if name in act.parameters]
+    period_ns = act.in_ns("interval")
+    return " ".join(said if period_ns is None else [*said, f"period_ns={period_ns}"])
+
+
+@dataclass(frozen=True)
+class LinuxKernel:
+    name: str = "linux-kernel"
+    line_thread: str = ""
+    """An interrupt's top half has no thread."""
+
+    def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
+        if probe not in PROBES:
+            raise BadInput(f"linux-kernel has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave "
+                           "linux-kernel out of the implementations")
+        names = (*_WORDS, "interval", _REPORT, *([_METHOD] if probe == "timer" else []))
+        for method in map(str, parameters.get(_METHOD, ())):
+            if method not in TIMER_TASKS:
+                raise BadInput(f"method={method} is none of linux-kernel's; choose one of {', '.join(TIMER_TASKS)}")
+        unknown = next((name for name in parameters if name not in names), None)
+        if unknown is not None:
+            raise BadInput(f"linux-kernel has no parameter '{unknown}' for probe {probe}; use {', '.join(names)}")
+
+    def needs(self, booted: Booted) -> None:
+        booted.module(MODULE)
+
+    @contextmanager
+    def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
+        (entry,) = settings.apply("kernel-module", words(booted.module(MODULE), act))
+        if entry.differs:
+            raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
+        report = [f"--{_REPORT}={act.parameters[_REPORT]}"] if _REPORT in act.parameters else []
+        reading = [booted.probe, "kernel", *report, how_long(act), "--record=-"]
+        with Task(booted.link, reading, act.limit_s, silence_s=act.silence_s) as task:
+            yield task
+        removed = booted.link.raised.run(["rmmod", MODULE], timeout_s=_TIMEOUT_S)
+        if removed.status:
+            said = removed.stderr.decode(errors="replace").strip()
+            raise FastenoughError(f"the module could not be taken out: {said}")
+
+    def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
+        """All since the module was inserted, not only what was recorded."""
+        toggled = tally.counters.get("toggled_since_load")
+        if toggled is not None:
+            return Counted(None, toggled // 2)
+        return Counted(tally.counters.get("seen_since_load"), tally.counters.get("answered_since_load"),
+                       tally.counters.get("unchanged_since_load") or 0)
+
+
+IMPLEMENTATION = LinuxKernel()

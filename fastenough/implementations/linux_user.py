@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tasks in user space of Linux: the probe, one static program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fastenough.board.base import Booted
+from fastenough.implementations.base import Act, Counted, Tally
+from fastenough.implementations.catalogue import ProbeEntry, Value, check_parameters
+from fastenough.implementations.task import Task
+from fastenough.model import BadInput
+from fastenough.settings import Settings
+
+
+def words(act: Act) -> list[str]:
+    """The probe's command line after its own name."""
+    line = [act.probe]
+    for name, value in act.parameters.items():
+        if value is True:
+            line.append(f"--{name}")
+        elif value is not False:
+            line.append(f"--{name}={value}")
+    return [*line, how_long(act), "--record=-"]
+
+
+def how_long(act: Act) -> str:
+    """The probe's option for when it ends."""
+    return "--until-interrupt" if act.duration_s is None else f"--duration={max(1, round(act.duration_s * 1000))}ms"
+
+
+@dataclass(frozen=True)
+class LinuxUser:
+    name: str = "linux-user"
+    line_thread: str = "fasten"
+    """The kernel cuts the names of interrupt threads: this is what is left of ours."""
+
+    def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
+        if known:
+            check_parameters(probe, parameters, known)
+
+    def needs(self, booted: Booted) -> None:
+        if booted.link.which(booted.probe) is None:
+            raise BadInput(f"{booted.probe}: no such program on the board; name the probe that was built for it")
+
+    @contextmanager
+    def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
+        with Task(booted.link, [booted.probe, *words(act)], act.limit_s, silence_s=act.silence_s) as task:
+            yield task
+
+    def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
+        """Of two toggles one is a falling edge."""
+        if act.probe == "periodic":
+            return Counted(None, tally.stored // 2)
+        overtaken = tally.lost + tally.missed
+        return Counted(tally.stored + overtaken, tally.stored, overtaken)
+
+
+IMPLEMENTATION = LinuxUser()

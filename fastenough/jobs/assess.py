@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From nothing to a verdict: measure, judge, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.analysis import Assessment, judge
+from fastenough.board import Board, open_board
+from fastenough.campaign import Entry, Plan, Progress, run_campaign
+from fastenough.model import BadInput, Requirement
+from fastenough.recording import Recording
+from fastenough.report import write_report
+from fastenough.store import Store
+
+SHORTEST_RUN_NS = 10**9
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the measurement is to answer; without ``required``, the hardest requirement that the data support."""
+
+    required: Requirement | None
+    confidence: float
+    loads: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """In words, which runs of a campaign are not there."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The verdict with its reasons, and the files of the report.  ``signal``: what stopped the measurement, or 0."""
+
+    assessment: Assessment
+    documents: tuple[Path, ...]
+    signal: int = 0
+
+
+def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int) -> Plan:
+    """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
+    each_ns = duration_ns // len(loads)
+    if each_ns < SHORTEST_RUN_NS:
+        raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
+                       f"give at least {len(loads)}s")
+    parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
+    return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),), boards=(board,))
+
+
+def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
+           resume: bool = False, opened: Callable[[str], Board] = open_board,
+           tell: Callable[[str], None] | None = None) -> Answer | int:
+    """Measure, judge, report; the number of the signal that stopped it where nothing was measured at all."""
+    campaign = run_campaign(plan, store, on_progress, resume=resume, opened=opened, tell=tell)
+    if campaign.signal and not campaign.runs:
+        return campaign.signal
+    recordings = [store.load(run) for run in campaign.runs]
+    return judge_and_report(recordings, question, out, campaign.signal)
+
+
+def judge_and_report(recordings: Sequence[Recording], question: Question, out: Path, signal: int = 0) -> Answer:
+    """What recordings say about a requirement, and a report on them."""
+    assessment = judge(recordings, question.required, confidence=question.confidence,
+                       loads=question.loads or None, missing=question.missing)
+    return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One vocabulary: the same parameters in the words of each implementation, and in those of a recording's head."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastenough.campaign.acts import board_parameters, instrument_request
+from fastenough.implementations import Act, find_implementation, linux_kernel, linux_user, vocabulary
+from fastenough.model import BadInput
+
+RESPONSE = Act("response", {"chip": "gpio", "in": 1, "out": 2, "affinity": 3, "report": "500ms"})
+
+
+def test_the_probe_and_the_module_are_told_the_same() -> None:
+    assert linux_user.words(RESPONSE) == ["response", "--chip=gpio", "--in=1", "--out=2", "--affinity=3",
+                                          "--report=500ms", "--until-interrupt", "--record=-"]
+    assert linux_kernel.words("/m.ko", RESPONSE) == "/m.ko task=response chip=gpio in_line=1 out_line=2 cpu=3"
+    thread = Act("timer", {"method": "kernel-thread", "interval": "1ms", "priority": 90}, 1.5)
+    assert linux_kernel.words("/m.ko", thread) == "/m.ko task=timer-thread priority=90 period_ns=1000000"
+    assert linux_user.how_long(thread) == "--duration=1500ms"
+
+
+def test_what_a_recording_says() -> None:
+    assert vocabulary({"interval": "200us", "allow-difference": True, "in": 1, "method": "ppoll"}) == {
+        "interval_ns": 200_000, "allow_difference": True, "in": 1, "method": "ppoll"}
+
+
+def test_a_period_is_two_toggles() -> None:
+    asked = {"period": "7071us", "timeout": "1s", "priority": 90}
+    assert board_parameters("periodic", asked, by_instrument=True) == {"priority": 90, "interval": "3535500ns"}
+    assert board_parameters("periodic", asked, by_instrument=False) == asked
+    assert board_parameters("response", {"min": "1ms", "max": "2ms", "in": 3}, by_instrument=True) == {"in": 3}
+
+
+@pytest.mark.parametrize(("parameters", "said"), [
+    ({"period": "7071ns"}, "even number"), ({"period": "1s", "timeout": "1s"}, "longer than the period"),
+    ({"period": 5}, "period: '5' is no duration"),
+])
+def test_periods_that_no_instrument_measures(parameters: dict[str, str | int], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        instrument_request("periodic", parameters)
+
+
+def test_an_implementation_that_there_is_not() -> None:
+    with pytest.raises(BadInput, match="use one of linux-user, linux-kernel"):
+        find_implementation("moon-user")
