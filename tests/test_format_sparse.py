@@ -44,3 +44,16 @@ def test_more_values_than_can_be_counted_are_not_merged(tmp_path: Path) -> None:
     one, other = huge("run-1"), huge("run-2")
     with pytest.raises(MixedRuns, match="they hold more than"):
         merge_samples([(one, one.series[0]), (other, other.series[0])])
+
+
+def test_very_many_are_added_some_at_a_time() -> None:
+    """With more empty ones in a row than are added in one step."""
+    random = np.random.default_rng(8)
+    filled = [np.unique(random.integers(-500, 500, 40)) for _ in range(500)]
+    index = [*filled[:100], *[np.empty(0, dtype=np.int64)] * 200, *filled[100:]]
+    count = [np.arange(1, one.size + 1) for one in index]
+    expected: Counter[int] = Counter()
+    for one, counts in zip(index, count, strict=True):
+        expected.update(dict(zip(one.tolist(), counts.tolist(), strict=True)))
+    found, counted = histogram.add_sparse(index, count)
+    assert list(zip(found.tolist(), counted.tolist(), strict=True)) == sorted(expected.items())

@@ -72,17 +72,24 @@ def _lower_and_width(magnitude_index: IndexArray, k: int) -> tuple[ValueArray, V
     return mantissa << shift, np.int64(1) << shift
 
 
+_AT_ONCE = 64
+"""Histograms that are added in one step: memory does not grow with their number."""
 _MOST_DENSE = 1 << 20
 """Buckets; those of k = 10 are an eighth of it."""
 
 
 def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tuple[IndexArray, CountArray]:
-    """Add any number of sparse histograms of one k in one step; at least one must have a bucket.
+    """Add any number of sparse histograms of one k, some at a time; at least one must have a bucket.
 
     ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; what comes back ascends and has
     non-empty buckets only.  Time is linear in the number of entries.  Sums beyond
     2^63 - 1 are not told: bound them before.
     """
+    if len(index) > _AT_ONCE:
+        some = [pair for pair in zip(index, count, strict=True) if pair[0].size]
+        parts = [add_sparse(*zip(*some[first:first + _AT_ONCE], strict=True))
+                 for first in range(0, len(some), _AT_ONCE)]
+        return add_sparse([part[0] for part in parts], [part[1] for part in parts])
     indices, counts = np.concatenate(index), np.concatenate(count)
     lowest = int(indices.min())
     if int(indices.max()) - lowest >= _MOST_DENSE:

@@ -91,7 +91,7 @@ def _histograms(rows: pa.Table) -> dict[int, Histogram]:
     lists = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in lists]
     totals = {}
     for place, row in enumerate(scalars):
-        index, count = (np.asarray(part[place].values.to_numpy(), dtype=np.int64) for part in lists)
+        index, count = (np.array(part[place].values.to_numpy(), dtype=np.int64) for part in lists)  # copies
         total = Histogram(row["k"], index, count, row["min"], row["max"], int(row["sum"]), int(row["sum_sq"]))
         if index.size != count.size or np.any(np.diff(index) <= 0) or np.any(count < 1) or total.total != row["stored"]:
             raise ValueError("its buckets and counts contradict each other")
