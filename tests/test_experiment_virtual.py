@@ -58,7 +58,8 @@ def plan(folder: Path, **changes: str) -> Path:
 
 
 def key(recording: Recording) -> tuple[str, str, str]:
-    return recording.head.probe, recording.head.implementation, recording.head.configuration.split()[0]
+    configuration = recording.head.configuration
+    return recording.head.probe, recording.head.implementation, configuration.name if configuration else ""
 
 
 @pytest.fixture(scope="module")
