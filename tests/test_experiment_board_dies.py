@@ -63,7 +63,8 @@ def plan(folder: Path, **changes: str) -> Plan:
 
 
 def runs(store: Store) -> list[Recording]:
-    return [store.load(run.id) for run in store.runs()]
+    """In the order of the plan: the instrument's before the board's own."""
+    return [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
 
 
 def died(store: Store) -> tuple[Recording, Recording, list[Recording]]:
