@@ -164,12 +164,13 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 	for (fe_u32 edge = 1; edge <= FE_BANK_EDGES; edge++)
 		epoch->rises[edge] = from->rises[edge];
 	if (from->stats.count && from->stats.max > series->highest_ns && !series->spec.silent) {
-		uint32_t written = atomic_load(&series->notices_written);
+		uint32_t written = atomic_load(&series->events_written);
 
 		series->highest_ns = from->stats.max;
-		series->notices[written % NOTICES] =
-			(struct notice){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
-		atomic_store(&series->notices_written, written + 1);
+		series->highest_cpu = from->max_cpu;
+		series->events[written % EVENTS] =
+			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
+		atomic_store(&series->events_written, written + 1);
 	}
 	return true;
 }

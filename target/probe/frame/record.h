@@ -19,7 +19,7 @@ void json_order(struct json *json, const struct series *series, const int64_t *r
 		uint64_t gaps);
 
 /* record_event.c */
-void record_notices(struct run *run, struct series *series);
+void record_events(struct run *run, struct series *series);
 /* The maximum that the ring had no room for. */
 void record_crowded(struct run *run, struct series *series);
 /* Whatever the number of events recorded so far. */

@@ -10,15 +10,15 @@ void record_event_line(struct run *run, const char *kind, const struct series *s
 			const char *text)
 {
 	struct json *json = &run->line;
+	int cpu = series ? (series->spec.any_cpu ? series->highest_cpu : series->spec.cpu) : -1;
 
 	line_begin(run, "event");
 	json_member_text(json, "kind", kind);
 	json_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
-	if (series) {
+	if (series)
 		json_member_int(json, "series", series->id);
-		if (!series->spec.any_cpu)
-			json_member_int(json, "cpu", series->spec.cpu);
-	}
+	if (cpu >= 0)
+		json_member_int(json, "cpu", cpu);
 	json_member_int(json, "value", value);
 	if (text)
 		json_member_text(json, "text", text);
@@ -44,40 +44,40 @@ void record_event(struct run *run, const char *kind, const struct series *series
 }
 
 /* The last maximum is the run's: it waits for the end where the events are used up. */
-static void record_maximum(struct run *run, struct series *series, const struct notice *notice)
+static void record_maximum(struct run *run, struct series *series, const struct event *event)
 {
-	if (notice->value <= series->told_ns) { /* one that came later was read before it */
+	if (event->value <= series->told_ns) { /* one that came later was read before it */
 		run->events_dropped++;
 		return;
 	}
-	series->told_ns = notice->value;
+	series->told_ns = event->value;
 	if (!events_used_up(run)) {
-		record_event(run, "max", series, notice->mono_ns, notice->value, NULL);
+		record_event(run, "max", series, event->mono_ns, event->value, NULL);
 		return;
 	}
 	run->events_dropped += series->untold.maximum;
-	series->untold = *notice;
+	series->untold = *event;
 }
 
-static void record_notice(struct run *run, struct series *series, const struct notice *notice)
+static void record_one(struct run *run, struct series *series, const struct event *event)
 {
-	if (notice->maximum)
-		record_maximum(run, series, notice);
-	if (notice->over_threshold)
-		record_event(run, "threshold", series, notice->mono_ns, notice->value, NULL);
+	if (event->maximum)
+		record_maximum(run, series, event);
+	if (event->over_threshold)
+		record_event(run, "threshold", series, event->mono_ns, event->value, NULL);
 }
 
-void record_notices(struct run *run, struct series *series)
+void record_events(struct run *run, struct series *series)
 {
-	struct notice notice;
+	struct event event;
 
-	while (series_next_notice(series, &notice))
-		record_notice(run, series, &notice);
+	while (series_next_event(series, &event))
+		record_one(run, series, &event);
 }
 
 void record_crowded(struct run *run, struct series *series)
 {
 	if (series->crowded.maximum)
-		record_notice(run, series, &series->crowded);
+		record_one(run, series, &series->crowded);
 	series->crowded.maximum = false;
 }

@@ -87,7 +87,7 @@ void record_interval(struct run *run)
 	struct json *json = &run->line;
 
 	for_each_series(entry, run)
-		record_notices(run, entry->series);
+		record_events(run, entry->series);
 	machine_read(run, &now);
 	since = counters_since(&now, &run->at_begin);
 	line_begin(run, "interval");

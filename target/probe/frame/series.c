@@ -38,6 +38,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->id = id;
 	series->spec = *spec;
 	series->highest_ns = series->told_ns = INT64_MIN;
+	series->highest_cpu = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
@@ -73,46 +74,46 @@ void series_free(struct series *series)
 }
 
 /* The reporter takes it with the epoch; of several only the last is a maximum still. */
-static void keep_crowded(struct series *series, struct notice notice)
+static void keep_crowded(struct series *series, struct event event)
 {
 	struct epoch *epoch = series_enter(series);
-	struct notice dropped = notice.maximum ? epoch->crowded : notice;
+	struct event dropped = event.maximum ? epoch->crowded : event;
 
-	if (notice.maximum)
-		epoch->crowded = notice;
+	if (event.maximum)
+		epoch->crowded = event;
 	series_leave(series);
 	atomic_fetch_add_explicit(&series->events_dropped, (uint32_t)dropped.maximum + dropped.over_threshold,
 				  memory_order_relaxed);
 }
 
-void series_notice(struct series *series, int64_t value)
+void series_event(struct series *series, int64_t value)
 {
-	struct notice notice = {.mono_ns = mono_ns(), .value = value};
-	uint32_t written = atomic_load_explicit(&series->notices_written, memory_order_relaxed);
+	struct event event = {.mono_ns = mono_ns(), .value = value};
+	uint32_t written = atomic_load_explicit(&series->events_written, memory_order_relaxed);
 
-	notice.maximum = value > series->highest_ns;
-	notice.over_threshold = value > series->threshold_ns;
-	if (notice.over_threshold && series->stop_at_threshold)
+	event.maximum = value > series->highest_ns;
+	event.over_threshold = value > series->threshold_ns;
+	if (event.over_threshold && series->stop_at_threshold)
 		atomic_store(series->stop_at_threshold, true);
-	if (notice.maximum)
+	if (event.maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
-	if (written - atomic_load_explicit(&series->notices_read, memory_order_acquire) == NOTICES) {
-		keep_crowded(series, notice);
+	if (written - atomic_load_explicit(&series->events_read, memory_order_acquire) == EVENTS) {
+		keep_crowded(series, event);
 		return;
 	}
-	series->notices[written % NOTICES] = notice;
-	atomic_store_explicit(&series->notices_written, written + 1, memory_order_release);
+	series->events[written % EVENTS] = event;
+	atomic_store_explicit(&series->events_written, written + 1, memory_order_release);
 }
 
-bool series_next_notice(struct series *series, struct notice *notice)
+bool series_next_event(struct series *series, struct event *event)
 {
-	uint32_t read = atomic_load_explicit(&series->notices_read, memory_order_relaxed);
+	uint32_t read = atomic_load_explicit(&series->events_read, memory_order_relaxed);
 
-	if (read == atomic_load_explicit(&series->notices_written, memory_order_acquire))
+	if (read == atomic_load_explicit(&series->events_written, memory_order_acquire))
 		return false;
-	*notice = series->notices[read % NOTICES];
-	atomic_store_explicit(&series->notices_read, read + 1, memory_order_release);
+	*event = series->events[read % EVENTS];
+	atomic_store_explicit(&series->events_read, read + 1, memory_order_release);
 	return true;
 }
 
@@ -245,7 +246,7 @@ void series_settle(struct series *series, struct epoch *epoch)
 	epoch->lost = epoch->missed = 0;
 	settle_order(series, epoch);
 	series->crowded = epoch->crowded;
-	epoch->crowded = (struct notice){0};
+	epoch->crowded = (struct event){0};
 }
 
 static int64_t bucket_highest(int32_t index)

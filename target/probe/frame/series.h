@@ -25,7 +25,7 @@
 /* The coarse scale of rises: how often the values rose is kept as well, for a histogram forgets their order. */
 #define SERIES_RISE_K 3
 #define SERIES_EDGES (FE_HIST_BUCKETS(63, SERIES_RISE_K) + 1) /* from 1 on */
-#define NOTICES 64
+#define EVENTS 64
 #define MAX_LABELS 4
 
 /* What a limit has to do with it: judged by it, only shown beside it, or moving bytes and shown as a speed. */
@@ -54,7 +54,7 @@ struct series_spec {
 };
 
 /* A new maximum or a value over the threshold, on its way to the reporter. */
-struct notice {
+struct event {
 	int64_t mono_ns, value;
 	bool maximum, over_threshold;
 };
@@ -74,14 +74,14 @@ struct epoch {
 	 * between: +1 at the first of them, -1 behind the last.  Sums over the edges from 1 on are numbers of runs. */
 	int64_t rises[SERIES_EDGES + 1];
 	struct exceedances over;
-	struct notice crowded; /* the latest maximum the ring had no room for; none where maximum is false */
+	struct event crowded; /* the latest maximum the ring had no room for; none where maximum is false */
 };
 
 struct series {
 	/* the writer's */
 	_Atomic uint32_t busy; /* odd while an add is under way */
 	_Atomic uint32_t current;
-	int64_t watch_ns; /* values above are worth a notice */
+	int64_t watch_ns; /* values above are events */
 	uint64_t magnitudes; /* of all values so far, added */
 	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
 	uint64_t run_length; /* of values above the limit, up to the last one */
@@ -90,9 +90,9 @@ struct series {
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
-	_Atomic uint32_t notices_written, notices_read;
-	_Atomic uint32_t events_dropped; /* a notice may be two: a maximum over the threshold */
-	struct notice notices[NOTICES];
+	_Atomic uint32_t events_written, events_read;
+	_Atomic uint32_t events_dropped; /* a maximum over the threshold counts twice */
+	struct event events[EVENTS];
 	/* the reporter's */
 	uint32_t busy_at_flip;
 	int id;
@@ -102,9 +102,10 @@ struct series {
 	uint64_t total_lost, total_missed, total_gaps;
 	int64_t total_rises[SERIES_EDGES + 1];
 	struct exceedances total_over;
-	struct notice crowded; /* from the epoch read last */
-	struct notice untold;  /* the latest maximum that found the recording's events used up */
+	struct event crowded; /* from the epoch read last */
+	struct event untold;  /* the latest maximum that found the recording's events used up */
 	int64_t told_ns;       /* the greatest maximum recorded */
+	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);
@@ -116,7 +117,7 @@ int series_lock(struct series *series);
 void series_free(struct series *series);
 
 /* The writer has something to tell; the ring is bounded, but the latest maximum always has a place. */
-void series_notice(struct series *series, int64_t value);
+void series_event(struct series *series, int64_t value);
 
 static inline int32_t series_bucket(int64_t value)
 {
@@ -190,7 +191,7 @@ static inline void series_add(struct series *series, int64_t value)
 	series_store(series, series_enter(series), value);
 	series_leave(series);
 	if (__builtin_expect(value > series->watch_ns, 0))
-		series_notice(series, value);
+		series_event(series, value);
 }
 
 /* Count values that were taken but could not be stored, and acts that never took place. */
@@ -207,7 +208,7 @@ struct epoch *series_flipped(struct series *series);
 void series_settle(struct series *series, struct epoch *epoch);
 /* The first bucket from index on that holds something, or beyond the last. */
 int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last);
-bool series_next_notice(struct series *series, struct notice *notice);
+bool series_next_event(struct series *series, struct event *event);
 
 /*
  * Quantiles of the totals, in one pass: shares ascend, each above 0 and at most 1.  Each value is the

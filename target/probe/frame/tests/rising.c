@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A probe each of whose values is a new maximum: bursts of a hundred, which no ring of notices can hold. */
+/* A probe each of whose values is a new maximum: bursts of a hundred, which no ring of events can hold. */
 #include <time.h>
 
 #include "registry.h"

@@ -133,29 +133,29 @@ static void enormous(void)
 	series_free(series);
 }
 
-static void notices(void)
+static void events(void)
 {
 	_Atomic bool stop = false;
-	struct notice notice;
+	struct event event;
 
 	series = series_new(0, &(struct series_spec){.name = "x"}, 1000);
 	series->stop_at_threshold = &stop;
 	series_add(series, -7); /* the first value is a new maximum, whatever it is */
-	check(series_next_notice(series, &notice) && notice.value == -7 && notice.maximum && !notice.over_threshold);
+	check(series_next_event(series, &event) && event.value == -7 && event.maximum && !event.over_threshold);
 	series_add(series, 1000);
-	check(series_next_notice(series, &notice) && notice.maximum && !notice.over_threshold && !stop);
+	check(series_next_event(series, &event) && event.maximum && !event.over_threshold && !stop);
 	series_add(series, 2000);
 	series_add(series, 1500);
 	check(stop);
-	check(series_next_notice(series, &notice) && notice.maximum && notice.over_threshold);
-	check(series_next_notice(series, &notice) && !notice.maximum && notice.over_threshold && notice.value == 1500);
-	check(!series_next_notice(series, &notice));
-	for (int i = 0; i < NOTICES + 3; i++)
+	check(series_next_event(series, &event) && event.maximum && event.over_threshold);
+	check(series_next_event(series, &event) && !event.maximum && event.over_threshold && event.value == 1500);
+	check(!series_next_event(series, &event));
+	for (int i = 0; i < EVENTS + 3; i++)
 		series_add(series, 3000 + i);
 	check(series->events_dropped == 2 * 2); /* each was a maximum and over the threshold */
 	series_flip(series);
 	series_settle(series, series_flipped(series));
-	check(series->crowded.maximum && series->crowded.value == 3000 + NOTICES + 2);
+	check(series->crowded.maximum && series->crowded.value == 3000 + EVENTS + 2);
 	series_flip(series);
 	series_settle(series, series_flipped(series));
 	check(!series->crowded.maximum);
@@ -183,7 +183,7 @@ int main(void)
 	concurrent();
 	full_bucket();
 	enormous();
-	notices();
+	events();
 	quantiles();
 	return failures != 0;
 }
