@@ -63,7 +63,8 @@ def plan(folder: Path, **changes: str) -> Plan:
 
 
 def runs(store: Store) -> list[Recording]:
-    return [store.load(run.id) for run in store.runs()]
+    """In the order of the plan: the instrument's before the board's own."""
+    return [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
 
 
 def died(store: Store) -> tuple[Recording, Recording, list[Recording]]:
@@ -100,7 +101,8 @@ def test_a_panic_fails_the_run_with_the_kernels_last_words(tmp_path: Path, monke
     assert outside.end is not None
     assert (outside.end.counters["edges_answered"] is None) == (implementation == "linux-kernel")
     assert judge([outside], Requirement(10**9)).verdict is not Verdict.PASS
-    outcomes = {(recording.head.configuration.split()[0], recording.outcome) for recording in rest}
+    outcomes = {(recording.head.configuration.name, recording.outcome) for recording in rest
+                if recording.head.configuration}
     assert outcomes == {("stock", Outcome.FAILED), *((name, Outcome.COMPLETED) for name in configurations[1:])}
     assert not campaign.stopped
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from fastenough.board.base import AS_BOOTED, Booted, Wires, configuration_of, require_configuration
 from fastenough.link import Link
@@ -50,14 +50,14 @@ def _running(which: str) -> Iterator[Booted]:
     with closing(open_virtual(which)) as link:
         kernel = link.name.partition(":")[2]
         yield Booted(link, configuration_of(link, kernel), PROBE, (MARK,), WIRES,
-                     module=partial(_module, link, kernel))
+                     module=cache(partial(_module, link, kernel)))
 
 
 @contextmanager
 def _own_guest(kernel: str) -> Iterator[Booted]:
     with VirtualBoard(kernel) as board:
         yield Booted(board.link, configuration_of(board.link, kernel), install(board.link), (MARK,), WIRES,
-                     board.qemu.last_words, partial(_module, board.link, kernel), board.wire_gauge)
+                     board.qemu.last_words, cache(partial(_module, board.link, kernel)), board.wire_gauge)
 
 
 def _module(link: Link, kernel: str, name: str) -> str:

@@ -110,8 +110,8 @@ class Transcript:
             case "end":
                 self._end(line)
             case "interval":
-                self._watch(line)
                 self._write(self._with_load(raw))
+                self._watch(line)
             case _:
                 self._write(raw)
         return str(kind)
