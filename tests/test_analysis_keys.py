@@ -110,21 +110,21 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
     if key.forbids is Forbids.NOTHING:
         assert _merge(one, other) == 2 * one.totals[0].total
     else:
-        with pytest.raises(MixedRuns, match=f"run-1 and run-2 cannot be merged: {key.name} differs: "):
+        with pytest.raises(MixedRuns, match=f"run-1 and run-2 cannot be merged: different {key.name}: "):
             _merge(one, other)
         assert len(grouped([one, other])) == 2
     if key.forbids is Forbids.BOTH:
-        with pytest.raises(MixedRuns, match=f"cannot be compared: {key.name} differs"):
+        with pytest.raises(MixedRuns, match=f"cannot be compared: different {key.name}"):
             compare(one, other)
     else:
-        assert any(text.startswith(f"{key.name} differs: ") for text in compare(one, other)[0].differs)
+        assert any(text.startswith(f"different {key.name}: ") for text in compare(one, other)[0].differs)
 
 
 @pytest.mark.parametrize("key", SERIES_KEYS, ids=lambda key: key.name)
 def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)
     other = _changed(one, _head(series=(replace(one.series[0], **OTHER_SERIES[key.name]),)))
-    with pytest.raises(MixedRuns, match=f"cannot be merged: {key.name} differs: "):
+    with pytest.raises(MixedRuns, match=f"cannot be merged: different {key.name}: "):
         _merge(one, other)
     assert len(grouped([one, other])) == 2
 
@@ -159,9 +159,9 @@ def test_user_space_and_kernel_can_be_compared_and_not_merged(tmp_path: Path) ->
     kernel = _run(tmp_path, "run-2", series={"from": "the timer's expiry", "to": "the task runs"}, head={
         "implementation": "linux-kernel", "parameters": {"interval_ns": 1_000_000, "method": "hrtimer"}})
     (found,) = compare(user, kernel)
-    assert any(text.startswith("implementation differs") for text in found.differs)
-    assert any("to differs" in text for text in found.differs), "that they lie between other events is said"
-    with pytest.raises(MixedRuns, match="implementation differs"):
+    assert any(text.startswith("different implementation") for text in found.differs)
+    assert any("different to" in text for text in found.differs), "that they lie between other events is said"
+    with pytest.raises(MixedRuns, match="different implementation"):
         merge_samples([(user, user.series[0]), (kernel, replace(kernel.series[0], from_event=user.series[0].from_event,
                                                                 to_event=user.series[0].to_event))])
 
@@ -173,8 +173,8 @@ def test_self_measured_and_by_gauge_can_be_compared_and_not_merged(tmp_path: Pat
         "probe": "response", "parameters": {"min_ns": 10**6, "max_ns": 10**7}, "instrument": GAUGE})
     (found,) = compare(own, gauge)
     assert found.series == "response and latency-falling" and found.n == (4000, 4000)
-    assert any(text.startswith("instrument differs") for text in found.differs)
-    assert any(text.startswith("marks differs") for text in found.differs)
+    assert any(text.startswith("different instrument") for text in found.differs)
+    assert any(text.startswith("different marks") for text in found.differs)
     assert len(grouped([own, gauge])) == 2
 
 
@@ -233,8 +233,18 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_pa
     for module in (keys, differences, merged, sys.modules[compare.__module__], context):
         monkeypatch.setattr(module, "RUN_KEYS", (*RUN_KEYS, line))
     assert grouped([one, other]) == [[one], [other]]
-    with pytest.raises(MixedRuns, match=r"memory nodes differs: None against {'node0': '0'}"):
+    with pytest.raises(MixedRuns, match=r"different memory nodes: None against {'node0': '0'}"):
         _merge(one, other)
-    assert "memory nodes differs: None against {'node0': '0'}" in compare(one, other)[0].differs
+    assert "different memory nodes: None against {'node0': '0'}" in compare(one, other)[0].differs
     titles = [group.title for group in make_context([one, other], judge([one, other])).groups]
     assert titles == ["load none · memory nodes none", "load none · node0 0"]
+
+
+@pytest.mark.parametrize("profile", [
+    {"absent": "all of it", "idle": 1}, {"absent": {"idle": 7}}, {"tunables": "x"},
+    {"memory": {"huge_pages": {}}, "frequency": [[[]]]}])
+def test_a_profile_that_holds_anything_is_compared_all_the_same(tmp_path: Path, profile: dict[str, Any]) -> None:
+    runs = [_run(tmp_path), *(_run(tmp_path, name, head={"profile": PROFILE | profile}) for name in ("a", "b"))]
+    assert grouped(runs) == [[runs[0]], runs[1:]]
+    assert compare(runs[0], runs[1])[0].differs
+    assert make_context(runs, judge(runs)).groups

@@ -92,17 +92,17 @@ def test_instrument_ticks_are_turned_into_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "word"), [
-    ({"load": "cpu"}, "load differs: 'none' against 'cpu'"),
-    ({"marks": ("virtual-machine",)}, "marks differs"),
-    ({"period_ns": 500_000}, "act differs: interval_ns: 1000000 against 500000"),
-    ({"series": {"clock": "CLOCK_REALTIME"}}, "clock differs"),
-    ({"series": {"unit": "ticks", "tick_ps": 1000}}, "unit differs"),
-    ({"head": {"board": "other"}}, "board differs: 'testboard' against 'other'"),
-    ({"head": {"probe": "response"}}, "probe differs"),
-    ({"head": {"implementation": "linux-kernel"}}, "implementation differs"),
-    ({"head": {"configuration": "rt"}}, "configuration differs"),
-    ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "kernel differs: preemption"),
-    ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "settings differs"),
+    ({"load": "cpu"}, "different load: 'none' against 'cpu'"),
+    ({"marks": ("virtual-machine",)}, "different marks"),
+    ({"period_ns": 500_000}, "different act: interval_ns: 1000000 against 500000"),
+    ({"series": {"clock": "CLOCK_REALTIME"}}, "different clock"),
+    ({"series": {"unit": "ticks", "tick_ps": 1000}}, "different unit"),
+    ({"head": {"board": "other"}}, "different board: 'testboard' against 'other'"),
+    ({"head": {"probe": "response"}}, "different probe"),
+    ({"head": {"implementation": "linux-kernel"}}, "different implementation"),
+    ({"head": {"configuration": "rt"}}, "different configuration"),
+    ({"head": {"profile": PROFILE | {"kernel": {"release": "6.12"}}}}, "different kernel: preemption"),
+    ({"settings": ({"name": "priority", "requested": 50, "in_effect": 50},)}, "different settings"),
 ])
 def test_what_differs_may_not_be_added_and_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)
@@ -129,7 +129,7 @@ def test_a_different_resolution_may_not_be_added(tmp_path: Path) -> None:
     one = recording(tmp_path, Plan(latencies(2, cpus=1, intervals=1)))
     empty = recording(tmp_path, Plan([], run_id="run-2", head={"series": [
         series_line(replace(one.series[0], k=8))]}, outcome=None))
-    with pytest.raises(MixedRuns, match="resolution k differs: 10 against 8"):
+    with pytest.raises(MixedRuns, match="different resolution k: 10 against 8"):
         merge_samples([(one, one.series[0]), (empty, empty.series[0])])
 
 
@@ -154,7 +154,7 @@ def test_comparison_finds_a_shift_and_says_what_differs(tmp_path: Path) -> None:
     median = comparison.quantiles[0]
     assert median.lower_ns is not None and median.upper_ns is not None
     assert median.lower_ns < 3000 < median.upper_ns and median.upper_ns - median.lower_ns < 300
-    assert comparison.differs == ("load differs: 'none' against 'cpu'",)
+    assert comparison.differs == ("different load: 'none' against 'cpu'",)
     assert comparison.rates[0].lower > 0
     assert compare(one, other)[0].quantiles == comparison.quantiles, "the same input gives the same output"
 
@@ -172,10 +172,10 @@ def test_comparison_intervals_hold_their_confidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "word"), [
-    ({"head": {"probe": "spin"}}, "probe differs"),
-    ({"period_ns": 200_000}, "act differs"),
-    ({"marks": ("emulated",)}, "emulation differs"),
-    ({"series": {"two_sided": True}}, "two-sided differs"),
+    ({"head": {"probe": "spin"}}, "different probe"),
+    ({"period_ns": 200_000}, "different act"),
+    ({"marks": ("emulated",)}, "different emulation"),
+    ({"series": {"two_sided": True}}, "different two-sided"),
 ])
 def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, object], word: str) -> None:
     values = latencies(2, cpus=1, intervals=2)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ordinary_user import ordinary_user
 from processes import eventually, with_words
 from ssh_boards import NAME, Server, ssh_server
 from tools import require
@@ -69,6 +70,19 @@ def test_a_run_on_a_board_behind_ssh(server: Server, tmp_path: Path) -> None:
     assert server.processes() == []
 
 
+def test_a_run_as_an_ordinary_user_who_may_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe has root's rights there, the session has not."""
+    with ordinary_user(sudo=True) as user, ssh_server(user=user.name, prefix=user.prefix()) as other:
+        for name, value in other.environment().items():
+            monkeypatch.setenv(name, value)
+        bench = _bench("timer", "interval=5ms", "--duration", "1s", "--store", str(tmp_path))
+        _, said = bench.communicate(timeout=120)
+        assert bench.returncode == 0, said
+        (run,) = Store(tmp_path).runs()
+        assert run.outcome == Outcome.COMPLETED
+        assert eventually(lambda: not other.processes(), 5)
+
+
 def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None:
     require("stress-ng")
     with open_board(NAME).boot(AS_BOOTED) as booted:
@@ -78,8 +92,8 @@ def test_a_load_on_a_board_behind_ssh_is_proven_and_gone(server: Server) -> None
             time.sleep(3.0)
             proof = running.proof()
             assert with_words("stress-ng")
-        assert proof["cpu_time_s"] > 0
-        assert proof["processes"] >= 1
+        assert (proof.cpu_time_s or 0) > 0
+        assert (proof.processes or 0) >= 1
         assert server.processes() == [booted.link.agent_pid]
     assert eventually(lambda: not server.processes(), 5)
 

@@ -70,6 +70,8 @@ def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> No
     assert loaded.end is not None
     assert loaded.end.load.ran
     assert loaded.end.load.cpu_time_s > 0
+    assert all(interval.load is not None and interval.load.processes for interval in loaded.intervals)
+    assert all(interval.load is None for interval in quiet.intervals)
     assert quiet.head.profile_sha256 == loaded.head.profile_sha256
     phases = [progress.phase for progress in seen]
     assert phases[0] == "profile"

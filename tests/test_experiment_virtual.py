@@ -58,7 +58,9 @@ def plan(folder: Path, **changes: str) -> Path:
 
 
 def key(recording: Recording) -> tuple[str, str, str]:
-    return recording.head.probe, recording.head.implementation, recording.head.configuration.split()[0]
+    configuration = recording.head.configuration
+    assert configuration is not None
+    return recording.head.probe, recording.head.implementation, configuration.name.split()[0]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastenough.recording.histogram import Histogram, bucket_highest, bucket_index, bucket_lowest
+from fastenough.recording.histogram import Histogram, bucket_highest, bucket_index, bucket_lowest, bucket_of
 
 ROOT = Path(__file__).resolve().parents[1]
 VECTORS = (ROOT / "format" / "histogram-vectors.csv").read_text().splitlines()
@@ -22,10 +22,10 @@ def test_vectors_of_buckets() -> None:
     rows = [tuple(map(int, line.split(",")[1:])) for line in VECTORS if line.startswith("bucket,")]
     assert len(rows) > 1000
     for k, value, index, lower, width in rows:
-        assert bucket_index([value], k)[0] == index
+        assert bucket_index([value], k)[0] == bucket_of(value, k) == index
         assert bucket_lowest([index], k)[0] == lower
         assert bucket_highest([index], k)[0] == lower + width - 1
-        assert bucket_index([-value], k)[0] == -index
+        assert bucket_index([-value], k)[0] == bucket_of(-value, k) == -index
 
 
 def test_vectors_of_statistics() -> None:

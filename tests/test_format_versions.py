@@ -91,6 +91,14 @@ def test_a_limit_given_before_the_run_was_counted_exactly() -> None:
         assert count.exceeded <= total.count_above(50_000)
 
 
+def test_a_delay_made_on_purpose_is_not_judged() -> None:
+    recording = read_recording(GOLDEN / "inversion-2.jsonl")
+    without, with_inheritance = (recording.totals[number] for number in (0, 1))
+    assert without.minimum is not None and with_inheritance.maximum is not None
+    assert with_inheritance.maximum < 1_500_000 < without.minimum
+    assert not sum(one.exceeded for one in judge([recording], Requirement(1_500_000)).judgments)
+
+
 def test_every_golden_recording_is_tried() -> None:
     assert {path.stem for path in GOLDEN.glob("*.jsonl")} == FIRST_VERSION.keys() | SECOND_VERSION.keys()
 

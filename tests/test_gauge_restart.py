@@ -117,8 +117,8 @@ def test_a_simulated_gauge_marks_its_recording(instrument: Paced, tmp_path: Path
     done = gauge_command("run", "response", instrument.port, "--record", str(record), "-D", "300ms")
     assert done.returncode == 0, done.stderr
     head = read_recording(record).head
-    assert head["marks"] == ["emulated"]
-    assert head["instrument"]["simulated"] is True
+    assert head.marks == {"emulated"}
+    assert head.instrument is not None and head.instrument["simulated"] is True
 
 
 @pytest.mark.parametrize("said", ["simulated=0", "nothing=0"])

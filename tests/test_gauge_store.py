@@ -128,11 +128,12 @@ def test_a_serial_number_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 
 HEAD: dict[str, Any] = {
-    "type": "head", "format": "fastenough-recording", "version": 1, "tool": {"name": "t", "version": "1"}, "run_id": "",
+    "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "t", "version": "1"}, "run_id": "",
     "probe": "response", "implementation": "linux-user", "parameters": {}, "settings": [], "cost": {},
     "interval_ns": 10**9, "begin": {"mono_ns": 0, "wall_ns": 10**18}, "marks": [],
     "series": [{"id": 0, "name": "latency-falling", "unit": "ticks", "tick_ps": 62500, "clock": "gauge",
-                "from": "a", "to": "b", "k": 10}]}
+                "from": "a", "to": "b", "k": 10, "role": "verdict", "two_sided": False, "corrected": False,
+                "relative": False}]}
 
 
 def stored(store: Store, outside: Outside, serial: str | None = None, port: str = "/dev/ttyACM0") -> Recording:
@@ -168,11 +169,11 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
 
 def test_this_machine_s_profile_is_kept_only_where_it_is_the_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    assert "profile" not in stored(store, Outside("another")).head
+    assert stored(store, Outside("another")).head.profile is None
     own = stored(store, Outside("local")).head
-    assert own["profile"]["kernel"]
-    assert own["board"]
-    assert own["profile_sha256"]
+    assert own.profile is not None and own.profile["kernel"]
+    assert own.board
+    assert own.profile_sha256
 
 
 def test_runs_of_one_gauge_belong_together_whatever_its_port_was_called(tmp_path: Path) -> None:

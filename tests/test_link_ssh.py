@@ -22,6 +22,7 @@ from fastenough.board.files import FILES_SETTING, file_for
 from fastenough.link import BoardGone, find_probe, open_link
 from fastenough.link.agent_frames import Pace
 from fastenough.link.ssh import CONFIG_SETTING, OWN_FILE, SshLink, open_ssh, parse_address
+from fastenough.link.ssh_opening import Opening
 from fastenough.model import BadInput, NotApplicable
 
 _QUICK = Pace(ping_s=0.3, silence_s=4.0, patience_s=4.0)
@@ -171,6 +172,35 @@ def test_a_board_without_any_place_for_the_file_says_so() -> None:
               _link(other)):
             pass
         assert eventually(lambda: not other.processes(), 5)
+
+
+def test_the_script_passes_through_any_login_shell() -> None:
+    command = Opening(file_for).command
+    assert (command.count("'"), command[-1]) == (2, "'")
+    assert not set("!\n\\`") & set(command)
+    assert len(command) < 2000
+
+
+@pytest.mark.parametrize("ending", ["end", "term"])
+def test_a_copy_that_is_cut_off_leaves_nothing(ending: str) -> None:
+    opening = Opening(file_for)
+    shell = subprocess.Popen(["sh", "-c", opening.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert shell.stdin is not None and shell.stdout is not None
+    before = _directories()
+    assert b" board " in shell.stdout.readline()
+    shell.stdin.write(b"1000000\n")
+    shell.stdin.flush()
+    assert shell.stdout.readline().endswith(b" copy\n")
+    (made,) = _directories() - before
+    assert made.stat().st_mode & 0o777 == 0o700
+    shell.stdin.write(b"x" * 1000)
+    shell.stdin.flush()
+    if ending == "term":
+        shell.terminate()
+    shell.stdout.close()
+    shell.stdin.close()
+    shell.wait(30)
+    assert eventually(lambda: _directories() <= before, 10)
 
 
 def test_what_a_login_script_says_is_passed_over(tmp_path: Path) -> None:

@@ -170,3 +170,21 @@ def test_no_load_outlives_the_bench(name: str, number: signal.Signals) -> None:
     bench.communicate()
     assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
     assert eventually(lambda: not any(Path(scratch).exists() for scratch in scratches))
+
+
+def test_what_a_load_did_is_told_interval_by_interval() -> None:
+    """The parts add up to no more than the whole, and a load without processes has none."""
+    busy = Load("busy", "", commands=(("sh", "-c", "while :; do :; done"),), expects=Expectation(cpu_share=0.01))
+    with RunningLoad(LocalLink(), busy, 1, 10.0) as running:
+        running.begin()
+        assert eventually(lambda: running.proof().cpu_time_s > 0.1)
+        first = running.used()
+        assert eventually(lambda: running.proof().cpu_time_s > 0.2)
+        second, proof = running.used(), running.proof()
+    assert first is not None and second is not None
+    assert first.cpu_ns > 0 < second.cpu_ns and second.processes == 1
+    assert first.cpu_ns + second.cpu_ns <= round(proof.cpu_time_s * 1e9)
+    assert first.context_switches + second.context_switches <= proof.voluntary_switches + proof.involuntary_switches
+    with RunningLoad(LocalLink(), LOADS["none"], 1, 1.0) as idle:
+        idle.begin()
+        assert idle.used() is None

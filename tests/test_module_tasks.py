@@ -85,6 +85,7 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
     assert recording.totals[0].total == EDGES
     assert board.pins.counts[OUTPUT_LINE] - before == EDGES
     assert (recording.run_id, recording.head.implementation) == ("edges", "linux-kernel")
+    assert {event.cpu for event in recording.events} <= {0, 1}
 
 
 def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tools import ROOT, build, configure
+from tools import ROOT, build, configure, require
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -81,3 +82,15 @@ def test_both_platforms_implement_the_same_headers() -> None:
     linux = {path.name for path in (PROBE / "platform" / "linux").glob("*.h")}
     assert linux == SEAM
     assert {path.name for path in FOLDER.glob("*.h")} <= linux
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="reads the code of an x86-64 processor")
+def test_no_timed_loop_calls_by_pointer(probe_binary: str) -> None:
+    """Each method, way and primitive has a loop of its own, in which its functions are called directly."""
+    require("objdump")
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", probe_binary], capture_output=True, text=True,
+                          check=True).stdout
+    loops = re.findall(r"^[0-9a-f]+ <((?:act|act_and_keep|respond|repeat)_\w+|wake_on|wait_on)>:\n(.*?)\n\n", code,
+                       re.MULTILINE | re.DOTALL)
+    assert len({name for name, _ in loops}) >= 8 + 8 + 2 + 2 + 2
+    assert [name for name, body in loops if re.search(r"\b(call|jmp)q?\s+\*", body)] == []

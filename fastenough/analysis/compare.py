@@ -148,7 +148,7 @@ def _compared(first: Recording, second: Recording, pair: tuple[str, list[Series]
         return None
     return Comparison(
         first.run_id, second.run_id, name, (one.n, other.n),
-        tuple(f"of {name}: {text}" for text in all_differences(SERIES_KEYS, one_key, other_key)),
+        tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, one_key, other_key)),
         tuple(_quantile_difference(one, other, quantile, confidence) for quantile in QUANTILES),
         (one.maximum_ns, other.maximum_ns),
         tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),

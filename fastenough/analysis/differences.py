@@ -51,7 +51,7 @@ def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[st
 
 
 def _words(key: Key, one: Values, other: Values) -> str:
-    return f"{key.name} differs: {_brief(one[key.name], other[key.name])}"
+    return f"different {key.name}: {_brief(one[key.name], other[key.name])}"
 
 
 def _brief(one: Any, other: Any) -> str:

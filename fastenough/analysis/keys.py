@@ -85,8 +85,10 @@ def _fact(name: str, *parts: str) -> Callable[[Head, Series | None], Any]:
             return Unknown(head.run_id, _NO_PROFILE)
         if name not in profile:
             return Unknown(head.run_id, f"its profile does not have {name}")
-        why = (profile.get("absent") or {}).get(name)
+        reasons = profile.get("absent")
+        why = reasons.get(name) if isinstance(reasons, dict) else None
         if why is not None:
+            why = str(why)
             return Unknown(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
         fact = profile[name]
         return fact if not parts or not isinstance(fact, dict) else {part: fact.get(part) for part in parts}
@@ -120,9 +122,14 @@ def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
     return all(one[name] == other[name] for name in one.keys() & other.keys())
 
 
-def _settings(head: Head, _: Series | None) -> list[tuple[str, int, str, str]]:
-    return sorted((setting.name, -1 if setting.cpu is None else setting.cpu, setting.thread or "",
-                   str(setting.in_effect)) for setting in head.settings)
+def _settings(head: Head, _: Series | None) -> dict[str, str]:
+    """What was in effect, by name and, where it is one thread's or CPU's, by that."""
+    found: dict[str, list[str]] = {}
+    for setting in head.settings:
+        of = "".join(f" of {what} {which}" for what, which in (("thread", setting.thread), ("CPU", setting.cpu))
+                     if which is not None)
+        found.setdefault(f"{setting.name}{of}", []).append(str(setting.in_effect))
+    return {name: " and ".join(sorted(values)) for name, values in found.items()}
 
 
 def _load(head: Head, _: Series | None) -> str | None:

@@ -45,6 +45,6 @@ def command(first: str, second: str, limits: tuple[int, ...], store_path: Path, 
         print_json(comparisons)
         return
     for difference in dict.fromkeys(text for comparison in comparisons for text in comparison.differs):
-        print(f"differs: {difference}")
+        print(difference)
     for comparison in comparisons:
         _print(comparison)

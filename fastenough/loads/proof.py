@@ -53,8 +53,8 @@ def parse_numbers(text: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
-def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
-    """Look at every process below the roots, them included."""
+def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = True) -> Sample:
+    """Look at every process below the roots, them included; the bytes they moved cost one file more for each."""
     stats = {int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
              for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()}
     tree = set(roots) & set(stats)
@@ -65,13 +65,14 @@ def look(link: Link, roots: Iterable[int], mono_s: float) -> Sample:
         grown = bool(more)
     guards = set(roots)
     sample = Sample(mono_s, guards)
-    files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in ("status", "io")])
+    names = ("status", "io") if with_bytes else ("status",)
+    files = read_matching(link, [f"/proc/{pid}/{name}" for pid in sorted(tree) for name in names])
     for pid in tree:
-        if f"/proc/{pid}/status" not in files or f"/proc/{pid}/io" not in files:
+        if any(f"/proc/{pid}/{name}" not in files for name in names):
             continue
         text = files[f"/proc/{pid}/status"].decode(errors="replace")
         status = parse_numbers(text)
-        moved = parse_numbers(files[f"/proc/{pid}/io"].decode(errors="replace"))
+        moved = parse_numbers(files.get(f"/proc/{pid}/io", b"").decode(errors="replace"))
         if _FIRST_IN_NAMESPACE.search(text) and stats[pid][0] in guards:
             guards.add(pid)
         sample.uses[(pid, stats[pid][1])] = Use(

@@ -68,8 +68,8 @@ class RunningLoad:
                  traceback: TracebackType | None) -> None:
         self.stop()
 
-    def _look(self) -> Sample:
-        return look(self._link, [process.pid for process in self._processes], time.monotonic())
+    def _look(self, with_bytes: bool = True) -> Sample:
+        return look(self._link, [process.pid for process in self._processes], time.monotonic(), with_bytes=with_bytes)
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""
@@ -79,7 +79,7 @@ class RunningLoad:
         """What the load has consumed since ``begin`` or the last such question; None where it has no processes."""
         if not self._processes or self._last is None:
             return None
-        before, self._last = self._last, self._look()
+        before, self._last = self._last, self._look(with_bytes=False)
         return used(before, self._last)
 
     def proof(self) -> LoadProof:

@@ -2,7 +2,7 @@
 """The terms everything else speaks in; no behaviour beyond what the terms mean."""
 
 from fastenough.model.configuration import Configuration
-from fastenough.model.parameters import HOW_LONG, option_name, parameter_name
+from fastenough.model.parameters import HOW_LONG, parameter_name
 from fastenough.model.requirement import Requirement
 from fastenough.model.series import Role, Series
 from fastenough.model.terms import (
@@ -16,4 +16,4 @@ from fastenough.model.terms import (
 )
 
 __all__ = ["HOW_LONG", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus", "FastenoughError",
-           "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "option_name", "parameter_name"]
+           "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "parameter_name"]

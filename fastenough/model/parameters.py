@@ -12,8 +12,3 @@ _NS = "_ns"
 def parameter_name(option: str, *, is_duration: bool) -> str:
     """The name in a recording of an option of a plan or the command line: ``report`` is ``report_ns``."""
     return option.replace("-", "_") + (_NS if is_duration else "")
-
-
-def option_name(parameter: str) -> str:
-    """The word of a plan or the command line for a parameter of a recording."""
-    return parameter.removesuffix(_NS).replace("_", "-")

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastenough.model import BadInput, Series
 from fastenough.recording.head import LimitCount
-from fastenough.recording.histogram import Histogram, bucket_index
+from fastenough.recording.histogram import Histogram, bucket_of
 from fastenough.recording.interval import Interval
 from fastenough.recording.parsing import limit_count, load_use
 from fastenough.recording.rises import Rises, limit_fault, rises_fault
@@ -54,16 +54,16 @@ def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
     """The histogram of one series in one interval; what contradicts itself is refused."""
     if not all(type(i) is int and type(n) is int and 1 <= n <= _MOST_IN_BUCKET for i, n in entry["buckets"]):
         raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
-    buckets = np.array(entry["buckets"], dtype=object).reshape(-1, 2)
+    indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
     try:
-        index, count = buckets[:, 0].astype(np.int64), buckets[:, 1].astype(np.int64)
+        index, count = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
     except OverflowError as error:
         raise BadInput(f"{where}: a bucket index does not fit 64 bits") from error
     if np.any(np.diff(index) <= 0):
         raise BadInput(f"{where}: bucket indices do not ascend")
     if index.size and (index[-1] >= 64 << k or index[0] <= -(64 << k)):
         raise BadInput(f"{where}: bucket index out of range for k = {k}")
-    total = sum(number for _, number in entry["buckets"])
+    total = sum(counts)
     if total != entry["count"]:
         raise BadInput(f"{where}: buckets sum to {total}, count says {entry['count']}")
     if total == 0:
@@ -72,8 +72,7 @@ def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
         return _none(k)
     if "min" not in entry or "max" not in entry or not -(2**63) < entry["min"] <= entry["max"] < 2**63:
         raise BadInput(f"{where}: minimum and maximum are missing or contradict each other")
-    ends = bucket_index([entry["min"], entry["max"]], k)
-    if (ends[0], ends[1]) != (index[0], index[-1]):
+    if (bucket_of(entry["min"], k), bucket_of(entry["max"], k)) != (indices[0], indices[-1]):
         raise BadInput(f"{where}: minimum or maximum lies outside its bucket")
     _check_sums(where, entry)
     return Histogram(k, index, count, entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"]))

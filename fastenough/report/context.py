@@ -176,8 +176,8 @@ def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
     """Of settings and of what has parts only those that differ."""
     value, others = values[name], [other[name] for other in runs]
     if name == "settings":
-        return dict.fromkeys(f"{setting} {in_effect}" for setting, *where, in_effect in value
-                             if any((setting, *where, in_effect) not in other for other in others))
+        return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
+                             if any(other.get(place) != in_effect for other in others))
     if name == "kernel" or not isinstance(value, dict):
         return value
     return {part: item for part, item in value.items()

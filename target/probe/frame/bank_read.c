@@ -11,6 +11,7 @@
 
 /* Counts and instants beyond these would overflow what they are added to. */
 #define MOST ((uint64_t)1 << 62)
+#define MOST_CPUS ((1 << 20) - 1)
 
 static bool __attribute__((format(printf, 2, 3))) unsound(char fault[BANK_FAULT], const char *format, ...)
 {
@@ -79,7 +80,7 @@ static bool stats_fit(const struct fe_bank_series *series)
 
 	if (stats->count == 0)
 		return series->buckets == 0 && stats->sum == 0 && stats->sum_sq_lo == 0 && stats->sum_sq_hi == 0;
-	return stats->count <= MOST && stats->min > INT64_MIN && stats->min <= stats->max && sum_fits(stats) &&
+	return series->max_cpu >= 0 && series->max_cpu <= MOST_CPUS && stats->count <= MOST && stats->min > INT64_MIN && stats->min <= stats->max && sum_fits(stats) &&
 	       stats->sum_sq_hi < MOST && series->first == series_bucket(stats->min) &&
 	       (int64_t)series->first + series->buckets - 1 == series_bucket(stats->max);
 }
@@ -106,11 +107,13 @@ static bool buckets_fit(const struct fe_bank_series *series, const fe_u32 *bucke
 	return count == series->stats.count && (count == 0 || (buckets[0] && buckets[series->buckets - 1]));
 }
 
-static bool check_series(const struct fe_bank_series *series, char fault[BANK_FAULT])
+static bool check_series(const struct fe_bank_head *head, const struct fe_bank_series *series, char fault[BANK_FAULT])
 {
 	if (series->lost > MOST || series->missed > MOST || series->gaps > MOST ||
 	    !rises_fit(series) || !stats_fit(series))
 		return unsound(fault, "the bank's series do not add up");
+	if (series->stats.count && (series->max_at_ns < head->begin_ns || series->max_at_ns >= head->end_ns))
+		return unsound(fault, "an act in the bank lies outside the bank's time");
 	return true;
 }
 
@@ -125,7 +128,7 @@ bool bank_check(const void *bytes, size_t size, struct bank *bank, char fault[BA
 	for (fe_u32 i = 0; i < bank->head.series_count; i++) {
 		const struct fe_bank_series *series = &bank->head.series[i];
 
-		if (!check_series(series, fault))
+		if (!check_series(&bank->head, series, fault))
 			return false;
 		if (series->buckets > (size - at) / sizeof(fe_u32))
 			return unsound(fault, "the bank is cut off after %zu bytes", size);

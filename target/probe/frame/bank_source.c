@@ -167,6 +167,7 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 		uint32_t written = atomic_load(&series->events_written);
 
 		series->highest_ns = from->stats.max;
+		series->highest_cpu = from->max_cpu;
 		series->events[written % EVENTS] =
 			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
 		atomic_store(&series->events_written, written + 1);

@@ -3,7 +3,7 @@
  * The frame: all that probes have in common, so that a probe owns only its timed act.
  *
  * A probe's setup() adds series and workers.  The frame starts the workers, gives them policy,
- * priority, affinity, locked memory and a pre-faulted stack, reads back what was granted, lets them go
+ * priority, affinity, locked memory and a pre-faulted stack, reads back what is in effect, lets them go
  * at one instant, records what they measure, and ends the run: by duration, by --loops, when all
  * workers have returned, by a signal, or because something failed.
  *

@@ -69,7 +69,7 @@ static const struct option_spec common_options[] = {
 	{"timer-slack", 0, OPTION_DURATION, &parsed.timer_slack_ns, .low = 1, .high = NS_PER_S, .plain = 1, .plain_name = "ns",
 	 .help = "timer slack of ordinary threads (1ns)"},
 	{"allow-difference", 0, OPTION_FLAG, &parsed.allow_difference,
-	 .help = "measure even if not all that was asked is granted"},
+	 .help = "measure even if not all that was requested is in effect"},
 	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
 	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},

@@ -42,7 +42,7 @@ extern const char *const policy_names[POLICIES + 1];
 /* What every probe is told. */
 struct settings {
 	int policy;             /* enum policy; -1: the probe's own default */
-	int64_t priority;       /* 0: not asked */
+	int64_t priority;       /* 0: not requested */
 	int64_t interval_ns;    /* of periodic acts */
 	int64_t duration_ns;    /* 0: until something else ends the run */
 	int64_t loops;          /* acts per worker, 0: no limit */

@@ -10,15 +10,15 @@ void record_event_line(struct run *run, const char *kind, const struct series *s
 			const char *text)
 {
 	struct json *json = &run->line;
+	int cpu = series ? (series->spec.any_cpu ? series->highest_cpu : series->spec.cpu) : -1;
 
 	line_begin(run, "event");
 	json_member_text(json, "kind", kind);
 	json_instant(json, "at", (struct instant){at_mono_ns, at_mono_ns + run->machine.wall_offset_ns});
-	if (series) {
+	if (series)
 		json_member_int(json, "series", series->id);
-		if (!series->spec.any_cpu)
-			json_member_int(json, "cpu", series->spec.cpu);
-	}
+	if (cpu >= 0)
+		json_member_int(json, "cpu", cpu);
 	json_member_int(json, "value", value);
 	if (text)
 		json_member_text(json, "text", text);

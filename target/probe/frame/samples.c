@@ -22,13 +22,15 @@ struct file_head {
 	uint32_t version, sample_size;
 };
 
-struct block {
+struct block_head {
 	uint32_t series, count;
 	uint64_t lost; /* of this series, since its block before; the due times show where */
-	struct sample samples[AT_ONCE];
 };
 
-#define BLOCK_HEAD (sizeof(struct block) - AT_ONCE * sizeof(struct sample))
+struct block {
+	struct block_head head;
+	struct sample samples[AT_ONCE];
+};
 
 static void write_whole(struct run *run, const void *memory, size_t size)
 {
@@ -63,6 +65,7 @@ struct samples *samples_new(struct run *run, int series)
 	struct samples *samples = run_allocate(run, sizeof(*samples));
 
 	samples->series = series;
+	samples->block = run_allocate(run, sizeof(*samples->block));
 	samples->next = run->samples;
 	run->samples = samples;
 	return samples;
@@ -71,16 +74,16 @@ struct samples *samples_new(struct run *run, int series)
 static void write_block(struct run *run, struct samples *samples, uint32_t read, uint32_t count)
 {
 	uint32_t lost = atomic_load_explicit(&samples->lost, memory_order_relaxed);
-	struct block block = {.series = htole32((uint32_t)samples->series), .count = htole32(count),
-			      .lost = htole64((uint64_t)(lost - samples->lost_told))};
+	struct block *block = samples->block;
 
+	block->head = (struct block_head){htole32((uint32_t)samples->series), htole32(count), htole64((uint64_t)(lost - samples->lost_told))};
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sample *sample = &samples->ring[(read + i) % SAMPLES_RING];
 
-		block.samples[i] = (struct sample){(int64_t)htole64((uint64_t)sample->due_ns),
-						   (int64_t)htole64((uint64_t)sample->latency_ns)};
+		block->samples[i] = (struct sample){(int64_t)htole64((uint64_t)sample->due_ns),
+						    (int64_t)htole64((uint64_t)sample->latency_ns)};
 	}
-	write_whole(run, &block, BLOCK_HEAD + count * sizeof(struct sample));
+	write_whole(run, block, sizeof(block->head) + count * sizeof(struct sample));
 	if (run->samples_fd >= 0)
 		samples->kept_total += count;
 	else
@@ -119,7 +122,7 @@ void samples_drain(struct run *run)
 /* The end mark tells a whole file from one that was cut off. */
 void samples_close(struct run *run)
 {
-	struct block end = {.series = htole32(END_SERIES)};
+	struct block_head end = {.series = htole32(END_SERIES)};
 
 	if (!run->samples)
 		return;
@@ -127,7 +130,7 @@ void samples_close(struct run *run)
 	for (struct samples *samples = run->samples; samples; samples = samples->next)
 		if (atomic_load(&samples->lost) != samples->lost_told)
 			write_block(run, samples, 0, 0);
-	write_whole(run, &end, BLOCK_HEAD);
+	write_whole(run, &end, sizeof(end));
 	if (run->samples_fd >= 0)
 		close(run->samples_fd);
 	run->samples_fd = -1;

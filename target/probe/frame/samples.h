@@ -18,6 +18,8 @@ struct sample {
 	int64_t due_ns, latency_ns;
 };
 
+struct block;
+
 struct samples {
 	/* the worker's */
 	_Alignas(64) _Atomic uint32_t written;
@@ -27,6 +29,7 @@ struct samples {
 	uint32_t lost_told;
 	int series;
 	uint64_t kept_total, lost_total;
+	struct block *block; /* as it is written */
 	struct samples *next;
 	struct sample ring[SAMPLES_RING];
 };

@@ -38,6 +38,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->id = id;
 	series->spec = *spec;
 	series->highest_ns = series->told_ns = INT64_MIN;
+	series->highest_cpu = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;

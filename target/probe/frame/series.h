@@ -105,6 +105,7 @@ struct series {
 	struct event crowded; /* from the epoch read last */
 	struct event untold;  /* the latest maximum that found the recording's events used up */
 	int64_t told_ns;       /* the greatest maximum recorded */
+	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
 };
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns);

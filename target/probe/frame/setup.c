@@ -11,6 +11,8 @@
 
 #include "run.h"
 
+#define STACK_ROOM (256 * 1024)
+
 static void name_run(struct run *run)
 {
 	time_t now = time(NULL);
@@ -28,10 +30,20 @@ static void name_run(struct run *run)
 	snprintf(run->run_id + used, sizeof(run->run_id) - used, "-%08x", random);
 }
 
+/* A locked stack cannot grow where no more memory may be locked: it is grown before, to more than the reporter needs. */
+static void grow_stack(void)
+{
+	volatile char room[STACK_ROOM];
+
+	for (size_t at = 0; at < sizeof(room); at += 1024)
+		room[at] = 0;
+}
+
 /* All that exists so far: code and data.  What workers touch of what comes later is locked piece by piece;
  * the reporter's own memory need not be. */
 static void lock_program(struct run *run)
 {
+	grow_stack();
 	if (run->settings->lock_memory && mlockall(MCL_CURRENT))
 		run->lock_error = errno;
 }

@@ -146,7 +146,7 @@ static void print_differences(FILE *out, const struct run *run)
 {
 	for (int i = 0; i < run->settings_before.count; i++)
 		if (run->settings_before.list[i].differs)
-			fprintf(out, "not granted: %s\n", run->settings_before.list[i].reason);
+			fprintf(out, "not in effect as requested: %s\n", run->settings_before.list[i].reason);
 	if (!settings_real_time(run))
 		fputs("This was not a real-time run.\n", out);
 }

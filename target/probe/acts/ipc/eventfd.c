@@ -35,13 +35,15 @@ static int64_t take(uint64_t number)
 	return pair_time_of(came, count, 1);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker reads the clock before write()",
 	.to = "the waiter reads the clock after read() returned",
 	.open = open_eventfd,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

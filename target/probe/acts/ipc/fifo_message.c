@@ -37,13 +37,15 @@ static int64_t take(uint64_t number)
 	return pair_time_of(received, message, number);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "message",
 	.from = "the waker reads the clock before write() of 8 bytes",
 	.to = "the waiter reads the clock after read() returned them",
 	.open = open_channel,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

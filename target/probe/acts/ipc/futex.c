@@ -35,13 +35,15 @@ static int64_t take(uint64_t number)
 	return pair_time(atomic_load_explicit(&word, memory_order_acquire) != before);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker reads the clock before storing the new value and FUTEX_WAKE",
 	.to = "the waiter reads the clock after FUTEX_WAIT returned and the new value was seen",
 	.open = open_futex,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

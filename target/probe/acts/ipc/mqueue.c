@@ -43,13 +43,15 @@ static int64_t take(uint64_t number)
 	return pair_time_of(received, message, number);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "message",
 	.from = "the waker reads the clock before mq_send()",
 	.to = "the waiter reads the clock after mq_receive() returned the message",
 	.open = open_queue,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

@@ -31,13 +31,15 @@ static int64_t take(uint64_t number)
 	return pair_time_of(came, came ? (uint64_t)(uint32_t)info.si_value.sival_int : 0, (uint32_t)number);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker reads the clock before pthread_sigqueue()",
 	.to = "the waiter reads the clock after sigwaitinfo() returned",
 	.open = open_signal,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

@@ -47,20 +47,19 @@ static bool await_waiter(const struct worker *self, struct pair *pair)
 	return true;
 }
 
-static void wake_on(struct worker *self, struct pair *pair)
+bool pair_next(struct worker *self, struct pair *pair)
 {
-	struct pace pace = {run_start_ns(worker_run(self)), run_settings(worker_run(self))->interval_ns};
+	if (!run_continues(self))
+		return false;
+	if (pair->number % (uint64_t)pair_choice.burst == 0)
+		pace_wait(&pair->pace);
+	pair->number++;
+	return await_waiter(self, pair);
+}
 
-	while (run_continues(self)) {
-		if (pair->number % (uint64_t)pair_choice.burst == 0)
-			pace_wait(&pace);
-		pair->number++;
-		if (!await_waiter(self, pair))
-			return;
-		state.act->give(pair);
-		if (!await_count(self, &pair->done, pair->number, state.spin_ns))
-			return;
-	}
+bool pair_given(const struct worker *self, struct pair *pair)
+{
+	return await_count(self, &pair->done, pair->number, state.spin_ns);
 }
 
 static void waker(struct worker *self, void *argument)
@@ -69,20 +68,23 @@ static void waker(struct worker *self, void *argument)
 
 	if (state.act->begin)
 		state.act->begin();
+	pair->pace = (struct pace){run_start_ns(worker_run(self)), run_settings(worker_run(self))->interval_ns};
 	atomic_store(&pair->open, true);
-	wake_on(self, pair);
+	state.act->wake_on(self, pair);
 	run_finish(worker_run(self));
 	if (state.act->end)
 		state.act->end();
 	watch_leave(&pair_choice.watch);
 }
 
-/* False when the act was none. */
-static bool record(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns)
+/* False also when the act was none. */
+bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns)
 {
 	int64_t given_ns = atomic_load_explicit(&pair->given_ns, memory_order_acquire);
 	uint64_t given = atomic_load_explicit(&pair->given, memory_order_relaxed);
 
+	if (!run_going(self))
+		return false;
 	if (back_ns == PAIR_WRONG || given != number) {
 		run_fail(worker_run(self),
 			 "the waiter came back for hand-over %llu%s, but the last one given was %llu", (unsigned long long)number,
@@ -95,23 +97,6 @@ static bool record(struct worker *self, struct pair *pair, uint64_t number, int6
 	return true;
 }
 
-static void wait_on(struct worker *self, struct pair *pair)
-{
-	uint64_t number = 1;
-
-	while (run_going(self)) {
-		int64_t back_ns;
-
-		atomic_store_explicit(&pair->armed, number, memory_order_release);
-		back_ns = state.act->take(number);
-		if (back_ns == PAIR_INTERRUPTED)
-			continue;
-		if (!run_going(self) || !record(self, pair, number, back_ns))
-			return;
-		number++;
-	}
-}
-
 static void waiter(struct worker *self, void *argument)
 {
 	struct pair *pair = argument;
@@ -120,7 +105,7 @@ static void waiter(struct worker *self, void *argument)
 	pair->waiter_tid = thread_id();
 	while (run_going(self) && !atomic_load(&pair->open))
 		nap(NS_PER_MS);
-	wait_on(self, pair);
+	state.act->wait_on(self, pair);
 	watch_leave(&pair_choice.watch);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "frame.h"
+#include "patience.h"
 #include "placement.h"
 #include "watch.h"
 
@@ -30,6 +31,7 @@ struct pair {
 	_Atomic bool open;              /* the waker has begun */
 	pthread_t waiter;
 	pid_t waiter_tid;               /* set before armed */
+	struct pace pace;               /* the waker's */
 	int waiter_fd;                  /* tells the waker whether the waiter sleeps; the waker's */
 };
 
@@ -38,8 +40,8 @@ struct pair_act {
 	const char *series, *from, *to;
 	bool (*open)(struct run *run);       /* make what the act needs; false after run_not_applicable() */
 	void (*begin)(void);                 /* in the waker, before the waiter waits for the first time; may be NULL */
-	void (*give)(struct pair *pair);     /* in the waker: pair_note(), then the waking call */
-	int64_t (*take)(uint64_t number);    /* in the waiter: wait; the time of coming back, or one of the two above */
+	void (*wake_on)(struct worker *self, struct pair *pair); /* of PAIR_LOOPS */
+	void (*wait_on)(struct worker *self, struct pair *pair);
 	void (*end)(void);                   /* in the waker, after the last act; may be NULL */
 	void (*release)(void);               /* in the watch: get the one out that is still waiting; may be NULL */
 };
@@ -62,6 +64,43 @@ extern struct pair_choice pair_choice;
 extern const struct option_spec pair_options[];
 
 void pair_setup(struct run *run, const struct pair_act *act);
+
+/* For PAIR_LOOPS: what comes before and behind each act; false when the run ends. */
+bool pair_next(struct worker *self, struct pair *pair);
+bool pair_given(const struct worker *self, struct pair *pair);
+bool pair_taken(struct worker *self, struct pair *pair, uint64_t number, int64_t back_ns);
+
+/*
+ * Both loops, wake_on() and wait_on(), around an act's two functions, which are called directly:
+ *
+ *	void give(struct pair *pair);      in the waker: pair_note(), then the waking call
+ *	int64_t take(uint64_t number);     in the waiter: wait; the time of coming back, or one of the two above
+ */
+#define PAIR_LOOPS(give, take)                                                                                     \
+	static void wake_on(struct worker *self, struct pair *pair)                                                \
+	{                                                                                                          \
+		while (pair_next(self, pair)) {                                                                    \
+			give(pair);                                                                                \
+			if (!pair_given(self, pair))                                                               \
+				return;                                                                            \
+		}                                                                                                  \
+	}                                                                                                          \
+	static void wait_on(struct worker *self, struct pair *pair)                                                \
+	{                                                                                                          \
+		uint64_t number = 1;                                                                               \
+														   \
+		while (run_going(self)) {                                                                          \
+			int64_t back_ns;                                                                           \
+														   \
+			atomic_store_explicit(&pair->armed, number, memory_order_release);                         \
+			back_ns = take(number);                                                                    \
+			if (back_ns == PAIR_INTERRUPTED)                                                           \
+				continue;                                                                          \
+			if (!pair_taken(self, pair, number, back_ns))                                              \
+				return;                                                                            \
+			number++;                                                                                  \
+		}                                                                                                  \
+	}
 
 static inline void pair_note(struct pair *pair)
 {

@@ -36,13 +36,15 @@ static void release(void)
 	sync_arrive(&barrier);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker, arriving last, reads the clock before " SYNC_ARRIVE_CALL,
 	.to = "the waiter, arrived first, reads the clock after its " SYNC_ARRIVE_CALL " returned",
 	.open = open_barrier,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 	.release = release,
 };
 

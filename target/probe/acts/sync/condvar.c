@@ -46,13 +46,15 @@ static void release(void)
 	sync_broadcast(&condition);
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker, the predicate being set, reads the clock before " SYNC_SIGNAL_CALL,
 	.to = "the waiter reads the clock after " SYNC_WAIT_CALL " returned, holding the mutex",
 	.open = open_condvar,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 	.release = release,
 };
 

@@ -63,14 +63,16 @@ static void end(void)
 	sync_unlock(mutex_of(held));
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "handover",
 	.from = "the holder reads the clock before " SYNC_UNLOCK_CALL,
 	.to = "the waiter reads the clock after " SYNC_LOCK_CALL " returned",
 	.open = open_mutexes,
 	.begin = begin,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 	.end = end,
 };
 

@@ -23,13 +23,15 @@ static int64_t take(uint64_t number)
 	return pair_time(sync_take(&semaphore));
 }
 
+PAIR_LOOPS(give, take)
+
 static const struct pair_act act = {
 	.series = "wake",
 	.from = "the waker reads the clock before " SYNC_POST_CALL,
 	.to = "the waiter reads the clock after " SYNC_TAKE_CALL " returned",
 	.open = open_semaphore,
-	.give = give,
-	.take = take,
+	.wake_on = wake_on,
+	.wait_on = wait_on,
 };
 
 static void setup(struct run *run)

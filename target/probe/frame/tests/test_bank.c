@@ -37,6 +37,7 @@ static size_t lay_out(unsigned char *bytes)
 		for (int n = 0; n < VALUES; n++)
 			buckets[series_bucket(values[n]) - series->first]++;
 		buckets += series->buckets;
+		series->max_at_ns = 1000;
 		series->rises[1] = 1;
 		series->rises[9] = -1;
 	}
@@ -107,6 +108,10 @@ static void test_absurd(unsigned char *bytes)
 	ABSURD(series[0].stats.sum, INT64_MIN);
 	ABSURD(series[0].stats.sum, 4 * 5000 + 1);
 	ABSURD(series[0].stats.sum_sq_hi, UINT64_MAX);
+	ABSURD(series[0].max_cpu, -1);
+	ABSURD(series[0].max_cpu, INT32_MAX);
+	ABSURD(series[0].max_at_ns, 999);
+	ABSURD(series[0].max_at_ns, 2000);
 	ABSURD(series[0].lost, UINT64_MAX);
 	ABSURD(series[0].missed, UINT64_MAX);
 	ABSURD(series[0].gaps, UINT64_MAX);
