@@ -152,7 +152,7 @@ class PaperGauge(threading.Thread):
 
     def _reply(self, name: str, given: dict[str, str], text: str) -> list[str] | None:
         if name == "id":
-            return [f"gauge=fastenough firmware=1.0 mcu=atmega328p protocol=2 tick_ps={TICK_PS} k={K} bits={BITS} "
+            return [f"gauge=fastenough firmware=1.0 mcu=atmega328p protocol=3 tick_ps={TICK_PS} k={K} bits={BITS} "
                     "stack_free=30 simulated=0"]
         if name == "time":
             return [f"ticks={self.ticks()}"]

@@ -45,7 +45,7 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     (("samples=all",), "samples is no parameter of a run"),
     (("duration=1s",), "say it with --duration"),
     (("priority=4", "priority=5"), "priority is given twice"),
-    (("method=wish",), "method=wish is not known; choose one of clock_nanosleep-abs"),
+    (("method=other",), "method=other is not known; choose one of clock_nanosleep-abs"),
     (("intervall=3us",), "probe timer has no parameter 'intervall'; see fastenough list-probes timer"),
     (("runtime=5ms",), "runtime and deadline are for policy=deadline"),
     (("relative=3",), "relative takes no value"),

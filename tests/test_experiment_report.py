@@ -106,6 +106,7 @@ def test_the_board_alone_fills_no_cell(tmp_path: Path) -> None:
      "1 lost without being counted"),
     ({"edges_answered": 50, "edges_returned": 50}, True, 0, "agree"),
     ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336}, False, 7, "7 lost without being counted"),
+    ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_dropped": 7}, False, 0, "7 dropped"),
     ({"edges_answered": 500, "edges_returned": 493, "edges_timed_out": 336, "edges_shed": 7}, False, 0, "7 dropped"),
     ({"edges_sent": 50, "edges_answered": None, "edges_returned": 50}, False, None, "not-applicable"),
 ])

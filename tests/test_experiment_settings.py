@@ -57,8 +57,8 @@ def test_priorities_are_as_in_the_paper_and_go_back(link: Link, tmp_path: Path) 
     assert max(priority for name, priority in before.items() if not name.startswith("migration")) > 5
     with Probing(link, RESPONSE, 60.0) as responding:
         with Settings(link, tmp_path / "journal") as settings:
-            for name, wish in (("rt-ceiling", 5), ("irq-threads", "99:fasten"), ("timer-threads", 99)):
-                for entry in settings.apply(name, wish):
+            for name, requested in (("rt-ceiling", 5), ("irq-threads", "99:fasten"), ("timer-threads", 99)):
+                for entry in settings.apply(name, requested):
                     assert entry.in_effect == entry.requested
             changed = priorities(link)
             others = {name: priority for name, priority in changed.items()
@@ -111,15 +111,15 @@ def test_a_module_of_another_kernel_is_refused(board: VirtualBoard, tmp_path: Pa
         assert "it was built for kernel" in entry.reason
 
 
-@pytest.mark.parametrize(("name", "wish", "said"), [
+@pytest.mark.parametrize(("name", "requested", "said"), [
     ("pin", f"{CHIP}/99=out", "has no line 99"),
     ("pin", "out", "CHIP/LINE=in"),
     ("kernel-module", "/tmp/nowhere.ko", "is not on the board"),
     ("kernel-module", "fastenough", "the path of a .ko file"),
 ])
-def test_wishes_that_cannot_be_are_bad_input(link: Link, tmp_path: Path, name: str, wish: str, said: str) -> None:
+def test_values_that_cannot_be_are_bad_input(link: Link, tmp_path: Path, name: str, requested: str, said: str) -> None:
     with Settings(link, tmp_path / "journal") as settings, pytest.raises(BadInput, match=said):
-        settings.apply(name, wish)
+        settings.apply(name, requested)
 
 
 def test_a_pin_in_use_is_bad_input(link: Link, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_core_runs_on_another_machine(tmp_path: Path) -> None:
     ask = tmp_path / "ask.c"
     ask.write_text(ASK)
     said = subprocess.run([on_machine(tmp_path, MACHINE, ask)], capture_output=True, text=True, check=True).stdout
-    assert "mcu=invented protocol=2 tick_ps=8000 k=7 bits=30 " in said
+    assert "mcu=invented protocol=3 tick_ps=8000 k=7 bits=30 " in said
     assert "error period must be a number from 125 to 1073741822" in said
     assert "error timeout must be a number from 32 to 1073741823" in said
     assert "375 to 883875" in said

@@ -77,7 +77,7 @@ def test_a_board_that_never_answers_is_all_time_outs(gauge_build: Build) -> None
 
 @pytest.mark.parametrize("period", [1000, 800, 640, 400, 200, 64, 20, 7])
 def test_no_rate_of_edges_locks_periodic_up(gauge_build: Build, period: int) -> None:
-    """From 16 kHz to 2.3 MHz: commands are answered, edges shed are counted."""
+    """From 16 kHz to 2.3 MHz: commands are answered, edges dropped are counted."""
     falls = 8_000_000 // period
     replies = gauge_build.play([f"say periodic period={max(period, 400)}", f"square {period} 0 {period // 2} {falls}",
                                 "run 3000000", "say stats", "say take", "say time", "still", "say stop", "say stats",
@@ -92,7 +92,7 @@ def test_no_rate_of_edges_locks_periodic_up(gauge_build: Build, period: int) -> 
 
 
 @pytest.mark.parametrize("period", [800, 640, 400])
-def test_shed_edges_spoil_no_sample(gauge_build: Build, period: int) -> None:
+def test_dropped_edges_spoil_no_sample(gauge_build: Build, period: int) -> None:
     """What is stored is right, and stored and lost add up to the periods there were."""
     falls = 20_000
     replies = gauge_build.play([f"say periodic period={period}", f"square {period} 0 {period // 2} {falls}",

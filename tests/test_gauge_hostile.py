@@ -29,8 +29,8 @@ from fastenough.gauge.protocol import (
 from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 
-UNO = Identity("0", "atmega328p", 2, 62_500, 4, 24, False)
-IDENTITY = "gauge=fastenough firmware=1 mcu=atmega328p protocol=2 tick_ps=62500 k=4 bits=24 simulated=0"
+UNO = Identity("0", "atmega328p", 3, 62_500, 4, 24, False)
+IDENTITY = "gauge=fastenough firmware=1 mcu=atmega328p protocol=3 tick_ps=62500 k=4 bits=24 simulated=0"
 AT_REST = "state=idle mode=none ticks=5 stream_dropped=0 bytes_dropped=0"
 ENOUGH_S = 120
 """Far more than any bound here: a hang is longer."""
@@ -159,7 +159,7 @@ def test_numbers_have_64_bits(text: str) -> None:
 @pytest.mark.parametrize("change", [("tick_ps=62500", "tick_ps=0"), ("k=4", "k=-1"), ("k=4", "k=24"),
                                     ("bits=24", "bits=64"),
                                     ("mcu=atmega328p", "mcu="), ("firmware=1", f"firmware={'1' * 50}"),
-                                    ("gauge=fastenough", "gauge=other"), ("protocol=2", "protocol=٢")])
+                                    ("gauge=fastenough", "gauge=other"), ("protocol=3", "protocol=٣")])
 def test_an_identity_that_cannot_be(change: tuple[str, str]) -> None:
     assert parse_identity([IDENTITY])
     with pytest.raises(Damaged):

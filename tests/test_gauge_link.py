@@ -233,7 +233,7 @@ def _other_version(data: bytes) -> bytes:
 
 def test_firmware_of_another_version() -> None:
     other = Impostor(_other_version)
-    assert "firmware 9.9 speaks protocol 7, this program 2; run: fastenough gauge flash" in one_line(
+    assert "firmware 9.9 speaks protocol 7, this program 3; run: fastenough gauge flash" in one_line(
         gauge_command("id", other.port), 2)
 
 
@@ -293,7 +293,7 @@ def test_no_bytes_upset_the_parsers_of_lines_and_frames(data: bytes) -> None:
     assert len(text) <= len(data)
 
 
-UNO = Identity("0", "atmega328p", 2, 62_500, 4, 24, False)
+UNO = Identity("0", "atmega328p", 3, 62_500, 4, 24, False)
 _WORDS = st.lists(st.sampled_from(["b", "0", "1", "-3", "series=0", "count=2", "min=1", "max=x", "sum=2", "sum_sq=4",
                                    "ok", "lines=1", "error", "state=idle", "mode=none", "ticks=9", "take=1",
                                    "of_series=0", "stored=7", "=", "gauge=x"]),

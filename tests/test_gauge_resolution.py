@@ -112,18 +112,18 @@ def streamed(build: Build, folder: Path, edges: Edges) -> tuple[Fine, Histogram,
     return fine, coarse, counted["stored0"], counted["lost0"]
 
 
-CARRIED, DROPPED, SHED = 4_000, 2_000, 1_400
-"""Ticks between two edges: at 4 kHz the line carries every sample, at 8 kHz not all, at 11 kHz edges are shed."""
+CARRIED, UNSENT, DROPPED = 4_000, 2_000, 1_400
+"""Ticks between two edges: at 4 kHz the line carries every sample, at 8 kHz not all, at 11 kHz edges are dropped."""
 
 
-@pytest.mark.parametrize("period", [CARRIED, DROPPED, SHED])
+@pytest.mark.parametrize("period", [CARRIED, UNSENT, DROPPED])
 def test_every_sample_is_kept_or_counted_as_lost(gauge_build: Build, tmp_path: Path, period: int) -> None:
     fine, coarse, stored, lost = streamed(gauge_build, tmp_path, Edges(period, 0, period))
     histogram = fine.histogram(0, coarse)
     assert stored + lost == round(HERTZ / period) - 1
     assert histogram.total == stored == coarse.total
-    assert (fine.coarse == 0) is (period != DROPPED) or period == SHED
-    assert (lost == 0) is (period != SHED)
+    assert (fine.coarse == 0) is (period != UNSENT) or period == DROPPED
+    assert (lost == 0) is (period != DROPPED)
     assert fine.left == 0
 
 
@@ -196,7 +196,7 @@ def test_numbers_wrap() -> None:
 
 
 def test_quick_periods_are_not_streamed() -> None:
-    """Sending raw samples would make the gauge shed edges that it counts without."""
+    """Sending raw samples would make the gauge drop edges that it counts without."""
     real = replace(UNO, simulated=False)
     assert Response(0, 1, 10).streams(real)
     assert Response(0, 1, 10).streams(UNO)

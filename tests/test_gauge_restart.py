@@ -125,7 +125,7 @@ def test_a_simulated_gauge_marks_its_recording(instrument: Paced, tmp_path: Path
 def test_another_gauge_does_not(said: str) -> None:
     def reply(data: bytes) -> bytes:
         if data.startswith(b"id"):
-            lines = [f"gauge=fastenough firmware=1 mcu=atmega328p protocol=2 tick_ps=62500 k=4 bits=24 {said}"]
+            lines = [f"gauge=fastenough firmware=1 mcu=atmega328p protocol=3 tick_ps=62500 k=4 bits=24 {said}"]
         elif data.startswith(b"stats"):
             lines = ["state=idle mode=none ticks=5 stream_dropped=0 bytes_dropped=0"]
         else:

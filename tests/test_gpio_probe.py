@@ -102,10 +102,10 @@ def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) 
             toggling.wait(30.0)
         assert board.pins.counts[OUTPUT_LINE] - before == 100
     recording = toggling.recording()
-    wakeup, owed = recording.series
+    wakeup, corrected = recording.series
     assert recording.totals[wakeup.id].total == 100
-    assert recording.totals[owed.id].total == 100 + recording.missed(wakeup.id)
-    assert recording.missed(owed.id) == recording.missed(wakeup.id)
+    assert recording.totals[corrected.id].total == 100 + recording.missed(wakeup.id)
+    assert recording.missed(corrected.id) == recording.missed(wakeup.id)
     assert directions(board) == "0 in in"
 
 

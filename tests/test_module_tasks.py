@@ -126,10 +126,10 @@ def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -
     The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
     """
     assert recording.end is not None
-    wakeup, owed = recording.end.series.values()
-    assert wakeup.taken + wakeup.missed == owed.taken
+    wakeup, corrected = recording.end.series.values()
+    assert wakeup.taken + wakeup.missed == corrected.taken
     late_ns = recording.totals[0].maximum or 0
-    assert abs(owed.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+    assert abs(corrected.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
 
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])

@@ -91,7 +91,7 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
                spec.duration_s + spec.warm_up_s + _GRACE_S)
 
 
-def pins_wish(act: Act) -> str | None:
+def pins_requested(act: Act) -> str | None:
     """The directions of the pins, for the setting ``pin``; None where the act has none.
 
     A response follows the gauge's idle level; a period starts low, so that its edges can be told from ours.

@@ -147,7 +147,7 @@ def compared(gauge: Mapping[str, int], by_series: Mapping[int, Mapping[str, int]
     timeouts = sum(counted.get("timeouts", 0) for counted in by_series.values())
     common = {"edges_answered": answered, "edges_timed_out": timeouts, "edges_overtaken": overtaken}
     if probe == "periodic":
-        return common | {"edges_returned": gauge.get("edges"), "edges_shed": gauge.get("shed", 0)}
+        return common | {"edges_returned": gauge.get("edges"), "edges_dropped": gauge.get("dropped", 0)}
     resynced = gauge.get("resync_edges", 0)
     sent = None if "sent" not in gauge else gauge["sent"] + resynced
     returned = sum(counted.get("stored", 0) for counted in by_series.values())

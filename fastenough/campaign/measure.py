@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted
-from fastenough.campaign.acts import board_act, instrument_request, pins_wish
+from fastenough.campaign.acts import board_act, instrument_request, pins_requested
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.plan import Plan
@@ -79,8 +79,8 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
-            wish = pins_wish(act)
-            pins = settings.apply_all({"pin": wish} if wish else {})
+            requested = pins_requested(act)
+            pins = settings.apply_all({"pin": requested} if requested else {})
             load = stack.enter_context(loaded(site, spec))
             added = replace(added, load=load.stated, settings=(*added.settings, *pins))
             made = _Run(site, spec, context, act, settings, added, load).whole()
@@ -285,7 +285,7 @@ class _Run:
     def _late_settings(self) -> None:
         consumer = self._implementation.line_thread
         if "in" in self.act.parameters and consumer:
-            self.settings.apply_all({name: f"{wish}:{consumer}" for name, wish in self.site.late.items()})
+            self.settings.apply_all({name: f"{requested}:{consumer}" for name, requested in self.site.late.items()})
 
     def _revised(self, end: dict[str, Any]) -> dict[str, Any]:
         """A task that the bench ended by a signal has done what it was to do, unless something else failed."""

@@ -22,10 +22,10 @@ GPIO_PROBES = {"response": ("chip", "in", "out"), "periodic": ("chip", "out")}
 Fault = Callable[..., BadInput]
 
 
-def parse_duration_s(wish: str | float) -> float:
+def parse_duration_s(duration: str | float) -> float:
     """Seconds out of a text with a unit, such as ``"90s"`` or ``"12h"``, or a number of seconds; raises BadInput."""
     try:
-        return parse_duration_ns(wish if isinstance(wish, str) else f"{wish}s") / 1e9
+        return parse_duration_ns(duration if isinstance(duration, str) else f"{duration}s") / 1e9
     except ValueError as error:
         raise BadInput(str(error)) from error
 

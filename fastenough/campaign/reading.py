@@ -32,7 +32,7 @@ _NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | 
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file; raises BadInput naming file, line, key and mend."""
+    """The plan in a TOML file; raises BadInput naming file, line, key and the fix."""
     table = read_toml(path, "campaigns/ for examples")
     _say_what_has_changed(table)
     name = _name(table, "name", '"my-plan"')

@@ -25,7 +25,7 @@ from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
 from fastenough.settings import Settings, default_journal, tell_settings
-from fastenough.settings.setting import Wish
+from fastenough.settings.setting import Requested
 
 BENCH_SETTINGS = ("control-priority",)
 """Settings of the machine the bench runs on; all others are the board's."""
@@ -118,7 +118,7 @@ class _Making:
                 self._not_up(board, configuration, specs, error)
                 return
             entries = self._settings(booted, stack, bench)
-            late = {name: wish for name, wish in self.plan.settings.items() if self._is_late(name)}
+            late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
             site = Site(self.plan, board.name, booted, self._run_journal(booted), entries, late, instrument)
             for spec in specs:
                 if not self.stopping.asked:
@@ -147,15 +147,15 @@ class _Making:
         """The plan's settings, as read back: the bench's own are made once, the board's for each configuration."""
         on_bench = booted.link.name == "local"
         if not on_bench and self.bench_settings is None:
-            wishes = {name: wish for name, wish in self.plan.settings.items() if name in BENCH_SETTINGS}
-            self.bench_settings = self._applied(bench.enter_context(Settings(LocalLink())), wishes) if wishes else []
-        wishes = {name: wish for name, wish in self.plan.settings.items()
+            values = {name: value for name, value in self.plan.settings.items() if name in BENCH_SETTINGS}
+            self.bench_settings = self._applied(bench.enter_context(Settings(LocalLink())), values) if values else []
+        values = {name: value for name, value in self.plan.settings.items()
                   if (on_bench or name not in BENCH_SETTINGS) and not self._is_late(name)}
-        made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), wishes)
+        made = self._applied(stack.enter_context(Settings(booted.link, self.journal)), values)
         return [*(self.bench_settings or []), *made] if not on_bench else [*made]
 
-    def _applied(self, settings: Settings, wishes: Mapping[str, Wish]) -> list[Setting]:
-        entries = settings.apply_all(wishes)
+    def _applied(self, settings: Settings, values: Mapping[str, Requested]) -> list[Setting]:
+        entries = settings.apply_all(values)
         tell_settings(settings.put_back, settings.told, entries, self.tell)
         return entries
 

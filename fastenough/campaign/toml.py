@@ -229,7 +229,7 @@ class Table:
 
 
 def read_toml(path: Path, example: str) -> Table:
-    """The content of a file; raises BadInput naming the file and the mend, also for a device, or more than a plan."""
+    """The content of a file; raises BadInput naming the file and the fix, also for a device, or more than a plan."""
     try:
         text = read_regular(path.resolve(), MOST_BYTES).decode()
         content = tomllib.loads(text)

@@ -29,7 +29,7 @@ _TRIAL = ("--interval=1ms", "--duration=20ms")
 
 as_granted_option = click.option(
     "--as-granted", is_flag=True,
-    help="Without root: measure with what is granted; where that is less than asked, the result cannot pass.")
+    help="Without root: measure with the rights there are; where less is in effect than requested, nothing passes.")
 
 
 def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Callable[[str], Board], Plan]:
@@ -38,8 +38,8 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
     Raises BadInput where there are none; an ordinary user is shown before what would grant them.
     """
     if as_granted:
-        tell("measured with what is granted: where that is less than asked, the result is marked not-real-time and "
-             "cannot pass")
+        tell("measured with the rights there are: where less is in effect than requested, the result is marked "
+             "not-real-time and cannot pass")
         return open_board, _allowing(plan)
     if plan.boards and LOCAL not in plan.boards:
         return open_board, plan

@@ -17,7 +17,7 @@ from fastenough.model import FastenoughError
 from fastenough.recording import Histogram
 from fastenough.recording.histogram import bucket_index
 
-PROTOCOL = 2
+PROTOCOL = 3
 LONGEST_LINE = 256
 MOST_LINES = 4096
 """Longer than any line of a gauge, and more than any of its replies has: both buckets of a Mega 2560 are 2,688 rows."""
@@ -223,7 +223,7 @@ class Counters:
     by_series: dict[int, dict[str, int]]
 
     def lost(self, series: int) -> int:
-        """Samples that were taken and have no value: timed out, cut off by a storm of edges, shed, not kept."""
+        """Samples that were taken and have no value: timed out, cut off by a storm of edges, dropped, not kept."""
         counted = self.by_series.get(series, {})
         return sum(counted.get(name, 0) for name in (("lost", "unkept") if "lost" in counted else
                                                      ("timeouts", "cut", "unkept")))

@@ -23,7 +23,7 @@ from fastenough.recording.head import Tool
 EMULATED = "emulated"
 """The mark of a recording of which no verdict may be given."""
 _STREAMED_PERIOD_NS = 200_000
-"""5 kHz: above 6 kHz an Uno that sends raw samples sheds edges which it would count without."""
+"""5 kHz: above 6 kHz an Uno that sends raw samples drops edges which it would count without."""
 _LEFT_OVER_S = 0.02
 _LOOK_S = 0.1
 _QUIET_S = 0.05
@@ -69,7 +69,7 @@ class Periodic:
         return "periodic"
 
     def streams(self, identity: Identity) -> bool:
-        """Edges that come quicker than raw samples can be sent would be shed for it.
+        """Edges that come quicker than raw samples can be sent would be dropped for it.
 
         A simulated gauge gets them so whatever the period: after a stall of its host they come in a burst.
         """

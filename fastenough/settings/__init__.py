@@ -19,7 +19,7 @@ from fastenough.registry import listed
 from fastenough.settings.journal import Journal
 from fastenough.settings.place import Gone, Place
 from fastenough.settings.places import Unusable, noted
-from fastenough.settings.setting import Setting, Wish
+from fastenough.settings.setting import Requested, Setting
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
@@ -121,7 +121,7 @@ class Settings:
         finally:
             self._journal.close()
 
-    def apply(self, name: str, requested: Wish) -> list[head.Setting]:
+    def apply(self, name: str, requested: Requested) -> list[head.Setting]:
         """Make a setting; returns what the recording's head says of it, each as read back.
 
         Raises NotApplicable where the board has no such thing, BadInput for a setting or a value that cannot be.
@@ -136,7 +136,7 @@ class Settings:
                 continue
         return entries
 
-    def apply_all(self, all_requested: Mapping[str, Wish]) -> list[head.Setting]:
+    def apply_all(self, all_requested: Mapping[str, Requested]) -> list[head.Setting]:
         """Make settings; one that is not applicable gives an entry with its reason."""
         entries = []
         for name, requested in all_requested.items():

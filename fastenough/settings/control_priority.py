@@ -7,11 +7,11 @@ import os
 
 from fastenough.link import Link
 from fastenough.model import NotApplicable
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 from fastenough.settings.tasks import find_tasks
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     priority = integer("control-priority", requested, 1, 99)
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")

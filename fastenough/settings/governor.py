@@ -6,12 +6,12 @@ from __future__ import annotations
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import FilePlace
-from fastenough.settings.setting import Setting, Step, Wish
+from fastenough.settings.setting import Requested, Setting, Step
 
 _FILES = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     paths = link.glob(_FILES)
     if not paths:
         raise NotApplicable("the kernel scales no frequencies here (no cpufreq driver)")

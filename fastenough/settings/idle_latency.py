@@ -6,12 +6,12 @@ from __future__ import annotations
 from fastenough.link import Link
 from fastenough.model import NotApplicable
 from fastenough.settings.place import FilePlace
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 
 _STATES = "/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/latency"
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     longest_us = integer("idle-latency", requested, 0, 10_000_000)
     latencies = link.glob(_STATES)
     if not latencies:

@@ -7,12 +7,12 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import FilePlace
-from fastenough.settings.setting import Setting, Step, Wish
+from fastenough.settings.setting import Requested, Setting, Step
 
 _FILES = "/proc/irq/[0-9]*/smp_affinity_list"
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     try:
         wanted = set(cpu_list(str(requested)))
     except ValueError:

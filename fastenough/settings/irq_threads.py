@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from fastenough.link import Link
 from fastenough.model import NotApplicable
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 from fastenough.settings.tasks import find_tasks
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     wanted, _, named = str(requested).partition(":")
     priority = integer("irq-threads", wanted, 1, 99)
     found = find_tasks(link, lambda task: task.comm.startswith("irq/") and named in task.comm)

@@ -10,7 +10,7 @@ from typing import Any
 from fastenough.link import Link
 from fastenough.link.modules import insert_module, module_name
 from fastenough.model import BadInput, NotApplicable
-from fastenough.settings.setting import Setting, Step, Wish
+from fastenough.settings.setting import Requested, Setting, Step
 
 _PRESENT, _ABSENT = "present", "absent"
 _TIMEOUT_S = 30.0
@@ -49,12 +49,12 @@ class ModulePlace:
         return f"module {self.name}"
 
 
-def _steps(link: Link, wish: Wish) -> list[Step]:
-    path, *parameters = str(wish).split()
+def _steps(link: Link, requested: Requested) -> list[Step]:
+    path, *parameters = str(requested).split()
     file = PurePosixPath(path)
     if file.suffix != ".ko" or not all("=" in word for word in parameters):
-        raise BadInput(f"setting kernel-module = {wish!r} cannot be: write the path of a .ko file on the board and its "
-                       'parameters, such as "/root/fastenough.ko task=response"')
+        raise BadInput(f"setting kernel-module = {requested!r} cannot be: write the path of a .ko file on the board "
+                       'and its parameters, such as "/root/fastenough.ko task=response"')
     if link.which("insmod") is None:
         raise NotApplicable("insmod is not there: apt-get install kmod")
     if not link.exists(path):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
-from fastenough.settings.setting import Setting, Step, Wish
+from fastenough.settings.setting import Requested, Setting, Step
 
 _CLASS = "/sys/class/gpio"
 _REQUESTED = re.compile(r"([^,=/\s]+)/(\d+)=(in|out)")
@@ -80,7 +80,7 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
     return place
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     words = str(requested).split(",")
     matches = [_REQUESTED.fullmatch(word.strip()) for word in words]
     if not all(matches):

@@ -7,14 +7,14 @@ import os
 
 from fastenough.facts.tasks import Task
 from fastenough.link import Link
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 from fastenough.settings.tasks import find_tasks
 
 _KERNELS_OWN = ("migration/", "cpuhp/", "idle_inject/")
 """Of a scheduling class of their own, or must run when they must."""
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     highest = integer("rt-ceiling", requested, 1, 99)
     own = os.getpid() if link.name == "local" else None
 

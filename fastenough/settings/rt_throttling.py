@@ -6,12 +6,12 @@ from __future__ import annotations
 from fastenough.link import Link
 from fastenough.model import NotApplicable
 from fastenough.settings.place import FilePlace
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 
 _FILE = "/proc/sys/kernel/sched_rt_runtime_us"
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     runtime_us = integer("rt-throttling", requested, -1, 1_000_000_000)
     if not link.exists(_FILE):
         raise NotApplicable(f"{_FILE} is not there")

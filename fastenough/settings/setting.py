@@ -10,7 +10,7 @@ from fastenough.link import Link
 from fastenough.model import BadInput
 from fastenough.settings.place import Place
 
-Wish = str | int | float | bool
+Requested = str | int | float | bool
 Step = tuple[Place, str]
 
 
@@ -24,11 +24,11 @@ class Setting:
 
     name: str
     what: str
-    steps: Callable[[Link, Wish], list[Step]]
+    steps: Callable[[Link, Requested], list[Step]]
     files: tuple[str, ...] = ()
 
 
-def integer(name: str, requested: Wish, low: int, high: int) -> int:
+def integer(name: str, requested: Requested, low: int, high: int) -> int:
     """The requested value as an integer within bounds; raises BadInput."""
     try:
         value = int(str(requested))

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from fastenough.link import Link
 from fastenough.model import NotApplicable
-from fastenough.settings.setting import Setting, Step, Wish, integer
+from fastenough.settings.setting import Requested, Setting, Step, integer
 from fastenough.settings.tasks import find_tasks
 
 _NAMES = ("ktimers/", "ktimersoftd/", "sirq-timer/")
 """PREEMPT_RT of today, of the 4.x years, and of the 2.6 years."""
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     priority = integer("timer-threads", requested, 1, 99)
     found = find_tasks(link, lambda task: task.comm.startswith(_NAMES))
     if not found:

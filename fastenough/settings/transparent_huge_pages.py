@@ -6,13 +6,13 @@ from __future__ import annotations
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import FilePlace
-from fastenough.settings.setting import Setting, Step, Wish
+from fastenough.settings.setting import Requested, Setting, Step
 
 _FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
 _VALUES = ("always", "madvise", "never")
 
 
-def _steps(link: Link, requested: Wish) -> list[Step]:
+def _steps(link: Link, requested: Requested) -> list[Step]:
     if requested not in _VALUES:
         raise BadInput(f"setting transparent-huge-pages = {requested!r} cannot be: write one of {', '.join(_VALUES)}")
     if not link.exists(_FILE):

@@ -10,7 +10,7 @@
 #include "response.h"
 #include "stream.h"
 
-#define GAUGE_PROTOCOL 2
+#define GAUGE_PROTOCOL 3
 
 enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
 

@@ -28,7 +28,7 @@ static void tell_periodic(struct reply *reply)
 {
 	reply_key(reply, TEXT("edges"), gauge.periodic.edges);
 	reply_key(reply, TEXT("gaps"), gauge.periodic.gaps);
-	reply_key(reply, TEXT("shed"), gauge.periodic.dropped);
+	reply_key(reply, TEXT("dropped"), gauge.periodic.dropped);
 	reply_line_end(reply);
 	reply_key(reply, TEXT("of_series"), 0);
 	reply_key(reply, TEXT("stored"), gauge.stored[0]);

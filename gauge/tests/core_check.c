@@ -295,7 +295,7 @@ static void check_stream(void)
 static void check_words(void)
 {
 	host_begin();
-	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=" MACHINE_NAME " protocol=2 tick_ps="
+	CHECK(strstr(host_ask("id"), "gauge=fastenough firmware=" GAUGE_VERSION " mcu=" MACHINE_NAME " protocol=3 tick_ps="
 		     STRING(MACHINE_TICK_PS) " k=" STRING(MACHINE_K) " bits=" STRING(MACHINE_BITS)));
 	CHECK(strstr(host_ask("  "), "error unknown command"));
 	CHECK(strstr(host_ask("idx"), "error unknown command"));
