@@ -360,6 +360,15 @@ Store(Path(sys.argv[1])).rebuild()
 """
 
 
+_LOAD = """
+import sys
+from pathlib import Path
+from fastenough.store import Store
+for run in sys.argv[2:]:
+    assert Store(Path(sys.argv[1]), "sqlite://").load(run).damage is None
+"""
+
+
 def _rebuilding(store: Store) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", _REBUILD, str(store.path)], env=environment())
 
@@ -391,7 +400,8 @@ def test_several_at_once(store: Store) -> None:
     expected = [said(truth(store, run)) for run in runs]
     for run in runs:
         (folder_of(store, run) / TOTALS_FILE).unlink()
-    processes = [_rebuilding(store) for _ in range(3)]
+    processes = [subprocess.Popen([sys.executable, "-c", _LOAD, str(store.path), *runs], env=environment())
+                 for _ in range(3)]
     while any(process.poll() is None for process in processes):
         assert [said(store.load(run)) for run in runs] == expected
     assert [process.returncode for process in processes] == [0, 0, 0]
