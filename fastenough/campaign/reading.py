@@ -37,7 +37,7 @@ def read_plan(path: Path) -> Plan:
     _say_what_has_changed(table)
     name = _name(table, "name", '"my-plan"')
     boards = _boards(table)
-    instrument = _instrument(table, path.parent)
+    instrument = _instrument(table, path.parent, boards)
     configurations = table.words("configurations", (AS_BOOTED,))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
@@ -79,7 +79,7 @@ def _boards(table: Table) -> tuple[str, ...]:
     return (table.text("board", '"local"'),)
 
 
-def _instrument(table: Table, folder: Path) -> Instrument | None:
+def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrument | None:
     """Files beside the plan, where their names are relative; a gauge whose own offset is not known measures nothing."""
     port = table.text("instrument", '"simulated", or the port of a gauge', "")
     files = {key: table.text(key, '"gauge.json"') for key in ("self-test", "calibration") if key in table}
@@ -89,6 +89,9 @@ def _instrument(table: Table, folder: Path) -> Instrument | None:
         return None
     instrument = Instrument(port, *(str(folder / files[key]) if key in files else ""
                                     for key in ("self-test", "calibration")))
+    if any(instrument.simulated != (name.partition(":")[0] == "virtual") for name in boards):
+        raise table.fault('board = "virtual" and instrument = "simulated" go together; a real board takes the port '
+                          'of a real gauge, such as instrument = "/dev/ttyACM0"', "instrument")
     if instrument.simulated and files:
         key = next(iter(files))
         raise table.fault(f"{key} = {files[key]!r} cannot be used: the simulated gauge makes its own; leave it "
@@ -103,9 +106,6 @@ def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[s
                   instrument: Instrument | None) -> None:
     key = "board" if len(boards) == 1 else "boards"
     for name in boards:
-        if instrument and instrument.simulated != (name.partition(":")[0] == "virtual"):
-            raise table.fault('board = "virtual" and instrument = "simulated" go together; a real board takes the port '
-                              'of a real gauge, such as instrument = "/dev/ttyACM0"', "instrument")
         try:
             board = open_board(name)
             known = board.configurations()
