@@ -127,7 +127,7 @@ def test_every_sample_is_kept_or_counted_as_lost(gauge_build: Build, tmp_path: P
     assert fine.left == 0
 
 
-@pytest.mark.parametrize(("period", "carried"), [(CARRIED, True), (DROPPED, False)])
+@pytest.mark.parametrize(("period", "carried"), [(CARRIED, True), (UNSENT, False)])
 def test_what_the_line_does_not_carry_is_told_to_a_microsecond_too(gauge_build: Build, tmp_path: Path, period: int,
                                                                    carried: bool) -> None:
     """A constant deviation of 75 or 200 µs, where the gauge's own buckets are 4 or 8 µs wide."""

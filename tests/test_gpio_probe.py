@@ -112,9 +112,10 @@ def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) 
 def test_a_held_up_task_owes_its_periods(board: VirtualBoard) -> None:
     with Probing(board.link, PERIODIC, 60.0) as toggling:
         time.sleep(0.3)
-        board.link.run(["kill", "-STOP", str(toggling.pid)])
+        (probe,) = board.link.read(f"/proc/{toggling.pid}/task/{toggling.pid}/children").decode().split()
+        board.link.run(["kill", "-STOP", probe])
         time.sleep(1.0)
-        board.link.run(["kill", "-CONT", str(toggling.pid)])
+        board.link.run(["kill", "-CONT", probe])
         time.sleep(0.3)
         toggling.interrupt()
     recording = toggling.recording()
