@@ -13,14 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import URL
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Recording
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
 from fastenough.store.reading import (
@@ -34,6 +33,9 @@ from fastenough.store.reading import (
     summary_of,
 )
 from fastenough.store.summary import RunSummary
+
+if TYPE_CHECKING:
+    from fastenough.recording import Recording
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
 

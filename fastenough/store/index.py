@@ -135,7 +135,7 @@ class Index:
         """State and stamp by id of this place's runs."""
         wanted = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
         with self._mendable(), self._engine.connect() as connection:
-            return {str(row.id): (str(row.state), str(row.stamp)) for row in connection.execute(wanted)}
+            return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(wanted)}
 
     def find(self, equal: dict[str, Any], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
         """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
