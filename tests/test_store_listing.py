@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from test_store_runs import keep_run
 
-from fastenough.store import Store
+from fastenough.store import RunSummary, Store, index
+from fastenough.store.campaign import newest_campaign
 from fastenough.store.directory import RUN_FILE
 
 
@@ -130,3 +131,26 @@ def test_every_name_of_a_recording_can_be_had_although_none_is_loaded_before() -
               "assert all(getattr(recording, name).__name__ == name for name in recording.__all__)\n"
               "assert 'numpy' in sys.modules and not hasattr(recording, 'nothing')")
     subprocess.run([sys.executable, "-c", script], env=environment(), check=True)
+
+
+def test_the_newest_campaign_is_asked_for_and_not_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other campaigns and runs that belong to none are counted in rows read, of which there are none."""
+    store = Store(tmp_path / "store")
+    assert newest_campaign(store) is None
+    copies(store, keep_run(store), 100)
+    for campaign, position in (("older", 0), ("newest", 0), ("newest", 2), (None, None), ("", 0)):
+        store.begin({"campaign": campaign, "position": position, "positions": 3}).end()
+    store = Store(store.path)
+    expected = [run for run in store.runs() if run.campaign == "newest"]
+    read = []
+    really = index._summary
+
+    def counts(row: Sequence[object]) -> RunSummary:
+        read.append(row)
+        return really(row)
+
+    monkeypatch.setattr(index, "_summary", counts)
+    kept = newest_campaign(store)
+    assert kept is not None
+    assert (kept.id, list(kept.runs), kept.missing) == ("newest", [run.id for run in expected], ("run 2 of 3",))
+    assert len(read) == len(expected) == 2

@@ -183,6 +183,10 @@ class Store:
         """
         return self._index.find(equal, last, brief=brief)
 
+    def newest_campaign(self) -> str | None:
+        """The campaign that the newest run of those that name one belongs to."""
+        return self._index.newest_campaign()
+
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
         searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()

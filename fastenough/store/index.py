@@ -153,6 +153,13 @@ class Index:
             rows = connection.execute(question).all()
         return [_summary(row) for row in reversed(rows)]
 
+    def newest_campaign(self) -> str | None:
+        """The campaign that the newest run of those that name one belongs to, None where there is none."""
+        question = select(_RUNS.c.campaign).where(_RUNS.c.campaign != "").order_by(_RUNS.c.id.desc()).limit(1)
+        with self._mendable(), self._engine.connect() as connection:
+            found: str | None = connection.execute(question).scalar()
+        return found
+
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id begins so."""
         question = select(_RUNS.c.id, _RUNS.c.place).where(_RUNS.c.id.startswith(prefix, autoescape=True))
