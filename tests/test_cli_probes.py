@@ -103,6 +103,6 @@ def test_settings_that_could_not_be_made_are_said_at_once(tmp_path: Path, probe_
     plan.write_text('name = "x"\nduration = "1s"\n[settings]\nidle-latency = 10\n[[run]]\nprobe = "timer"\n')
     ended = fastenough("run", "--plan", str(plan), cwd=tmp_path)
     said = ended.stderr.decode()
-    assert "setting idle-latency: asked 10, not granted (not applicable: " in said
+    assert "setting idle-latency: requested 10, not in effect (not applicable: " in said
     assert said.index("setting idle-latency") < said.index("[1/1]")
     assert "None" not in fastenough("show", "last", cwd=tmp_path).stdout.decode()

@@ -20,6 +20,7 @@ from fastenough.recording.reader import event_of, head_of
 _HEAD_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 20.0
 _POLL_S = 0.05
+_PROBES_OWN_ADVICE = " (or measure all the same"
 _BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
 
 
@@ -81,7 +82,7 @@ class Task:
         status = self._process.wait(_END_TIMEOUT_S)
         said = (self._process.stderr().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         if status == ExitStatus.BAD_INPUT:
-            raise Refused(said.removeprefix(f"{self._name}: "))
+            raise Refused(said.removeprefix(f"{self._name}: ").partition(_PROBES_OWN_ADVICE)[0])
         if status == ExitStatus.NOT_APPLICABLE:
             raise NotApplicable(said)
         kind = EndedBySignal if status in _BY_SIGNAL else FastenoughError
