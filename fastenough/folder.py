@@ -16,7 +16,7 @@ import secrets
 import shutil
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -270,6 +270,26 @@ class Folder:
                 yield False
                 return
             yield True
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def turn(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Hold the folder's lock until the block ends, however it does; ``waiting`` is called where another has it.
+
+        A file system without such locks lets everybody in.
+        """
+        handle = os.open(".", _LIST, dir_fd=self._descriptor)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+                    raise
+            yield
         finally:
             os.close(handle)
 

@@ -233,7 +233,7 @@ def test_resuming_measures_again_what_is_missing_or_damaged(store: Store) -> Non
     _garbage(store.path / "runs" / runs[1])
     assert resumable(Store(store.path), "p", 3) == ("assess-1", {0: runs[0], 2: runs[2]})
     again = keep(store, 1)
-    kept = newest_campaign(store.runs())
+    kept = newest_campaign(store)
     assert kept is not None
     assert (set(kept.runs), kept.missing) == ({runs[0], runs[2], again}, ())
 

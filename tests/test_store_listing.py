@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_calls import fastenough
+from cli_calls import environment, fastenough
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from test_store_runs import keep_run
 
-from fastenough.store import Store
+from fastenough.store import RunSummary, Store, index
+from fastenough.store.campaign import newest_campaign
 from fastenough.store.directory import RUN_FILE
 
 
@@ -103,3 +106,51 @@ def test_what_a_campaign_planned_is_left_out_of_a_brief_list_only(tmp_path: Path
     writer.end()
     assert [run.planned for run in store.runs()] == [("one", "two")]
     assert [run.planned for run in store.runs(brief=True)] == [None]
+
+
+HEAVY = {"numpy", "scipy", "matplotlib", "mpl_toolkits", "pyarrow", "pandas", "jinja2", "labgrid", "grpc", "rich",
+         "fastjsonschema", "serial", "fastenough.analysis", "fastenough.report", "fastenough.recording.reader"}
+"""What a list has no use for, and what takes longer to load than thousands of runs to list."""
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_list_loads_nothing_that_it_has_no_use_for(tmp_path: Path, more: tuple[str, ...]) -> None:
+    store = Store(tmp_path / "store")
+    run = keep_run(store)
+    script = ("import atexit, sys\natexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr))\n"
+              "from fastenough.cli import main\nmain(sys.argv[1:])")
+    done = subprocess.run([sys.executable, "-c", script, "list", *more, "--store", str(store.path)], env=environment(),
+                          capture_output=True, text=True, check=True)
+    said, *loaded = done.stderr.split()
+    assert (said, run in done.stdout, "fastenough.store.index" in loaded) == ("loaded", True, True)
+    assert sorted(HEAVY & set(loaded)) == []
+
+
+def test_every_name_of_a_recording_can_be_had_although_none_is_loaded_before() -> None:
+    script = ("import sys, fastenough.recording as recording\nassert 'numpy' not in sys.modules\n"
+              "assert all(getattr(recording, name).__name__ == name for name in recording.__all__)\n"
+              "assert 'numpy' in sys.modules and not hasattr(recording, 'nothing')")
+    subprocess.run([sys.executable, "-c", script], env=environment(), check=True)
+
+
+def test_the_newest_campaign_is_asked_for_and_not_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other campaigns and runs that belong to none are counted in rows read, of which there are none."""
+    store = Store(tmp_path / "store")
+    assert newest_campaign(store) is None
+    copies(store, keep_run(store), 100)
+    for campaign, position in (("older", 0), ("newest", 0), ("newest", 2), (None, None), ("", 0)):
+        store.begin({"campaign": campaign, "position": position, "positions": 3}).end()
+    store = Store(store.path)
+    expected = [run for run in store.runs() if run.campaign == "newest"]
+    read = []
+    really = index._summary
+
+    def counts(row: Sequence[object]) -> RunSummary:
+        read.append(row)
+        return really(row)
+
+    monkeypatch.setattr(index, "_summary", counts)
+    kept = newest_campaign(store)
+    assert kept is not None
+    assert (kept.id, list(kept.runs), kept.missing) == ("newest", [run.id for run in expected], ("run 2 of 3",))
+    assert len(read) == len(expected) == 2

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -149,13 +150,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     Where that is too narrow for its figures, each row is a block of lines, with the columns' names before the cells.
     """
     names = [clean(column) for column in columns]
-    cells = [[clean_lines(cell) for cell in row] for row in rows]
-    widest = [max((len(row[position]) for row in cells), default=0) for position in range(len(names))]
+    cells = [[cell if cell.isprintable() else clean_lines(cell) for cell in row] for row in rows]
+    widest = [max(map(len, column)) for column in zip(*cells, strict=True)] or [0] * len(names)
     sys.stdout.flush()
     if not sys.stdout.isatty() or len(cells) > _MOST_DRAWN:
         width = _file_width(sys.maxsize if sys.stdout.isatty() else file_width)
         sizes = [max(len(name), size) for name, size in zip(names, widest, strict=True)]
-        if sum(sizes) + 2 * (len(sizes) - 1) <= width and not any("\n" in cell for row in cells for cell in row):
+        if sum(sizes) + 2 * (len(sizes) - 1) <= width and "\n" not in "".join(chain.from_iterable(cells)):
             _print_aligned(title, [names, *cells], sizes, texts)
             return
     _print_drawn(title, names, cells, texts=texts, widest=widest, printer=console(sys.stdout, file_width))

@@ -23,7 +23,7 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Se
     """The runs named; without names, those of the newest campaign and in words what is missing of it."""
     if names:
         return [store.find(name) for name in names], ()
-    campaign = newest_campaign(store.runs())
+    campaign = newest_campaign(store)
     if campaign is None:
         raise BadInput(f"{store.path}: no campaign in there to report on; name runs (see fastenough list)")
     return campaign.runs, campaign.missing

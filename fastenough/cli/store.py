@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def _tell(faults: dict[str, str], as_json: bool, fine: str) -> ExitStatus:
     return ExitStatus.BROKEN if faults else ExitStatus.DONE
 
 
+def _tell_wait() -> None:
+    print("fastenough: another rebuild of this store is at work; waiting until it has ended", file=sys.stderr,
+          flush=True)
+
+
 @click.group()
 def command() -> None:
     """Rebuild the index, verify that no recording has changed, or export every sample."""
@@ -38,7 +44,7 @@ def command() -> None:
 def rebuild(store_path: Path, as_json: bool) -> ExitStatus:
     """Make the index again from the runs; damaged runs are named, the others go on."""
     store = existing_store(store_path)
-    faults = store.rebuild()
+    faults = store.rebuild(_tell_wait)
     return _tell(faults, as_json, f"index of {words.counted(len(store.runs()), 'run')} rebuilt")
 
 

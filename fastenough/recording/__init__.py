@@ -1,13 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recording (docs/format.md): what machines write and the bench reads."""
+"""The recording (docs/format.md): what machines write and the bench reads.
 
-from fastenough.recording.content import Recording, unbelievable
-from fastenough.recording.head import End, Event, Head, Instant, LoadProof, LoadStated, LoadUse, SeriesEnd
-from fastenough.recording.histogram import Histogram
-from fastenough.recording.interval import Interval
-from fastenough.recording.reader import Reading, read_from, read_recording
-from fastenough.recording.rises import Rises
-from fastenough.recording.writer import RecordingWriter
+Each name is loaded when it is first used: numpy takes 0.1 s, which a list of runs has no use for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastenough.recording.content import Recording, unbelievable
+    from fastenough.recording.head import End, Event, Head, Instant, LoadProof, LoadStated, LoadUse, SeriesEnd
+    from fastenough.recording.histogram import Histogram
+    from fastenough.recording.interval import Interval
+    from fastenough.recording.reader import Reading, read_from, read_recording
+    from fastenough.recording.rises import Rises
+    from fastenough.recording.writer import RecordingWriter
+else:
+    def __getattr__(name: str) -> Any:
+        for module, names in _MODULES.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(module), name)
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 __all__ = ["End", "Event", "Head", "Histogram", "Instant", "Interval", "LoadProof", "LoadStated", "LoadUse", "Reading",
            "Recording", "RecordingWriter", "Rises", "SeriesEnd", "read_from", "read_recording", "unbelievable"]
+
+_MODULES = {
+    "fastenough.recording.content": ("Recording", "unbelievable"),
+    "fastenough.recording.head": ("End", "Event", "Head", "Instant", "LoadProof", "LoadStated", "LoadUse", "SeriesEnd"),
+    "fastenough.recording.histogram": ("Histogram",),
+    "fastenough.recording.interval": ("Interval",),
+    "fastenough.recording.reader": ("Reading", "read_from", "read_recording"),
+    "fastenough.recording.rises": ("Rises",),
+    "fastenough.recording.writer": ("RecordingWriter",),
+}
+"""Where each of these is defined."""

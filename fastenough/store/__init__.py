@@ -6,19 +6,20 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sqlite3
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import URL
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Recording
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
 from fastenough.store.reading import (
@@ -32,6 +33,9 @@ from fastenough.store.reading import (
     summary_of,
 )
 from fastenough.store.summary import RunSummary
+
+if TYPE_CHECKING:
+    from fastenough.recording import Recording
 
 __all__ = ["INDEX_SETTING", "RunSummary", "RunWriter", "Store", "new_run_id"]
 
@@ -102,6 +106,7 @@ class Store:
         except OSError as error:
             raise BadInput(f"{path}: no store can be made there: {error.strerror}; name a directory "
                            "you may write") from error
+        self._place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
         self._shared_index = index_url or os.environ.get(INDEX_SETTING)
         self._open_index()
 
@@ -109,8 +114,7 @@ class Store:
         return os.access(self.path, os.W_OK, effective_ids=True) and _is_private(self.path)
 
     def _open(self, url: str | URL) -> None:
-        place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
-        self._index = Index(url, place)
+        self._index = Index(url, self._place)
         self._refresh()
 
     def _open_index(self) -> None:
@@ -159,6 +163,10 @@ class Store:
 
     def settle(self) -> None:
         """Seal what dead benches left behind."""
+        self._seal_left_behind()
+        self._refresh()
+
+    def _seal_left_behind(self) -> None:
         for run_id, name in run_folders(self._runs):
             try:
                 with self._runs.below(name) as folder:
@@ -167,7 +175,6 @@ class Store:
                     make_columns(self._runs, name)
             except (OSError, FastenoughError):
                 continue
-        self._refresh()
 
     def runs(self, *, last: int | None = None, brief: bool = False, **equal: Any) -> list[RunSummary]:
         """Summaries, oldest first, of the runs whose fields equal those given (see RunSummary).
@@ -175,6 +182,10 @@ class Store:
         ``last``: only so many of them, the newest.  ``brief``: without what their campaigns planned.
         """
         return self._index.find(equal, last, brief=brief)
+
+    def newest_campaign(self) -> str | None:
+        """The campaign that the newest run of those that name one belongs to."""
+        return self._index.newest_campaign()
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
@@ -213,31 +224,59 @@ class Store:
                   for run_id, name in run_folders(self._runs)}
         return {run: fault for run, fault in faults.items() if fault is not None}
 
-    def rebuild(self) -> dict[str, str]:
+    def rebuild(self, waiting: Callable[[], None] = lambda: None) -> dict[str, str]:
         """Make the index again from the runs, and columns that are missing or wrong; returns the damaged runs with
         what is wrong, the others go on.
 
+        One rebuild at a time: ``waiting`` is called where another one is at work, which this one then waits for.
         Raises FastenoughError where there still is no index that can be used.
         """
+        with self._folder.turn(waiting):
+            self._seal_left_behind()
+            faults: dict[str, str] = {}
+            entries = []
+            for run_id, name in run_folders(self._runs):
+                now, _ = stamp(self._runs, name)
+                fault = fault_of(self._runs, name)
+                summary = summary_of(self._runs, name, suspicious=False)
+                if fault is None:
+                    entries.append((summary, now))
+                else:
+                    faults[run_id] = fault
+                    entries.append((replace(summary, state="damaged", reason=fault), ""))
+            self._renew_index(entries)
+            for run_id, name in run_folders(self._runs):
+                if run_id not in faults:
+                    renew_columns(self._runs, name)
+        return faults
+
+    def _renew_index(self, entries: Sequence[tuple[RunSummary, str]]) -> None:
+        if self._shared_index or not self._keeps_index():
+            self._index.replace(entries)
+            return
         self._index.close()
-        if not self._shared_index and self._keeps_index():
-            with mendable(self.path / _INDEX_FILE):
-                for leftover in self._folder.names():
-                    if leftover.startswith(_INDEX_FILE):
-                        self._folder.remove(leftover)
+        with mendable(self.path / _INDEX_FILE):
+            self._write_index(entries)
         self._open_index()
         if self.index_fault is not None:
             raise FastenoughError(self.index_fault)
-        self._index.clear()
-        self.settle()
-        faults = {run_id: fault for run_id, name in run_folders(self._runs)
-                  if (fault := fault_of(self._runs, name)) is not None}
-        for run_id, name in run_folders(self._runs):
-            if run_id not in faults:
-                renew_columns(self._runs, name)
-        self._index.put((replace(run, state="damaged", reason=faults[run.id]), "")
-                        for run in self._index.find({}) if run.id in faults)
-        return faults
+
+    def _write_index(self, entries: Sequence[tuple[RunSummary, str]]) -> None:
+        """Into the file of the index; one that SQLite cannot lock, so that nobody uses it, makes way for a new one."""
+        made = Index(_IN_MEMORY, self._place)
+        made.put(entries)
+        with suppress(Untrusted, sqlite3.Error):
+            self._folder.require_replaceable(_INDEX_FILE)
+            made.copy_over(f"{self.path}/{_INDEX_FILE}")
+            return
+        for leftover in self._folder.names():
+            if leftover.startswith(_INDEX_FILE):
+                self._folder.remove(leftover)
+        try:
+            made.copy_over(f"{self.path}/{_INDEX_FILE}")
+        except sqlite3.Error as error:
+            raise FastenoughError(f"{self.path / _INDEX_FILE}: no index can be written: {error}; the runs are safe: "
+                                  "fix the cause, then run 'fastenough store rebuild'") from error
 
     def close(self) -> None:
         self._index.close()

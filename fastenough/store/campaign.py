@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fastenough.campaign.expand import OWN
 from fastenough.model import Outcome
-from fastenough.store.summary import RunSummary
+from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
 """More missing runs than these are counted, not named."""
@@ -28,18 +28,19 @@ class KeptCampaign:
     missing: tuple[str, ...]
 
 
-def newest_campaign(runs: Sequence[RunSummary]) -> KeptCampaign | None:
-    """The campaign of the newest run that names one, out of all runs of a store, oldest first."""
-    named = [run for run in runs if run.campaign]
-    if not named:
+def newest_campaign(store: Store) -> KeptCampaign | None:
+    """The campaign of the newest run that names one; only its runs are read from the index, and those that name none
+    because they are damaged."""
+    newest = store.newest_campaign()
+    mine = [] if newest is None else store.runs(campaign=newest)
+    if newest is None or not mine:
         return None
-    mine = [run for run in named if run.campaign == named[-1].campaign]
     by_position = {run.position: run for run in mine}
     missing = _missing(mine, by_position)
     since = mine[0].id if missing else mine[-1].id
-    nameless = [run.id for run in runs if run.campaign is None and run.state == "damaged" and run.id > since]
+    nameless = [run.id for run in store.runs(brief=True, campaign=None, state="damaged") if run.id > since]
     kept = sorted([run.id for run in by_position.values()] + nameless)
-    return KeptCampaign(str(named[-1].campaign), tuple(kept), tuple(missing))
+    return KeptCampaign(newest, tuple(kept), tuple(missing))
 
 
 def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:

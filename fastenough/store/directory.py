@@ -16,18 +16,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
 from fastenough.files import write_all
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import End, Head
 from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
-from fastenough.recording.reader import ends_of
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
+
+if TYPE_CHECKING:
+    from fastenough.recording import End, Head
 
 RUN_FILE = "run.json"
 LIVE_FILE = "recording.jsonl"
@@ -130,7 +132,8 @@ def _described(recording: BinaryIO, summary: RunSummary) -> RunSummary:
     try:
         if not first:
             return replace(summary, state="cut-off")
-        head, end = ends_of(first, last, LIVE_FILE)
+        reader = import_module("fastenough.recording.reader")  # which loads numpy, of no use to who lists runs
+        head, end = reader.ends_of(first, last, LIVE_FILE)
         return _describe(summary, head, end)
     except BadInput:
         return replace(summary, state="damaged", reason="its head or its last line is not that of a recording")

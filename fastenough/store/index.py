@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import JSON, BigInteger, Column, MetaData, String, Table, create_engine, delete, insert, null, select
-from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
@@ -20,6 +21,8 @@ from fastenough.store.summary import INTEGERS, LISTS, RunSummary
 INDEX_VERSION = 3
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
+_PATIENCE_S = 30
+"""How long one process waits for another that writes into the same file."""
 _LEAST_SECRET = 3
 """Shorter ones are not searched for in messages: every letter would be one."""
 
@@ -67,7 +70,7 @@ class Index:
         self._place = place
         sqlite = parsed.get_backend_name() == "sqlite"
         memory = sqlite and parsed.database is None
-        arguments = {"timeout": 30} if sqlite else {}
+        arguments = {"timeout": _PATIENCE_S} if sqlite else {}
         try:
             self._engine: Engine = create_engine(
                 parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments)
@@ -75,7 +78,10 @@ class Index:
             raise BadInput(f"the index in {parsed.drivername} cannot be used: {self._said(error)}; give a database URL "
                            "such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
         with self._mendable():
-            _RUNS.metadata.create_all(self._engine)
+            try:
+                _RUNS.metadata.create_all(self._engine)
+            except SQLAlchemyError:  # another process may have made the table since this one looked
+                _RUNS.metadata.create_all(self._engine)
 
     @contextmanager
     def _mendable(self) -> Iterator[None]:
@@ -94,12 +100,19 @@ class Index:
 
     def put(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
         """Insert or replace; beside each summary the stamp of its files, which tells when to read them again."""
-        rows = [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
+        rows = self._rows(summaries)
         with self._mendable(), self._engine.begin() as connection:
-            for begin in range(0, len(rows), _PER_STATEMENT):
-                part = rows[begin:begin + _PER_STATEMENT]
-                connection.execute(delete(_RUNS).where(_RUNS.c.id.in_([row["id"] for row in part])))
-                connection.execute(insert(_RUNS), part)
+            _put(connection, rows)
+
+    def replace(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
+        """These and nothing else are this place's runs; who reads meanwhile finds the old or the new ones, whole."""
+        rows = self._rows(summaries)
+        with self._mendable(), self._engine.begin() as connection:
+            connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
+            _put(connection, rows)
+
+    def _rows(self, summaries: Iterable[tuple[RunSummary, str]]) -> list[dict[str, Any]]:
+        return [asdict(summary) | {"place": self._place, "stamp": stamp} for summary, stamp in summaries]
 
     def remove(self, ids: Iterable[str]) -> None:
         wanted = list(ids)
@@ -107,16 +120,22 @@ class Index:
             for begin in range(0, len(wanted), _PER_STATEMENT):
                 connection.execute(delete(_RUNS).where(_RUNS.c.id.in_(wanted[begin:begin + _PER_STATEMENT])))
 
-    def clear(self) -> None:
-        """Forget this place's runs."""
-        with self._mendable(), self._engine.begin() as connection:
-            connection.execute(delete(_RUNS).where(_RUNS.c.place == self._place))
+    def copy_over(self, file: str) -> None:
+        """Make an SQLite file say what this index, one in memory, says; raises sqlite3.Error where it cannot be locked.
+
+        One transaction in that file: processes that use it wait or see the whole, and a death in it leaves the old.
+        To rename a new file over one in use would let SQLite apply the journal of the old one to the new one.
+        """
+        with closing(self._engine.raw_connection()) as mine, closing(sqlite3.connect(file, _PATIENCE_S)) as target:
+            source = mine.driver_connection
+            assert isinstance(source, sqlite3.Connection)
+            source.backup(target, progress=_let_signals_in)
 
     def known(self) -> dict[str, tuple[str, str]]:
         """State and stamp by id of this place's runs."""
         wanted = select(_RUNS.c.id, _RUNS.c.state, _RUNS.c.stamp).where(_RUNS.c.place == self._place)
         with self._mendable(), self._engine.connect() as connection:
-            return {str(row.id): (str(row.state), str(row.stamp)) for row in connection.execute(wanted)}
+            return {run_id: (state, stamp) for run_id, state, stamp in connection.execute(wanted)}
 
     def find(self, equal: dict[str, Any], last: int | None = None, *, brief: bool = False) -> list[RunSummary]:
         """Runs whose fields equal those given, oldest first, of all of them or the ``last`` ones.
@@ -134,6 +153,13 @@ class Index:
             rows = connection.execute(question).all()
         return [_summary(row) for row in reversed(rows)]
 
+    def newest_campaign(self) -> str | None:
+        """The campaign that the newest run of those that name one belongs to, None where there is none."""
+        question = select(_RUNS.c.campaign).where(_RUNS.c.campaign != "").order_by(_RUNS.c.id.desc()).limit(1)
+        with self._mendable(), self._engine.connect() as connection:
+            found: str | None = connection.execute(question).scalar()
+        return found
+
     def starting_with(self, prefix: str) -> list[tuple[str, str]]:
         """Id and place of every run whose id begins so."""
         question = select(_RUNS.c.id, _RUNS.c.place).where(_RUNS.c.id.startswith(prefix, autoescape=True))
@@ -143,6 +169,17 @@ class Index:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _let_signals_in(status: int, left: int, total: int) -> None:
+    """Python code between two attempts, so that Ctrl-C ends the wait for another process."""
+
+
+def _put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    for begin in range(0, len(rows), _PER_STATEMENT):
+        part = rows[begin:begin + _PER_STATEMENT]
+        connection.execute(delete(_RUNS).where(_RUNS.c.id.in_([row["id"] for row in part])))
+        connection.execute(insert(_RUNS), part)
 
 
 def _summary(row: Sequence[Any]) -> RunSummary:

@@ -5,26 +5,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastenough.folder import Folder
-from fastenough.model import BadInput, Configuration, FastenoughError
-from fastenough.recording import Head, Instant, LoadStated, Recording, read_from, unbelievable
-from fastenough.recording.building import Added, made_head
-from fastenough.recording.head import Tool
+from fastenough.model import FastenoughError
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
     SEALED_FILE,
     check,
     read_summary,
-    recording_name,
-    unsealed,
 )
 from fastenough.store.summary import RunSummary, damaged
+
+if TYPE_CHECKING:
+    from fastenough.recording import Recording
 
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\Z")
 
@@ -78,38 +76,8 @@ def fault_of(runs: Folder, name: str) -> str | None:
         return str(error)
 
 
-def _known_head(summary: RunSummary) -> Head:
-    """What a summary says of the head, for a run whose recording is not believed."""
-    known = Added(summary.board, None if summary.configuration is None else Configuration(summary.configuration),
-                  None if summary.load is None else LoadStated(summary.load))
-    head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
-    return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
-
-
-def _read(opening: Callable[[], Folder], summary: RunSummary) -> Recording:
-    """Raises BadInput, Untrusted or OSError for a recording that is not believed."""
-    fault = (summary.reason or "damaged") if summary.state == "damaged" else None
-    if summary.sha256 is None:
-        fault = fault or unsealed(summary)
-    if fault is not None:
-        raise BadInput(fault)
-    recording = _read_unsealed(opening) if summary.sha256 is None else _sealed().read_sealed(opening, summary)
-    if recording.run_id != summary.id:
-        raise BadInput(f"it is the recording of another run, {recording.run_id[:80]}")
-    if summary.sha256 is None and recording.end is not None:
-        raise BadInput(unsealed(replace(summary, state="ended")) or "")
-    return recording
-
-
-def _read_unsealed(opening: Callable[[], Folder]) -> Recording:
-    with opening() as folder:
-        name = recording_name(folder)
-        with folder.open_file(name) as stream:
-            return read_from(stream, name)
-
-
 def _sealed() -> Any:
-    """Loaded when it is needed: columns take 0.2 s to load, which a list of runs has no use for."""
+    """Loaded when it is needed: what reads recordings takes 0.3 s to load, which a list of runs has no use for."""
     return import_module("fastenough.store.sealed")
 
 
@@ -131,10 +99,5 @@ def columns_fault_of(runs: Folder, name: str) -> str | None:
 
 def read_run(runs: Folder, name: str) -> Recording:
     """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
-    summary = summary_of(runs, name, suspicious=False)
-    try:
-        return _read(lambda: runs.below(name), summary)
-    except OSError as error:
-        return unbelievable(f"it cannot be read: {error.strerror}", _known_head(summary))
-    except FastenoughError as error:
-        return unbelievable(str(error), _known_head(summary))
+    recording: Recording = _sealed().read_run(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
+    return recording

@@ -1,24 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sealed runs as recordings: out of their columns, and out of their text only for what is not in them."""
+"""Runs as recordings: sealed ones out of their columns, and out of their text only for what is not in them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Event, Interval, Recording, columns
-from fastenough.recording.building import line_bytes
+from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.recording import (
+    Event,
+    Head,
+    Instant,
+    Interval,
+    LoadStated,
+    Recording,
+    columns,
+    read_from,
+    unbelievable,
+)
+from fastenough.recording.building import Added, line_bytes, made_head
 from fastenough.recording.columns import Source
+from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import timeline_of
 from fastenough.recording.later import Later
 from fastenough.recording.reader import Reading, assembled, ends_of
 from fastenough.recording.timeline import Timeline
-from fastenough.store.directory import mendable, read_summary, recording_name
+from fastenough.store.directory import mendable, read_summary, recording_name, unsealed
 from fastenough.store.summary import RunSummary
 
 Opening = Callable[[], Folder]
@@ -139,3 +151,43 @@ def _of_text(opening: Opening, summary: RunSummary, source: Source) -> Recording
         for _ in lines:
             pass
         return lines.recording(over_time=lambda: _timeline_of_text(opening, summary), **_laters(opening, summary))
+
+
+def _known_head(summary: RunSummary) -> Head:
+    """What a summary says of the head, for a run whose recording is not believed."""
+    known = Added(summary.board, None if summary.configuration is None else Configuration(summary.configuration),
+                  None if summary.load is None else LoadStated(summary.load))
+    head = made_head(summary.probe or "unknown", summary.implementation or "unknown", {}, known, summary.id)
+    return replace(head, tool=Tool("unknown", ""), begin=Instant(0, summary.begin_wall_ns or 0))
+
+
+def _read(opening: Opening, summary: RunSummary) -> Recording:
+    """Raises BadInput, Untrusted or OSError for a recording that is not believed."""
+    fault = (summary.reason or "damaged") if summary.state == "damaged" else None
+    if summary.sha256 is None:
+        fault = fault or unsealed(summary)
+    if fault is not None:
+        raise BadInput(fault)
+    recording = _read_unsealed(opening) if summary.sha256 is None else read_sealed(opening, summary)
+    if recording.run_id != summary.id:
+        raise BadInput(f"it is the recording of another run, {recording.run_id[:80]}")
+    if summary.sha256 is None and recording.end is not None:
+        raise BadInput(unsealed(replace(summary, state="ended")) or "")
+    return recording
+
+
+def _read_unsealed(opening: Opening) -> Recording:
+    with opening() as folder:
+        name = recording_name(folder)
+        with folder.open_file(name) as stream:
+            return read_from(stream, name)
+
+
+def read_run(opening: Opening, summary: RunSummary) -> Recording:
+    """The recording of a run; where it is not what was recorded, one that holds nothing but the reason."""
+    try:
+        return _read(opening, summary)
+    except OSError as error:
+        return unbelievable(f"it cannot be read: {error.strerror}", _known_head(summary))
+    except FastenoughError as error:
+        return unbelievable(str(error), _known_head(summary))
