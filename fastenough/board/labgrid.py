@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
+from fastenough.board.console import Console
 from fastenough.board.files import file_for
 from fastenough.link import BoardGone
+from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 
@@ -77,29 +79,40 @@ class LabgridBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         require_configuration(self, configuration)
-        service = _act(self.place, "acquire").get("service")
+        has = _act(self.place, "acquire")
         try:
-            if not service:
+            if not has.get("service"):
                 raise NotApplicable(f"{self.name} has no NetworkService, so it cannot be reached; export one for it")
-            if configuration == POWER_CYCLED:
-                _act(self.place, "cycle")
-            with closing(self._reached(_address(service))) as link:
-                yield Booted(link, configuration_of(link, configuration), OWN_FILE,
-                             module=partial(installed_module, link))
+            with closing(Console(has.get("console"))) as console:
+                if configuration == POWER_CYCLED:
+                    _act(self.place, "cycle")
+                with closing(self._reached(_address(has["service"]), console)) as link:
+                    yield Booted(link, configuration_of(link, configuration), OWN_FILE,
+                                 last_words=partial(_last_words, link, console),
+                                 module=partial(installed_module, link))
         finally:
             with contextlib.suppress(FastenoughError):
                 _act(self.place, "release")
 
-    def _reached(self, address: Address) -> SshLink:
-        """The link, once the board has come up."""
+    def _reached(self, address: Address, console: Console) -> SshLink:
+        """The link, once the board has come up; BoardGone says what the console of one that has not said last."""
         deadline = time.monotonic() + self.boot_s
         while True:
             try:
                 return open_ssh(address, file_for)
-            except BoardGone:
+            except BoardGone as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise BoardGone("; ".join((str(error), *console.last_words()))) from error
             time.sleep(_RETRY_S)
+
+
+def _last_words(link: SshLink, console: Console) -> list[str]:
+    """What the console said last, where the board is gone: it does not explain anything else."""
+    try:
+        agents = (link, link.raised)
+    except BoardGone:
+        return console.last_words()
+    return console.last_words() if any(isinstance(agent, AgentLink) and agent.gone for agent in agents) else []
 
 
 def _address(service: Mapping[str, Any]) -> Address:

@@ -54,9 +54,9 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     if not session.places[place].acquired_resources:
         _call(session, "ReleasePlace", place)
         raise SystemExit("its exporter is away, so it has no resources")
-    found = {kind: dict(resource.args)
+    found = {kind: dict(resource.args) | {"extra": resource.extra}
              for (_, kind), resource in session.get_target_resources(session.places[place]).items()}
-    return {"service": found.get("NetworkService"), "resources": sorted(found)}
+    return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
 
 
 def main(coordinator: str, place: str, act: str) -> int:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the serial console of a labgrid place said last: a process of its own reads it, and is asked when needed."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_READER = Path(__file__).with_name("labgrid_console.py")
+_ANSWER_S = 5.0
+_ANSWER_MOST = 65536
+_LAST_LINES = 12
+_LINE_CHARS = 200
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+
+
+class Console:
+    """The console at an exported NetworkSerialPort, whose arguments ``port`` holds; None for a place without one."""
+
+    def __init__(self, port: Mapping[str, Any] | None) -> None:
+        self._process = None if port is None else subprocess.Popen(
+            [sys.executable, "-P", str(_READER), json.dumps(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
+
+    def last_words(self) -> list[str]:
+        """At most one sentence: the last lines, printable and of bounded length, or why there are none."""
+        if self._process is None:
+            return []
+        try:
+            answer = json.loads(self._ask())
+            lines = printable_lines(base64.b64decode(answer["said"]))
+        except (OSError, ValueError):
+            return ["its console cannot be read: labgrid has not answered"]
+        if lines:
+            return [f"its console said last: {' | '.join(lines)}"]
+        if answer["fault"]:
+            why = printable_lines(str(answer["fault"]).encode())
+            return [f"its console cannot be read: {' '.join(why)[:_LINE_CHARS]}"]
+        return ["its console said nothing"]
+
+    def _ask(self) -> bytes:
+        """One answer; raises OSError when none comes in time."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(b"\n")
+        said, deadline = b"", time.monotonic() + _ANSWER_S
+        while not said.endswith(b"\n") and len(said) < _ANSWER_MOST:
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left_s)[0]:
+                raise TimeoutError
+            part = os.read(self._process.stdout.fileno(), _ANSWER_MOST)
+            if not part:
+                raise BrokenPipeError
+            said += part
+        return said
+
+    def close(self) -> None:
+        """End the reader and whatever it has started."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for file in (self._process.stdin, self._process.stdout):
+            if file is not None:
+                file.close()
+
+
+def printable_lines(said: bytes) -> list[str]:
+    """The last lines of what a console said; whoever wrote them is not trusted."""
+    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:_LINE_CHARS] for line in lines if line][-_LAST_LINES:]
