@@ -52,8 +52,8 @@ void settings_compare(struct run *run)
 {
 	const struct setting *before = run->settings_before.list, *after = run->settings_after.list;
 
-	/* Both were read in one order. */
-	for (int i = 0; i < run->settings_before.count; i++)
+	/* Both were read in one order; those of a task in the kernel come last, and are compared when its last bank is read. */
+	for (int i = 0; i < run->settings_after.count; i++)
 		if (changed(&before[i], &after[i]))
 			fail_for(run, &before[i], &after[i]);
 	for_each_worker(worker, run)
