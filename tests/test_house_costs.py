@@ -227,8 +227,8 @@ def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
     subprocess.run([TOOLS / "ninja", "-j2", "-C", build, "target/probe/fastenough-probe"], check=True, env=ENVIRONMENT,
                    stdout=subprocess.DEVNULL)
     record = tmp_path / "record"
-    subprocess.run([build / "target" / "probe" / "fastenough-probe", "yield", "--policy", "other", "--loops", "1000", "--allow-difference",
-                    "--record", record], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([build / "target" / "probe" / "fastenough-probe", "yield", "--policy", "other", "--loops", "1000",
+                    "--allow-difference", "--record", record], check=True, stdout=subprocess.DEVNULL)
     end = json.loads(record.read_text().splitlines()[-1])
     assert end["outcome"] == "completed"
     assert end["series"][0]["stored"] + end["series"][0]["lost"] == end["series"][0]["taken"] > 0
