@@ -72,3 +72,26 @@ def round_up(value_ns: float, digits: int = 2) -> int:
         return 1
     step = 10.0 ** (math.floor(math.log10(value_ns)) - digits + 1)
     return max(1, round(math.ceil(value_ns / step - 1e-9) * step))
+
+
+def round_down(value: float, digits: int = 3) -> float:
+    """The greatest value not above this one that has no more than ``digits`` significant digits; 0 for less than 0."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.floor(value / step * (1 + 1e-12)) * step
+
+
+def at_least(ns: float) -> str:
+    """A duration that is not overstated: rounded down."""
+    for unit, length_ns in _DURATIONS:
+        if ns >= (2.0 if length_ns > 1e9 else 1.0) * length_ns:
+            return f"{round_down(ns / length_ns):,.15g} {unit}"
+    return f"{round_down(ns):.15g} ns"
+
+
+def rate_at_most(value: float) -> str:
+    """A rate per activation that is not understated: rounded up, as "1 in ..." where it is small."""
+    if value >= 1:
+        return "all"
+    return f"{math.ceil(value * 1e4) / 100:.10g} %" if value > 0.01 else f"1 in {int(round_down(1 / value)):,}"

@@ -37,11 +37,11 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Se
 @store_option
 @json_option
 def command(
-    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, out: Path, store_path: Path,
-    as_json: bool,
+    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+    return_time_ns: int, out: Path, store_path: Path, as_json: bool,
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign."""
-    required = requirement(limit_ns, miss_rate, confidence)
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
