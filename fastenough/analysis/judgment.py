@@ -146,7 +146,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judged, judgments, derived=requirement is None, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *said_of(again)),
+        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),
         requirement=judged,
         requirement_derived=requirement is None,
         judgments=judgments,

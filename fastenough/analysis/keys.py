@@ -63,7 +63,7 @@ _NO_PROFILE = "it holds no profile"
 _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns"}
+_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
 _HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
                              "way", "first_cpu", "second_cpu"})
 

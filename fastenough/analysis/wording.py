@@ -155,6 +155,14 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
+def looked_before(look: int, confidence: float) -> Iterator[str]:
+    """What follows where the requirement was judged before."""
+    if look:
+        yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
+               f"is judged at {words.percent(confidence)} confidence: who looks until it passes errs more often than "
+               "stated. Judge all runs together")
+
+
 def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],
          missing: Sequence[str]) -> list[str]:
     """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""

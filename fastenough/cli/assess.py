@@ -73,7 +73,7 @@ def command(
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     question = Question(required, confidence, tuple(loads))
-    plan = assessment_plan(board, loads, duration_ns, interval, priority)
+    plan = assessment_plan(board, loads, duration_ns, interval, priority, limit_ns=limit_ns)
     require_writable(out)
     store = Store(store_path)
     with Display() as display:

@@ -47,4 +47,4 @@ def command(
     chosen, missing = choose_runs(store, runs)
     recordings = [store.load(run) for run in chosen]
     question = Question(required, confidence, missing=tuple(missing))
-    return tell(judge_and_report(recordings, question, out), out, as_json)
+    return tell(judge_and_report(recordings, question, store, out), out, as_json)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough.analysis import Assessment, judge
@@ -14,6 +14,7 @@ from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.store import Store
+from fastenough.store.looks import question_of
 
 SHORTEST_RUN_NS = 10**9
 
@@ -38,13 +39,19 @@ class Answer:
     signal: int = 0
 
 
-def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int) -> Plan:
-    """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
+def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int,
+                    *, limit_ns: int | None = None) -> Plan:
+    """A timer under each of the loads, which share the duration; a limit known beforehand is counted exactly.
+
+    Raises BadInput where the duration is too short.
+    """
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
                        f"give at least {len(loads)}s")
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
+    if limit_ns is not None:
+        parameters["limit"] = (f"{limit_ns}ns",)
     return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),), boards=(board,))
 
 
@@ -56,11 +63,23 @@ def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress:
     if campaign.signal and not campaign.runs:
         return campaign.signal
     recordings = [store.load(run) for run in campaign.runs]
-    return judge_and_report(recordings, question, out, campaign.signal)
+    return judge_and_report(recordings, question, store, out, campaign.signal)
 
 
-def judge_and_report(recordings: Sequence[Recording], question: Question, out: Path, signal: int = 0) -> Answer:
-    """What recordings say about a requirement, and a report on them."""
-    assessment = judge(recordings, question.required, confidence=question.confidence,
-                       loads=question.loads or None, missing=question.missing)
+def _asked(recordings: Sequence[Recording], required: Requirement | None) -> str | None:
+    """The question: the requirement, and of what it is required; None where nothing is."""
+    heads = [recording.head for recording in recordings]
+    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
+                for head in heads}
+    return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
+
+
+def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path,
+                     signal: int = 0) -> Answer:
+    """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
+    asked, runs = _asked(recordings, question.required), [recording.run_id for recording in recordings]
+    assessment = judge(recordings, question.required, confidence=question.confidence, loads=question.loads or None,
+                       missing=question.missing, look=store.looks_before(asked, runs) if asked else 0)
+    if asked:
+        store.note_look(asked, runs, assessment.verdict)
     return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)

@@ -61,14 +61,15 @@ class _Rows:
         bounds = [interval.seq, *(getattr(interval, name) for name in _INSTANTS)]
         named = {"counters": list(interval.counters.items()), "load": _load(interval)}
         nothing = np.empty(0, dtype=np.int64)
-        for number, values in interval.histograms.items():
+        taken = [(number, values) for number, values in interval.histograms.items() if number in k_of]
+        for number, values in taken:
             limit = interval.limits.get(number)
             self._add([*bounds, number, values.total, interval.lost[number], interval.missed[number], values.minimum,
                        values.maximum, values.sum, str(values.sum_sq),
                        *((None, None) if limit is None else (limit.exceeded, limit.runs))], named)
             self._buckets.append((k_of[number], values.index, values.count))
             named = {"counters": None, "load": None}
-        if not interval.histograms:
+        if not taken:
             self._add([*bounds, None, 0, 0, 0, None, None, 0, "0", None, None], named)
             self._buckets.append((INTERVAL_K, nothing, nothing))
 
@@ -105,7 +106,7 @@ def _folded_rows(rows: list[tuple[int, IntArray, IntArray]]) -> tuple[IntArray, 
 
 
 class Batching:
-    """Makes batches of rows of the intervals that come; memory holds one batch."""
+    """Makes batches of rows of these series in the intervals that come; memory holds one batch."""
 
     def __init__(self, series: Iterable[Series]) -> None:
         self._k_of = {one.id: one.k for one in series}
