@@ -10,9 +10,8 @@ import numpy as np
 from fastenough import words
 from fastenough.analysis import bounds
 from fastenough.analysis.blocks import LEAST_BLOCKS
-from fastenough.analysis.clusters import LEAST_DISTURBANCES
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
-from fastenough.analysis.resampling import LEAST_RUNS
+from fastenough.analysis.resampling import LEAST_ABOVE, LEAST_RUNS
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999)
 CONFIDENCE = 0.95
@@ -126,7 +125,7 @@ def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
     return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)
 
 
-_NO_INTERVAL = (f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_DISTURBANCES} independent disturbances above "
+_NO_INTERVAL = (f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_ABOVE} independent disturbances above "
                 "the quantile")
 
 

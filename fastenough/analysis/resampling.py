@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.blocks import ranks_of_quantile, resampled
-from fastenough.analysis.clusters import LEAST_DISTURBANCES, size_over_time
+from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.recording.timeline import Course, IntArray
 
 FloatArray = NDArray[np.float64]
 
+LEAST_ABOVE = 20
+"""Independent disturbances above a quantile, with fewer of which it has no interval."""
 LEAST_RUNS = 3
 """With fewer runs nobody knows how much runs differ: an interval holds within them only."""
 _MOST_CELLS = 240
@@ -35,7 +37,7 @@ class Blocks:
 
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
-        if self.draws is None or self._independent_above(quantile) < LEAST_DISTURBANCES:
+        if self.draws is None or self._independent_above(quantile) < LEAST_ABOVE:
             return None
         return ranks_of_quantile(self.draws, sum(run.sum(axis=0) for run in self.counts), quantile)
 
@@ -47,7 +49,7 @@ class Blocks:
         bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
         above = total[:, bucket:].sum(axis=1)
         few = above if quantile >= 0.5 else total.sum(axis=1) - above
-        return float(few.sum() / size_over_time(few))
+        return float(few.sum() / size_at_all_scales(few))
 
 
 def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:

@@ -108,7 +108,8 @@ def decided(values: Merged, seen: Disturbances, requirement: Requirement, confid
             merged: bool = True) -> Shown:
     """What disturbances that were counted show about a requirement."""
     upper = float(clusters.rate_upper(seen.n, seen.possibly, seen.size, confidence)) if seen.enough else None
-    steady = not (requirement.miss_rate and seen.enough) or all(
+    several = seen.most >= clusters.LEAST_DISTURBANCES
+    steady = not (requirement.miss_rate and several) or all(
         is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of))
     p_value = _p_value(seen, requirement.miss_rate) if steady else 1.0
     return Shown(values, seen, requirement, confidence, upper, p_value, steady, merged)
