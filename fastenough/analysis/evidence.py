@@ -16,6 +16,9 @@ from fastenough.analysis.shown import UNSEEN_WITHOUT_PERIOD, Shown, shown_of
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
 
+UNPLANNED_SHARE = 0.05
+"""Share of the planned activations that may be absent: threads begin after the run and end before it."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -174,6 +177,18 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
                       more_ns=float(more_ns))
 
 
+def _as_planned(evidence: Evidence) -> Iterator[Finding]:
+    """Who stops when it looks good errs more often than stated: a run is judged when it is as long as was planned."""
+    for recording in evidence.recordings:
+        planned = recording.head.planned_n
+        held = min((recording.totals[series.id].total + recording.missed(series.id)
+                    for series in judged_series(recording)), default=0)
+        if planned is not None and held < (1 - UNPLANNED_SHARE) * planned:
+            yield Finding(Verdict.INCONCLUSIVE, f"run {recording.run_id} ended after {words.number(held)} of "
+                          f"{words.number(planned)} activations that were planned",
+                          "run it again to the end that was planned")
+
+
 def _own_machine(evidence: Evidence) -> Iterator[Finding]:
     """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
@@ -183,7 +198,7 @@ def _own_machine(evidence: Evidence) -> Iterator[Finding]:
 
 
 EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _long_enough, _own_machine,
+    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _long_enough, _as_planned, _own_machine,
 )
 
 

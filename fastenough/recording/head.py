@@ -171,7 +171,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Head:
-    """What was measured, how, and at what cost.  ``version``: of the file it was read from."""
+    """What was measured, how, and at what cost.  ``version``: of the file it was read from.
+
+    ``planned_n``: how many activations of each series were planned before the run, where that was known.
+    """
 
     tool: Tool
     run_id: str
@@ -190,6 +193,7 @@ class Head:
     board: str | None = None
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
+    planned_n: int | None = None
     version: int = VERSION
 
 
