@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 import click
 
 from fastenough.analysis.injections import Found
+from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.jobs.calibrate import Calibration, Plan, calibrate_local, calibrate_virtual
@@ -21,6 +24,8 @@ _EMULATED_SIZES = "20ms,40ms,80ms"
 """Emulation is late by milliseconds of its own."""
 _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
+_OVERHEAD_S = 2.0
+"""What a trial takes beyond the injections."""
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -49,6 +54,16 @@ def _show(calibration: Calibration) -> None:
                f"not shown: {calibration.shortfall}\n" if calibration.shortfall else "MISSED: see the counts\n")
 
 
+def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
+    """The trials, each with the time it still takes shown while it is under way."""
+    for number in count(1):
+        with Work(f"trial {number}: injecting, and looking what is found", plan.seconds + _OVERHEAD_S):
+            trial = next(trials, None)
+        if trial is None:
+            return
+        yield trial
+
+
 def _plain(calibration: Calibration) -> dict[str, Any]:
     return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None,
                                   "shortfall": calibration.shortfall}
@@ -68,9 +83,10 @@ def command(board: str, sizes: str | None, each: int, cpu: int, as_json: bool) -
         plan = Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
         trials = calibrate_virtual(kernel or "stock", plan)
     else:
-        trials = calibrate_local(open_link(board), Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
+        plan = Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu)
+        trials = calibrate_local(open_link(board), plan)
     done = []
-    for calibration in trials:
+    for calibration in _watched(trials, plan):
         done.append(calibration)
         if not as_json:
             _show(calibration)

@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 
 from fastenough.cli.assess import tell
+from fastenough.cli.live import Work
 from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.model import BadInput, ExitStatus
+from fastenough.recording import Recording
 from fastenough.report import require_writable
 from fastenough.store import Store
 from fastenough.store.campaign import newest_campaign
@@ -45,6 +47,11 @@ def command(
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
-    recordings = [store.load(run) for run in chosen]
     question = Question(required, confidence, missing=tuple(missing))
-    return tell(judge_and_report(recordings, question, out), out, as_json)
+    recordings: list[Recording] = []
+    with Work("reading the runs", share=lambda: len(recordings) / len(chosen)) as work:
+        for run in chosen:
+            recordings.append(store.load(run))
+        work.step("judging, and making the report")
+        answer = judge_and_report(recordings, question, out)
+    return tell(answer, out, as_json)
