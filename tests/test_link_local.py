@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import eventually, start_bench, with_words
+from processes import eventually, running, start_bench, with_words
 
 from fastenough.link import LocalLink, Stalled, find_probe, open_link
 from fastenough.model import BadInput, NotApplicable
@@ -61,7 +61,7 @@ def test_escaped_children_are_ended(marker: str) -> None:
     escape = f"setsid {sleep} & ({sleep} &) ; nohup setsid sh -c '{sleep}' & echo up; {sleep}"
     process = LocalLink().start(["sh", "-c", escape])
     assert next(process.lines(10)) == b"up\n"
-    assert eventually(lambda: len(with_words("sleep", marker)) >= 4)
+    assert eventually(lambda: len(running(f"sleep {marker}")) == 4)
     process.stop()
     assert with_words(marker) == []
 
@@ -86,6 +86,15 @@ def test_interrupt_reaches_the_command() -> None:
     process.signal(signal.SIGINT)
     assert next(lines) == b"caught\n"
     assert process.wait(10) == 5
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+def test_a_signal_reaches_a_command_that_is_just_being_started(scratch: bool) -> None:
+    link = LocalLink()
+    for _ in range(10):
+        process = link.start(["sleep", "100"], scratch=link.scratch_name() if scratch else None)
+        process.signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
 
 
 def test_limit_ends_what_nobody_ends(marker: str) -> None:
@@ -121,7 +130,7 @@ def test_nothing_outlives_the_bench(number: signal.Signals, marker: str) -> None
     bench = start_bench(_BENCH, marker, scratch)
     assert bench.stdout is not None
     assert bench.stdout.readline() == "up\n"
-    assert eventually(lambda: len(with_words("sleep", marker)) >= 3)
+    assert eventually(lambda: len(running(f"sleep {marker}")) == 3)
     bench.send_signal(number)
     bench.communicate()
     assert eventually(lambda: with_words(marker) == [])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -50,15 +51,30 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fastenough")
-def cli() -> None:
+@click.pass_obj
+def cli(signals: _Signals) -> None:
     """Is this Linux fast enough for this real-time job, and how sure can we be?"""
+    signals.listen()
 
 
 class _Signals:
-    """The first signal ends the command as Ctrl-C does; its number says which exit status stands for that."""
+    """The first signal ends the command as Ctrl-C does; its number says which exit status stands for that.
+
+    Listened to only once the command's modules are loaded: until then nothing is open that would have to be ended in
+    order, and what loads them may take a KeyboardInterrupt for another error.
+    """
 
     def __init__(self) -> None:
         self.first = 0
+        atexit.register(self._keep_status)
+
+    def _keep_status(self) -> None:
+        """Last of all: Python ends itself by SIGINT where a KeyboardInterrupt came within an ``exec()`` of text, as in
+        the making of a dataclass, though it was caught."""
+        if self.first:
+            os._exit(128 + self.first)
+
+    def listen(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
@@ -105,10 +121,11 @@ def _explain(error: Exception) -> int:
     return status
 
 
-def _call(argv: Sequence[str] | None) -> int:
+def _call(argv: Sequence[str] | None, signals: _Signals) -> int:
     """Run one command; its exit status."""
     try:
-        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False) or ExitStatus.DONE)
+        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False, obj=signals)
+                     or ExitStatus.DONE)
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -139,5 +156,5 @@ def main(argv: list[str] | None = None) -> Any:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # what libraries remark to programmers is no news to who measures
     signals = _Signals()
-    status = _call(argv)
+    status = _call(argv, signals)
     _leave(128 + signals.first if signals.first else status)
