@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from processes import eventually, running, start_bench, with_words
 
-from fastenough.link import LocalLink, Stalled, find_probe, open_link
-from fastenough.model import BadInput, NotApplicable
+from fastenough.link import LocalLink, Stalled, find_probe
+from fastenough.model import NotApplicable
 
 
 @pytest.fixture
@@ -167,14 +167,6 @@ def test_files(tmp_path: Path) -> None:
     assert link.glob(f"{tmp_path}/val*") == [file]
     with pytest.raises(OSError):
         link.read(str(tmp_path / "none"))
-
-
-def test_boards_by_name() -> None:
-    assert open_link("local").name == "local"
-    with pytest.raises(BadInput, match="no board is called 'nowhere'"):
-        open_link("nowhere")
-    with pytest.raises(BadInput):
-        open_link("local:second")
 
 
 def test_probe_is_found_or_its_fix_is_named(probe_binary: str) -> None:
