@@ -42,6 +42,13 @@ bool grid_sleep(const struct worker *self, const struct grid *grid);
 /* Of an act that began then.  Rare, so that it is not part of the loop. */
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed);
 
+/* Between an act and its account: both series at once come from memory, which a sleeping thread's caches no longer hold. */
+static inline void grid_fetch(const struct wakeups *wakeups)
+{
+	series_fetch(wakeups->each);
+	series_fetch(wakeups->corrected);
+}
+
 /* An act that began then, where it is known how many periods it missed.  The next due time follows those. */
 static inline void grid_account_missed(struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
 {
