@@ -17,10 +17,6 @@
 #include "frame.h"
 #include "periodic.h"
 
-/* More missed periods than these in one go are counted as lost values, so that charging them does not
- * itself become a stall. */
-#define CHARGED_MOST (1u << 20)
-
 struct grid {
 	int64_t due_ns, period_ns;
 };
