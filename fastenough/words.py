@@ -46,6 +46,15 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
+def about(n: int) -> str:
+    """A number of things, never more than there are: "2.88 million"."""
+    for name, size in (("billion", 10**9), ("million", 10**6)):
+        if n >= size:
+            return f"{math.floor(n / size * 100) / 100:,.10g} {name}" if n < 10 * size else (
+                f"{math.floor(n / size * 10) / 10:,.10g} {name}")
+    return number(n)
+
+
 def cpus(numbers: Sequence[int]) -> str:
     """CPUs by ascending number: "CPU 3", "CPUs 0, 2-5"."""
     runs: list[list[int]] = []

@@ -73,10 +73,10 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     store takes no more; what was recorded stays.
     """
     context.report("profile", None)
-    added = Added(site.board, site.booted.configuration, LoadStated(spec.load))
+    added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
-        added = replace(described(site), load=added.load)
+        added = replace(described(site), load=added.load, requirement=added.requirement)
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)

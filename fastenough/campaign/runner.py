@@ -140,7 +140,8 @@ class _Making:
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""
         for spec in specs:
-            added = Added(board.name, Configuration(configuration), LoadStated(spec.load))
+            added = Added(board.name, Configuration(configuration), LoadStated(spec.load),
+                          requirement=spec.requirement)
             self._report(spec, "ended", without(spec, self._context(spec), added, error))
 
     def _is_late(self, name: str) -> bool:

@@ -38,6 +38,8 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     BROKEN = "BROKEN"
+    NO_LIMIT = "no limit stated"
+    """Nothing was required: what was seen is told, and judged by nothing."""
 
 
 class ExitStatus(IntEnum):
@@ -56,4 +58,5 @@ VERDICT_EXIT_STATUS = {
     Verdict.FAIL: ExitStatus.FAIL,
     Verdict.INCONCLUSIVE: ExitStatus.INCONCLUSIVE,
     Verdict.BROKEN: ExitStatus.BROKEN,
+    Verdict.NO_LIMIT: ExitStatus.DONE,
 }
