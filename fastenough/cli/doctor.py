@@ -8,17 +8,16 @@ bench that was killed has left changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
 import click
 
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.output import print_json, print_table
+from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State, print_findings
+from fastenough.cli.doctor_system import governor, isolation, kernel, rights
+from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
 from fastenough.facts import collect
@@ -28,36 +27,6 @@ from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
 from fastenough.settings import Settings, journals, left_behind, restored_text
-
-_WIDTH = 100
-"""Columns in a file or pipe; the text is folded."""
-
-
-class State(StrEnum):
-    """How well a matter stands."""
-
-    FINE = "fine"
-    LIMITED = "limited"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One matter, how it stands, and what to do where it could stand better."""
-
-    matter: str
-    state: State
-    text: str
-    fix: str | None = None
-
-
-@dataclass(frozen=True)
-class Patient:
-    """What is examined: a board and its profile, collected once; and why sudo is not used where it could be."""
-
-    link: Link
-    profile: dict[str, Any]
-    distrust: str = ""
 
 
 def _probe(patient: Patient) -> Finding:
@@ -106,15 +75,6 @@ def _is_root(link: Link) -> bool:
 
 def _how(link: Link) -> str:
     return " (through sudo)" if link.raised is not link else ""
-
-
-def _kernel(patient: Patient) -> Finding:
-    kernel = patient.profile.get("kernel") or {}
-    kind, release = kernel.get("preemption"), kernel.get("release")
-    if kind == "preempt-rt":
-        return Finding("kernel", State.FINE, f"{release} ({kind})")
-    return Finding("kernel", State.LIMITED, f"{release} ({kind}): measurable, but its worst case is rarely bounded",
-                   "on Debian: apt-get install linux-image-rt-amd64, then boot it")
 
 
 def _machine(patient: Patient) -> Finding:
@@ -244,22 +204,24 @@ def _restore(link: Link, as_json: bool) -> ExitStatus:
     return ExitStatus.DONE
 
 
-CHECKS: tuple[Callable[[Patient], Finding], ...] = (
-    _probe, _real_time, _kernel, _machine, _idle_states, _smi, _loads, _gpio, _gauge, _virtual_bench, _disk,
-    _left_changed,
+CHECKS = (
+    Check(_probe, "every measurement", Severity.WRONG),
+    Check(_real_time, "every measurement: without it, late tasks show nothing", Severity.WRONG),
+    Check(rights, "who may measure with real-time priority and locked memory", Severity.WARNING),
+    Check(kernel, "how long the longest delay can become", Severity.WARNING),
+    Check(_machine, "whether a verdict on the worst case can be given", Severity.WARNING),
+    Check(governor, "latency of tasks that wake an idle CPU", Severity.WARNING),
+    Check(_idle_states, "latency of tasks that wake an idle CPU", Severity.WARNING),
+    Check(isolation, "who else runs where a real-time task runs", Severity.NOTE),
+    Check(_smi, "delays that no kernel sees (firmware)", Severity.NOTE),
+    Check(_loads, "measuring under load, without which nothing passes", Severity.WARNING),
+    Check(_disk, "recordings, and the load hdd", Severity.WARNING),
+    Check(_left_changed, "what this machine is set to", Severity.WARNING),
+    Check(_gpio, "the probes response and periodic only", Severity.NOTE),
+    Check(_gauge, "confirmation from outside only", Severity.NOTE),
+    Check(_virtual_bench, "boards without hardware only", Severity.NOTE),
 )
-
-
-def _print(findings: list[Finding]) -> None:
-    """A table, and below it, unfolded, what is to be pasted."""
-    rows, below = [], []
-    for finding in findings:
-        fix, _, paste = (finding.fix or "").partition("\n")
-        rows.append((finding.matter, finding.state, finding.text + (f"\n→ {fix}" if fix else "")))
-        below += [paste] if paste else []
-    print_table("", ("matter", "state", "what was found, and the fix"), rows, texts=3, file_width=_WIDTH)
-    for paste in below:
-        print(f"\n{paste}")
+"""One line for each matter."""
 
 
 @click.command()
@@ -279,7 +241,6 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
     if as_json:
         print_json(findings)
     else:
-        _print(findings)
-    needed = {"probe", "real-time priority"}
-    lacking = any(f.state is State.MISSING for f in findings if f.matter in needed)
+        print_findings(findings)
+    lacking = any(finding.severity is Severity.WRONG for finding in findings)
     return ExitStatus.NOT_APPLICABLE if lacking else ExitStatus.DONE
