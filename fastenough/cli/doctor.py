@@ -45,9 +45,12 @@ def _real_time(patient: Patient) -> Finding:
     if patient.distrust:
         return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
                        patient.distrust)
-    if os.geteuid() == 0:
+    if _is_root(patient.link):
         return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root",
                        _refused_to_root(patient))
+    if _is_elsewhere(patient.link):
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to this user of the board",
+                       "log in there as root, or let sudo run there without a password")
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
 
@@ -59,6 +62,15 @@ def _refused_to_root(patient: Patient) -> str:
     except NotApplicable as reason:
         return str(reason)
     return lacking or "see docs/containers.md"
+
+
+def _is_elsewhere(link: Link) -> bool:
+    """Board and bench are two machines."""
+    return link.name != LOCAL
+
+
+def _is_root(link: Link) -> bool:
+    return link.run(["id", "-u"]).text.strip() == "0"
 
 
 def _how(link: Link) -> str:
@@ -79,7 +91,8 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
-        fix = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
+        fix = ("run as root" if not _is_root(patient.link) else
+               f"give the container the device (--device {DMA_LATENCY})")
         return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
                        f"{fix}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
@@ -107,33 +120,38 @@ def _gpio(patient: Patient) -> Finding:
     chips = patient.link.glob("/dev/gpiochip*")
     if chips:
         return Finding("GPIO", State.FINE, ", ".join(chips))
-    return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this machine",
+    return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this board",
                    "use a board with pins, or the virtual bench (fastenough bench up)")
 
 
 def _gauge(patient: Patient) -> Finding:
-    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in patient.link.glob(pattern)]
+    """It is plugged into the bench, whichever board is looked at."""
+    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in LocalLink().glob(pattern)]
     if ports:
-        return Finding("gauge", State.FINE, f"serial ports to look at: {', '.join(ports)} "
+        return Finding("gauge", State.FINE, f"serial ports of this machine to look at: {', '.join(ports)} "
                        f"(fastenough gauge id {ports[0]})")
-    return Finding("gauge", State.MISSING, "no serial port with an instrument: boards can only measure themselves",
+    return Finding("gauge", State.MISSING, "this machine has no serial port with an instrument: boards can only "
+                   "measure themselves",
                    "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0")
 
 
 def _virtual_bench(patient: Patient) -> Finding:
-    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if patient.link.which(tool) is None]
+    """It runs on the bench, whichever board is looked at."""
+    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if LocalLink().which(tool) is None]
     if missing:
-        return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed",
+        return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed on this machine",
                        "apt-get install qemu-system-arm gcc-aarch64-linux-gnu")
     return Finding("virtual bench", State.FINE, "QEMU and the cross compiler are there")
 
 
 def _disk(patient: Patient) -> Finding:
+    """Of the bench, which keeps the recordings."""
     free = os.statvfs(".")
     mib = free.f_bavail * free.f_frsize >> 20
+    purpose = "recordings on this machine" if _is_elsewhere(patient.link) else "recordings and the hdd load"
     if mib >= 1024:
-        return Finding("disk", State.FINE, f"{mib:,} MiB free for recordings and the hdd load")
-    return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for recordings and the hdd load", "free a gigabyte")
+        return Finding("disk", State.FINE, f"{mib:,} MiB free for {purpose}")
+    return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for {purpose}", "free a gigabyte")
 
 
 def _left_changed(patient: Patient) -> Finding:
@@ -145,7 +163,8 @@ def _left_changed(patient: Patient) -> Finding:
             return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
     if left:
         return Finding("settings", State.LIMITED, f"a fastenough that was killed has left changed: {', '.join(left)}",
-                       "fastenough doctor --restore")
+                       "fastenough doctor --restore" + (
+                           f" --board {patient.link.name}" if _is_elsewhere(patient.link) else ""))
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
