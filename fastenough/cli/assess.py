@@ -9,7 +9,7 @@ import click
 
 from fastenough.analysis import Assessment
 from fastenough.cli.live import Display
-from fastenough.cli.output import print_json
+from fastenough.cli.output import print_json, say
 from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
@@ -25,14 +25,15 @@ MATRIX = "none,cpu,io,vm,hdd,full"
 
 def print_assessment(assessment: Assessment) -> None:
     """The verdict, why, and what would settle it."""
-    print(f"\n{assessment.verdict}: {assessment.headline}")
+    print()
+    say(f"{assessment.verdict}: {assessment.headline}")
     for title, lines in (("because", assessment.reasons), ("what would settle it", assessment.settle),
                          ("mind", assessment.cautions)):
         if lines:
             print(f"{title}:")
             for line in lines:
-                print(f"  - {line}")
-    print(assessment.life_safety)
+                say(f"- {line}", "  ")
+    say(assessment.life_safety)
 
 
 def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
