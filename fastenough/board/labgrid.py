@@ -30,6 +30,7 @@ from fastenough.link import BoardGone
 from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.words import LINE_CHARS, said_lines
 
 COORDINATOR_SETTING = "LG_COORDINATOR"
 """Environment variable that names the coordinator, HOST:PORT; labgrid's own."""
@@ -44,7 +45,7 @@ _TRANSITION_S = 600.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
 _QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
-_WORDS_MOST = 300
+_WORDS_MOST = 500
 _FAILED = {"states": BadInput, "transition": FastenoughError}
 """What an act that failed means, unless that it cannot be done here."""
 
@@ -57,8 +58,8 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     with tempfile.TemporaryFile() as complaint, _lifeline() as lifeline:
         process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
-                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, text=True,
-                                   start_new_session=True, env={**os.environ, **_QUIET})
+                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, start_new_session=True,
+                                   env={**os.environ, **_QUIET})
         try:
             said, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -68,11 +69,10 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         complaint.seek(0)
-        answer = _answer(said, complaint.read().decode(errors="replace"))
+        answer = _answer(said, complaint.read())
     if "fault" in answer:
-        printable = "".join(c if c.isprintable() else " " for c in str(answer["fault"]))
-        words = " ".join(printable.split())[:_WORDS_MOST]
-        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {words}")
+        why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
+        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
     return answer
 
 
@@ -87,12 +87,12 @@ def _lifeline() -> Iterator[int]:
             os.close(end)
 
 
-def _answer(said: str, complaint: str) -> Mapping[str, Any]:
+def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
     """What the act said; the last line of its complaints where it ended without an answer."""
     try:
         return dict(json.loads(said))
     except ValueError:
-        return {"fault": (complaint.strip().splitlines() or ["labgrid does not say why"])[-1]}
+        return {"fault": (said_lines(complaint) or ["labgrid does not say why"])[-1]}
 
 
 @dataclass(frozen=True)
@@ -168,5 +168,5 @@ def _address(service: Mapping[str, Any]) -> Address:
 def open_board(which: str) -> LabgridBoard:
     """The name of a place; raises BadInput for what is none."""
     if _PLACE.fullmatch(which) is None:
-        raise BadInput(f"{which[:_WORDS_MOST]!r} is no place of labgrid's; write labgrid:PLACE")
+        raise BadInput(f"{which[:LINE_CHARS]!r} is no place of labgrid's; write labgrid:PLACE")
     return LabgridBoard(which)

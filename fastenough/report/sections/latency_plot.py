@@ -33,9 +33,9 @@ def _draw_cpu(axes: Axes, values: Merged, colour: str, label: str | None) -> Non
               markersize=6, clip_on=False, zorder=5)
 
 
-def _draw_limit(axes: Axes, context: Context) -> None:
-    requirement = context.assessment.requirement
-    if requirement is None or context.assessment.requirement_derived:
+def _draw_limit(axes: Axes, context: Context, group: Group) -> None:
+    requirement = context.assessment.requirement_of(group.recordings[0].run_id)
+    if requirement is None:
         return
     limit_us = requirement.limit_ns / 1000.0
     if limit_us <= axes.get_xlim()[1] * 3:
@@ -61,7 +61,7 @@ def _draw(context: Context, group: Group, kind: Kind, scale: Callable[[Axes, lis
     tallest = max(int(plot.one_microsecond_view(values)[1].max()) for values in filled)
     axes.set_ylim(plot.FLOOR, max(10, tallest * 3))
     plot.plain_log_axis(axes.yaxis)
-    _draw_limit(axes, context)
+    _draw_limit(axes, context, group)
     axes.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=8)
     return figure
 
