@@ -45,7 +45,7 @@ _TRANSITION_S = 600.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
 _QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
-_WORDS_MOST = 300
+_WORDS_MOST = 500
 _FAILED = {"states": BadInput, "transition": FastenoughError}
 """What an act that failed means, unless that it cannot be done here."""
 
@@ -58,8 +58,8 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     with tempfile.TemporaryFile() as complaint, _lifeline() as lifeline:
         process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
-                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, text=True,
-                                   start_new_session=True, env={**os.environ, **_QUIET})
+                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, start_new_session=True,
+                                   env={**os.environ, **_QUIET})
         try:
             said, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -71,8 +71,8 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
         complaint.seek(0)
         answer = _answer(said, complaint.read())
     if "fault" in answer:
-        words = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
-        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {words}")
+        why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
+        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
     return answer
 
 
@@ -87,7 +87,7 @@ def _lifeline() -> Iterator[int]:
             os.close(end)
 
 
-def _answer(said: str, complaint: bytes) -> Mapping[str, Any]:
+def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
     """What the act said; the last line of its complaints where it ended without an answer."""
     try:
         return dict(json.loads(said))

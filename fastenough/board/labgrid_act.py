@@ -133,12 +133,12 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
 
 
 def _why(error: BaseException) -> str:
-    """The first cause, and what labgrid made of it."""
+    """The first cause, and what labgrid made of it on another line: long lines are cut."""
     first = error
     while first.__cause__ is not None:
         first = first.__cause__
     told = [str(one) if isinstance(one, Fault) else f"{type(one).__name__}: {one}" for one in (first, error)]
-    return told[0] if first is error else f"{told[0]} ({told[1]})"
+    return told[0] if first is error else f"{told[0]}\n({told[1]})"
 
 
 def main(coordinator: str, place: str, act: str, state: str | None = None) -> Mapping[str, Any]:
@@ -146,7 +146,7 @@ def main(coordinator: str, place: str, act: str, state: str | None = None) -> Ma
     try:
         return {"states": _states(place)} if act == "states" else _switched(coordinator, place, act, state)
     except (Exception, SystemExit) as error:  # drivers and imports are anybody's
-        return {"fault": f"LG_ENV={_ENVIRONMENT}: {_why(error)}" if act == "states" else _why(error)}
+        return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
 
 
 def _end_with(lifeline: int) -> None:
