@@ -3,12 +3,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fastenough.analysis import Assessment, Merged, grouped, load_name, merge_samples, words
+from fastenough.analysis import (
+    Assessment,
+    Judgment,
+    Measures,
+    Merged,
+    grouped,
+    load_name,
+    measure,
+    merge_samples,
+    words,
+)
 from fastenough.analysis.differences import Values, kind_text, run_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
@@ -25,6 +36,11 @@ class Kind:
     all_cpus: Merged
     per_cpu: tuple[Merged, ...]
     series: Series
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Of all CPUs together."""
+        return measure(self.all_cpus)
 
 
 def series_name(series: Series) -> str:
@@ -77,6 +93,13 @@ class Group:
     def judged_kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for kind in self.kinds if kind.judged)
 
+    def measured_kind(self, kind: Kind) -> Kind | None:
+        """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
+        if not kind.series.corrected or not kind.all_cpus.missed:
+            return None
+        return next((other for other in self.kinds if not other.series.corrected
+                     and act_of(other.series) == act_of(kind.series)), None)
+
     @property
     def configuration(self) -> str:
         """Which system this is, in a few words."""
@@ -96,10 +119,23 @@ class Group:
         return who + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:
-        """What every figure and table states: n, duration, load, configuration, instrument."""
+        """What every figure states: n, duration, load, instrument.  The system stands at the head of the page."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
-        return (f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.configuration}, "
-                f"{self.recordings[0].head.implementation}, {self.instrument}")
+        return f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.instrument}"
+
+
+def act_of(series: Series) -> tuple[Any, ...]:
+    """What the plain and the corrected view of one act share."""
+    return series.from_event, series.clock, series.period_ns, json.dumps(series.labels, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kind of series under one load in one setup, and a name by what it differs in from the others."""
+
+    group: Group
+    kind: Kind
+    name: str
 
 
 @dataclass(frozen=True)
@@ -110,21 +146,36 @@ class Context:
     assessment: Assessment
     groups: tuple[Group, ...]
 
-    def beside(self, group: Group, kind: Kind) -> list[Merged]:
-        """The same kind under every load of one setup, where it holds samples: what shares an axis."""
-        return [other.all_cpus for one in self.groups if one.setup == group.setup
-                for other in one.judged_kinds if other.name == kind.name and other.all_cpus.n]
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All that a limit applies to and that holds values, in the order of the groups."""
+        return named_entries([(group, kind) for group in self.groups for kind in group.judged_kinds if kind.all_cpus.n])
 
-    @property
-    def conditions(self) -> str:
-        """Of all groups together: what the caption of a table over all of them states."""
-        judged = [kind.all_cpus for group in self.groups for kind in group.judged_kinds]
-        n = sum(values.n for values in judged)
-        duration_ns = sum(recording.duration_ns for group in self.groups for recording in group.recordings)
-        loads = ", ".join(dict.fromkeys(group.load for group in self.groups)) or "none measured"
-        systems = ", ".join(dict.fromkeys(group.configuration for group in self.groups))
-        instruments = ", ".join(dict.fromkeys(group.instrument for group in self.groups))
-        return f"n = {n:,} in {words.duration(duration_ns)}; loads: {loads}; {systems}; {instruments}"
+    def beside(self, entry: Entry) -> list[Entry]:
+        """The same kind under every load of one setup: what shares axes."""
+        return [other for other in self.entries
+                if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)]
+
+    def limit_ns(self, group: Group) -> int | None:
+        """The limit that was stated for what these runs measured; None where none was."""
+        requirement = self.assessment.requirement
+        return None if requirement is None or self.assessment.requirement_derived else requirement.limit_ns
+
+    def judgment(self, group: Group) -> Judgment | None:
+        runs = {recording.run_id for recording in group.recordings}
+        return next((one for one in self.assessment.judgments if runs & set(one.run_ids)), None)
+
+
+def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
+    """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
+    parts = [{"load": f"load {group.load}", "setup": group.setup, "series": kind.series.name}
+             | {label: f"{label} {value}" for label, value in kind.series.labels.items()} for group, kind in members]
+    names = dict.fromkeys(name for one in parts for name in one)
+    telling = [name for name in names if len({one.get(name) for one in parts}) > 1] or ["load"]
+    said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
+    again = [said[:place].count(one) for place, one in enumerate(said)]
+    return tuple(Entry(group, kind, f"{name} ({times + 1})" if times else name)
+                 for (group, kind), name, times in zip(members, said, again, strict=True))
 
 
 _PLAIN = ("board", "configuration", "probe", "implementation")

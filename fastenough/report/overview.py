@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen: when and where it was measured, one small table and one figure over all loads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fastenough.analysis import words
+from fastenough.report import plot
+from fastenough.report.context import Context, Entry, Group
+from fastenough.report.document import Cell, Column, Picture, Table, plain
+from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
+
+_SIZE_IN = (6.6, 4.4)
+_MOST_ROWS = 30
+_LEAST_US = 0.01
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """``when`` and ``systems`` are said here and nowhere else on the page; ``identity`` stands on every printed one."""
+
+    when: str
+    systems: tuple[str, ...]
+    identity: str
+    table: Table | None
+    figure: Picture | None
+
+
+def _instant(wall_ns: int) -> datetime:
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC)
+
+
+def _when(groups: Sequence[Group]) -> str:
+    """From the beginning of the first run to the end of the last."""
+    begins = [recording.head.begin.wall_ns for group in groups for recording in group.recordings]
+    ends = [recording.head.begin.wall_ns + recording.duration_ns for group in groups for recording in group.recordings]
+    if not begins:
+        return "Nothing was measured"
+    first, last = _instant(min(begins)), _instant(max(ends))
+    until = last.strftime(" to %H:%M" if first.date() == last.date() else " to %Y-%m-%d %H:%M")
+    began = f"{first:%Y-%m-%d %H:%M}"
+    return f"Measured {began}{until if last - first >= _MINUTE else ''} UTC in {words.counted(len(begins), 'run')}"
+
+
+def _system(group: Group) -> str:
+    head = group.recordings[0].head
+    cpu = (head.profile or {}).get("cpu") or {}
+    processor = " × ".join(str(cpu[part]) for part in ("count", "model") if cpu.get(part))
+    return "; ".join(filter(None, (group.configuration, processor, head.implementation, group.instrument)))
+
+
+def _identity(context: Context) -> str:
+    runs = [recording.run_id for recording in context.recordings]
+    if len(runs) < 2:
+        return f"run {runs[0]}" if runs else "no run"
+    return f"{len(runs)} runs, {runs[0]} to {runs[-1]}"
+
+
+def _above(context: Context, entry: Entry, several: bool) -> Cell:
+    """How many values may lie above the limit; which it is, where there are several."""
+    limit_ns = context.limit_ns(entry.group)
+    if limit_ns is None:
+        return Cell(None, "no limit")
+    _, possibly = entry.kind.all_cpus.exceeded(limit_ns)
+    return Cell(possibly, plain(possibly), words.latency(limit_ns) if several else "")
+
+
+def _not_excluded(context: Context, entry: Entry) -> Cell:
+    judgment = context.judgment(entry.group)
+    if judgment is None or not judgment.bound.n:
+        return Cell(None, "nothing")
+    return Cell(judgment.bound.rate, judgment.bound.text.removeprefix("not excluded: "))
+
+
+def _row(context: Context, entry: Entry, several: bool) -> list[Any]:
+    measures = entry.kind.measures
+    return [entry.name.removeprefix("load "), measures.n, _above(context, entry, several),
+            measures.quantile(0.999).value_ns, measures.maximum_ns, _not_excluded(context, entry)]
+
+
+def _table(context: Context) -> Table:
+    names = [entry.name for entry in context.entries]
+    what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
+    us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
+    above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
+    columns = (Column(what, numeric=False), Column("n"), Column(above), Column("99.9 % [µs]", us),
+               Column("maximum [µs]", us), Column("not excluded above it, on each CPU", numeric=False))
+    return Table("overview", "All CPUs together, but for the last column", columns,
+                 [_row(context, entry, len(limits_ns) > 1) for entry in context.entries])
+
+
+def _label(entries: Sequence[Entry]) -> str:
+    each = ", ".join(f"{entry.name} {entry.kind.all_cpus.n:,} in {words.duration(entry.kind.all_cpus.duration_ns)}"
+                     for entry in entries)
+    instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in entries))
+    return f"n: {each}; {instruments}."
+
+
+def _overlay(context: Context, entries: Sequence[Entry]) -> Picture:
+    """Few things of one probe: their latency plots over one another; where there is only one, its CPUs."""
+    together = [entry.kind.all_cpus for entry in entries]
+    limits_ns = _limits_ns(context, entries)
+    lines = [line_of(entry) for entry in entries] if len(entries) > 1 else lines_by_cpu(entries[0])
+    axis = plot.linear_axis if plot.fits_linear(together, limits_ns) else plot.log_axis
+    title = "How often each latency occurred" + (f", {entries[0].name}" if len(entries) == 1 else "")
+    figure = latency_figure(title, lines, Scale.over(together, axis, limits_ns, reach=math.inf), _SIZE_IN)
+    return plot.picture(figure, "overview", f"Triangles mark the maxima. {_label(entries)}", latency_data(lines))
+
+
+def _limits_ns(context: Context, entries: Sequence[Entry]) -> list[float]:
+    return sorted({float(limit) for entry in entries if (limit := context.limit_ns(entry.group)) is not None})
+
+
+def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
+    """A line a row: thin from minimum to maximum, thick from median to 99.9 %."""
+    figure, axes = plot.new_figure("Minimum, median to 99.9 % (thick), maximum",
+                                   (_SIZE_IN[0], 1.2 + 0.27 * len(entries)))
+    for row, entry in enumerate(entries):
+        measures = entry.kind.measures
+        low, middle, high, most = (max(_LEAST_US, (ns or 0.0) / 1000.0) for ns in (
+            measures.minimum_ns, measures.quantile(0.5).value_ns or measures.minimum_ns,
+            measures.quantile(0.999).value_ns or measures.maximum_ns, measures.maximum_ns))
+        axes.plot([low, most], [row, row], color=plot.COLOURS[0], linewidth=1)
+        axes.plot([middle, max(middle, high)], [row, row], color=plot.COLOURS[0], linewidth=5, solid_capstyle="butt")
+        axes.plot([most], [row], "D", color=plot.COLOURS[1], markersize=5)
+    for limit_ns in _limits_ns(context, entries):
+        axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)
+        axes.annotate(f"limit {words.latency(limit_ns)}", (limit_ns / 1000.0, 1.0), color=plot.LIMIT, fontsize=9,
+                      xycoords=("data", "axes fraction"), ha="right", va="bottom")
+    axes.set_yticks(range(len(entries)), [entry.name.replace("$", r"\$") for entry in entries])
+    axes.set_ylim(len(entries) - 0.5, -0.5)
+    axes.set_xscale("log")
+    plot.plain_log_axis(axes.xaxis)
+    axes.set_xlabel("latency [µs], logarithmic")
+    return figure
+
+
+def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
+    """Many things, or things of several probes, whose plots over one another nobody could tell apart."""
+    drawn = entries[:_MOST_ROWS]
+    rest = f" {len(entries) - len(drawn)} more are in the tables." if len(entries) > len(drawn) else ""
+    rows = [(entry.name, m.n, m.minimum_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
+            for entry in drawn for m in (entry.kind.measures,)]
+    data = (("measured", "n", "min_ns", "median_ns", "p99_9_ns", "max_ns"), rows)
+    return plot.picture(_draw_ranges(context, drawn), "overview", f"{_label(drawn)}{rest}", data)
+
+
+def _figure(context: Context) -> Picture | None:
+    entries = context.entries
+    if not entries:
+        return None
+    probes = {entry.group.recordings[0].head.probe for entry in entries}
+    return (_overlay if len(entries) <= MOST_NAMED and len(probes) == 1 else _ranges)(context, entries)
+
+
+def make_overview(context: Context) -> Overview:
+    """What the first screen shows."""
+    systems = tuple(dict.fromkeys(_system(group) for group in context.groups))
+    return Overview(_when(context.groups), systems, _identity(context), _table(context) if context.entries else None,
+                    _figure(context))
