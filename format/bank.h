@@ -29,6 +29,8 @@ typedef __INT32_TYPE__ fe_s32;
 #define FE_BANK_RISE_K 3
 #define FE_BANK_EDGES (FE_HIST_BUCKETS(63, FE_BANK_RISE_K) + 1)
 #define FE_BANK_MAX_SERIES 2
+/* All values of a series in a run come to no more than this, in both directions added. */
+#define FE_BANK_SUM_MOST ((fe_u64)1 << 62)
 #define FE_BANK_TEXT 64
 
 enum fe_bank_task {

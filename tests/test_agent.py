@@ -227,6 +227,23 @@ def test_more_commands_than_there_is_room_for_are_refused_alone() -> None:
         assert all(process.running for process in running)
 
 
+def test_input_for_a_command_that_never_starts_is_let_go() -> None:
+    """An agent at a device serves one bench after the other, for months."""
+    reset = _frame(0, Kind.RESET, NUMBER.pack(0) + bytes(16))
+    inputs = b"".join(_frame(number, Kind.INPUT, b"x") for number in range(1, 4))
+    held = []
+    with subprocess.Popen([find_probe(), "agent", "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for _ in range(3):
+            process.stdin.write(inputs + reset)
+            process.stdin.flush()
+            assert process.stdout.read(FRAME.size) == FRAME.pack(0, Kind.RESET, 28)
+            process.stdout.read(28)
+            held.append(len(list(Path(f"/proc/{process.pid}/fd").iterdir())))
+        process.stdin.close()
+    assert held[0] == held[-1]
+
+
 def _mutated(dice: random.Random) -> bytes:
     """Frames that are right, then some bytes of them that are not."""
     whole = [_frame(0, Kind.RESET, struct.pack("<I", 500) + bytes(16)), _frame(0, Kind.PING, b"ping")]

@@ -43,8 +43,8 @@ def _stalled(folder: Path) -> Recording:
     """A run of whose periods 500 were missed in one stall of 100 ms: the corrected series holds a value for each."""
     plain = latencies(1, cpus=1, intervals=1, per_interval=2000)[0][0]
     plain[0] = STALL * 200_000
-    owed = np.arange(1, STALL, dtype=np.int64) * 200_000
-    both = Plan([[np.concatenate([plain, owed])]], run_id="both", period_ns=200_000, missed=STALL - 1)
+    missed = np.arange(1, STALL, dtype=np.int64) * 200_000
+    both = Plan([[np.concatenate([plain, missed])]], run_id="both", period_ns=200_000, missed=STALL - 1)
     return recording(folder, both)
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from fastenough.gauge.session import Gauge
-from fastenough.link import find_probe, open_link
+from fastenough.link import find_probe
 from fastenough.model import BadInput
-from fastenough.virtual.keeper import RUN_SETTING, bench_directory
+from fastenough.virtual.keeper import RUN_SETTING, bench_directory, open_virtual
 from fastenough.virtual.packages import fetch
 
 
@@ -67,7 +67,7 @@ def test_up_status_down() -> None:
     assert state["kernel"] == "rt"
     assert bench_json("status") == state
     assert "kernel rt" in bench("status").stdout
-    link = open_link("virtual:rt")
+    link = open_virtual("rt")
     assert link.run(["uname", "-r"]).text.strip() == state["release"]
     assert find_probe(link) == "/bin/fastenough-probe"
     if state["gauge"]:
@@ -82,10 +82,10 @@ def test_up_status_down() -> None:
 
 def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     bench_json("up")
-    first = open_link("virtual")
+    first = open_virtual("")
     first.start(["sleep", "987"])
     first.close()
-    second = open_link("virtual")
+    second = open_virtual("")
     assert "sleep 987" not in second.run(["ps"]).text
     second.close()
     again = bench("up", "--kernel", "rt")
@@ -93,7 +93,7 @@ def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     assert "a virtual bench is running already" in again.stderr
     assert again.stderr.count("\n") == 1
     with pytest.raises(BadInput, match="runs kernel stock, not rt"):
-        open_link("virtual:rt")
+        open_virtual("rt")
 
 
 @pytest.mark.parametrize("victim", ["pid", "qemu_pid"])
@@ -103,7 +103,7 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
     assert all_end(state)
     assert bench_json("status") == {"running": False}
     with pytest.raises(BadInput, match="no virtual bench is running; start one with"):
-        open_link("virtual")
+        open_virtual("")
 
 
 def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:

@@ -63,7 +63,7 @@ _NO_PROFILE = "it holds no profile"
 _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns"}
+_NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
 _HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
                              "way", "first_cpu", "second_cpu"})
 
@@ -249,6 +249,7 @@ SERIES_KEYS: tuple[Key, ...] = (
 
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
+    "limit": "what is counted at a limit moves no value",
     "seed": "waits are drawn from the same range whatever it is",
     "floor_ns": "a reading of each run, in ns, subtracted already",
     "the instrument's port, calibration, self-test": "another after each plugging in; what the calibration found is in "

@@ -28,6 +28,7 @@ from fastenough.link import BoardGone
 from fastenough.link.agent import AgentLink
 from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.words import LINE_CHARS, said_lines
 
 COORDINATOR_SETTING = "LG_COORDINATOR"
 """Environment variable that names the coordinator, HOST:PORT; labgrid's own."""
@@ -38,14 +39,13 @@ _PLACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ACT_S = 60.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
-_WORDS_MOST = 200
 
 
 def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     """One act of labgrid's; raises NotApplicable with its reason, BoardGone when it does not end in time."""
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
     process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, what], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
                                env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"})
     try:
         said, complaint = process.communicate(timeout=limit_s)
@@ -56,9 +56,8 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if process.returncode:
-        last = (complaint.strip().splitlines() or ["labgrid does not say why"])[-1]
-        printable = "".join(c if c.isprintable() else " " for c in last)[:_WORDS_MOST]
-        raise NotApplicable(f"labgrid:{place}: {what} failed: {printable}")
+        why = (said_lines(complaint) or ["labgrid does not say why"])[-1]
+        raise NotApplicable(f"labgrid:{place}: {what} failed: {why}")
     return dict(json.loads(said.splitlines()[-1]))
 
 
@@ -125,5 +124,5 @@ def _address(service: Mapping[str, Any]) -> Address:
 def open_board(which: str) -> LabgridBoard:
     """The name of a place; raises BadInput for what is none."""
     if _PLACE.fullmatch(which) is None:
-        raise BadInput(f"{which[:_WORDS_MOST]!r} is no place of labgrid's; write labgrid:PLACE")
+        raise BadInput(f"{which[:LINE_CHARS]!r} is no place of labgrid's; write labgrid:PLACE")
     return LabgridBoard(which)

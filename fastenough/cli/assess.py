@@ -14,7 +14,7 @@ from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
-from fastenough.jobs.assess import Answer, Question, assess, assessment_plan
+from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
 from fastenough.loads import LOADS
 from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus
 from fastenough.report import require_writable
@@ -68,10 +68,10 @@ def command(
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
-    With --limit the verdict is about that limit; without, it is about the hardest requirement the data support.
+    With --limit it is judged by that limit; without, the answer is what was seen, and no verdict.
     """
-    question = Question(requirement(limit_ns, miss_rate, confidence), confidence, tuple(loads))
-    plan = assessment_plan(board, loads, duration_ns, interval, priority)
+    question = Question(requirement(limit_ns, miss_rate, confidence), confidence, tuple(loads), ASSESSED)
+    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=question.required)
     require_writable(out)
     store = Store(store_path)
     with Display() as display:

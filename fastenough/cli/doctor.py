@@ -8,20 +8,22 @@ bench that was killed has left changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import click
 
+from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
-from fastenough.cli.privileges import DMA_LATENCY, how_to_grant, refusal
+from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
 from fastenough.facts import collect
 from fastenough.files import Untrusted
-from fastenough.link import Link, find_probe, open_link
+from fastenough.link import Link, LocalLink, find_probe
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
@@ -187,15 +189,27 @@ def _left_changed(patient: Patient) -> Finding:
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
-def _opened(board: str) -> tuple[Link, str]:
-    """The board, through sudo where it will be measured so; and why not, where root is not to run our files."""
-    link = open_link(board)
-    if board == "local" and os.geteuid() != 0:
-        try:
-            return (SudoLink() if may_sudo() else link), ""
-        except Untrusted as reason:
-            return link, str(reason)
-    return link, ""
+@contextmanager
+def _opened(board: str) -> Iterator[tuple[Link, str]]:
+    """The board, and why sudo is not used there where it could be.
+
+    This machine is looked at also where there is no probe, without which it could not be booted to be measured.
+    """
+    if board == LOCAL:
+        yield _own_machine()
+        return
+    with open_board(board).boot(AS_BOOTED) as booted:
+        yield booted.link, ""
+
+
+def _own_machine() -> tuple[Link, str]:
+    """Through sudo where it will be measured so; and why not, where root is not to run our files."""
+    if os.geteuid() == 0:
+        return LocalLink(), ""
+    try:
+        return (SudoLink() if may_sudo() else LocalLink()), ""
+    except Untrusted as reason:
+        return LocalLink(), str(reason)
 
 
 def _restore(link: Link, as_json: bool) -> ExitStatus:
@@ -238,11 +252,11 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
-    link, distrust = _opened(board)
-    if restore:
-        return _restore(link, as_json)
-    patient = Patient(link, collect(link), distrust)
-    findings = [check(patient) for check in CHECKS]
+    with _opened(board) as (link, distrust):
+        if restore:
+            return _restore(link, as_json)
+        patient = Patient(link, collect(link), distrust)
+        findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)
     else:

@@ -16,15 +16,21 @@ from fastenough.report import write_report
 from fastenough.store import Store
 
 SHORTEST_RUN_NS = 10**9
+ASSESSED = "timer"
+"""The probe that an assessment is made of, and so the one its limit is for."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What the measurement is to answer; without ``required``, the hardest requirement that the data support."""
+    """What the measurement is to answer; without ``required``, only what was seen is told.
+
+    ``probe``: whose latencies are required to be so; None: those of every probe.
+    """
 
     required: Requirement | None
     confidence: float
     loads: tuple[str, ...] = ()
+    probe: str | None = None
     missing: tuple[str, ...] = ()
     """In words, which runs of a campaign are not there."""
 
@@ -38,14 +44,16 @@ class Answer:
     signal: int = 0
 
 
-def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int) -> Plan:
+def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
+                    requirement: Requirement | None = None) -> Plan:
     """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
                        f"give at least {len(loads)}s")
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
-    return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),), boards=(board,))
+    entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)
+    return Plan("assess", (entry,), boards=(board,))
 
 
 def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
@@ -61,6 +69,6 @@ def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress:
 
 def judge_and_report(recordings: Sequence[Recording], question: Question, out: Path, signal: int = 0) -> Answer:
     """What recordings say about a requirement, and a report on them."""
-    assessment = judge(recordings, question.required, confidence=question.confidence,
+    assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing)
     return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)

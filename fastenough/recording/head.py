@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastenough.model import Configuration, Outcome, Series
+from fastenough.model import Configuration, Outcome, Requirement, Series
 
 VERSION = 2
 """The version that is written."""
@@ -171,7 +171,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Head:
-    """What was measured, how, and at what cost.  ``version``: of the file it was read from."""
+    """What was measured, how, and at what cost.  ``version``: of the file it was read from.
+
+    ``requirement``: stated before the run, and of this run alone.
+    """
 
     tool: Tool
     run_id: str
@@ -190,6 +193,7 @@ class Head:
     board: str | None = None
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
+    requirement: Requirement | None = None
     version: int = VERSION
 
 

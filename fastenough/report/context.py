@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -158,8 +158,8 @@ class Context:
 
     def limit_ns(self, group: Group) -> int | None:
         """The limit that was stated for what these runs measured; None where none was."""
-        requirement = self.assessment.requirement
-        return None if requirement is None or self.assessment.requirement_derived else requirement.limit_ns
+        requirement = self.assessment.requirement_of(group.recordings[0].run_id)
+        return None if requirement is None else requirement.limit_ns
 
     def judgment(self, group: Group) -> Judgment | None:
         runs = {recording.run_id for recording in group.recordings}
@@ -168,18 +168,29 @@ class Context:
 
 def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
-    parts = [{"load": f"load {group.load}", "setup": group.setup, "series": kind.series.name}
-             | {label: f"{label} {value}" for label, value in kind.series.labels.items()} for group, kind in members]
-    names = dict.fromkeys(name for one in parts for name in one)
-    telling = [name for name in names if len({one.get(name) for one in parts}) > 1] or ["load"]
+    parts = [{"load": f"load {group.load}", "setup": group.setup}
+             | {label: f"{label} {value}" for label, value in kind.series.labels.items()}
+             | {"series": kind.series.name} for group, kind in members]
+    telling = [name for name in dict.fromkeys(name for one in parts for name in one)
+               if name != "series" and len({one[name] for one in parts if name in one}) > 1]
+    if _apart(parts, [*telling, "series"]) > _apart(parts, telling):
+        telling.append("series")
+    telling = telling or ["load"]
     said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
     again = [said[:place].count(one) for place, one in enumerate(said)]
     return tuple(Entry(group, kind, f"{name} ({times + 1})" if times else name)
                  for (group, kind), name, times in zip(members, said, again, strict=True))
 
 
+def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
+    """How many can be told apart by these."""
+    return len({tuple(one.get(name) for name in names) for one in parts})
+
+
 _PLAIN = ("board", "configuration", "probe", "implementation")
 _GROUPED_BY_LOAD = ("load", "load's commands")
+_OF_THE_ACT = ("act", "parameters", "settings")
+"""What one act is made of says nothing about another act: it tells runs of one probe apart only."""
 
 
 def _short(name: str, value: Any) -> str:
@@ -200,18 +211,26 @@ def _setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     a difference is only that something is not known, the run.
     """
     names = [key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in _GROUPED_BY_LOAD]
-    differing = [name for name in names if any(values[name] != runs[0][name] for values in runs)]
+    differing = [name for name in names if any(_differs(name, values, runs) for values in runs)]
     titled = {key.name for key in RUN_KEYS if key.titled}
     telling = [name for name in differing if name in titled]
     for name in differing:
         if name not in telling and not _told_apart(loads, runs, telling):
             telling.append(name)
     setups = [" · ".join(_short(name, _differing(name, values, runs)) for name in telling
-                         if not isinstance(values[name], Unknown)) for values in runs]
+                         if not isinstance(values[name], Unknown) and _differs(name, values, runs)) for values in runs]
     seen = list(zip(loads, setups, strict=True))
     return [" · ".join(filter(None, (setup, f"run {unknown.run_id}"))) if unknown and seen.count((load, setup)) > 1
             else setup
             for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)]
+
+
+def _comparable(name: str, values: Values, runs: Sequence[Values]) -> list[Values]:
+    return [other for other in runs if name not in _OF_THE_ACT or other["probe"] == values["probe"]]
+
+
+def _differs(name: str, values: Values, runs: Sequence[Values]) -> bool:
+    return any(other[name] != values[name] for other in _comparable(name, values, runs))
 
 
 def _told_apart(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
@@ -225,7 +244,7 @@ def _first_unknown(values: Values) -> Unknown | None:
 
 def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
     """Of settings and of what has parts only those that differ."""
-    value, others = values[name], [other[name] for other in runs]
+    value, others = values[name], [other[name] for other in _comparable(name, values, runs)]
     if name == "settings":
         return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
                              if any(other.get(place) != in_effect for other in others))

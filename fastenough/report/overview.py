@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastenough.analysis import words
@@ -51,10 +52,17 @@ def _when(groups: Sequence[Group]) -> str:
 
 
 def _system(group: Group) -> str:
-    head = group.recordings[0].head
-    cpu = (head.profile or {}).get("cpu") or {}
+    cpu = (group.recordings[0].head.profile or {}).get("cpu") or {}
     processor = " × ".join(str(cpu[part]) for part in ("count", "model") if cpu.get(part))
-    return "; ".join(filter(None, (group.configuration, processor, head.implementation, group.instrument)))
+    return "; ".join(filter(None, (group.configuration, processor)))
+
+
+def _systems(groups: Sequence[Group]) -> tuple[str, ...]:
+    """What was booted on what, and of all of them together who did it and who took the times."""
+    how = [", ".join(dict.fromkeys(said)) for said in zip(
+        *((group.recordings[0].head.implementation, group.instrument) for group in groups), strict=True)]
+    systems = list(dict.fromkeys(_system(group) for group in groups))
+    return ("; ".join([*systems, *how]),) if len(systems) < 2 else (*systems, "; ".join(how))
 
 
 def _identity(context: Context) -> str:
@@ -120,37 +128,50 @@ def _limits_ns(context: Context, entries: Sequence[Entry]) -> list[float]:
 
 
 def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
-    """A line a row: thin from minimum to maximum, thick from median to 99.9 %."""
-    figure, axes = plot.new_figure("Minimum, median to 99.9 % (thick), maximum",
-                                   (_SIZE_IN[0], 1.2 + 0.27 * len(entries)))
+    """A row each, its name above it: thin from minimum to maximum, thick from 95 % to 99.9 %."""
+    figure, axes = plot.new_figure("Minimum, 95 % to 99.9 % (thick), maximum",
+                                   (_SIZE_IN[0], 1.1 + 0.42 * len(entries)))
+    axes.set_xscale("log")
+    axes.set_yticks([])
+    axes.set_ylim(len(entries) - 0.4, -0.6)
+    axes.spines["left"].set_visible(False)
     for row, entry in enumerate(entries):
-        measures = entry.kind.measures
-        low, middle, high, most = (max(_LEAST_US, (ns or 0.0) / 1000.0) for ns in (
-            measures.minimum_ns, measures.quantile(0.5).value_ns or measures.minimum_ns,
-            measures.quantile(0.999).value_ns or measures.maximum_ns, measures.maximum_ns))
-        axes.plot([low, most], [row, row], color=plot.COLOURS[0], linewidth=1)
-        axes.plot([middle, max(middle, high)], [row, row], color=plot.COLOURS[0], linewidth=5, solid_capstyle="butt")
-        axes.plot([most], [row], "D", color=plot.COLOURS[1], markersize=5)
+        _draw_range(axes, row + 0.15, entry)
+        axes.annotate(entry.name.replace("$", r"\$"), (0.0, row - 0.1), xycoords=("axes fraction", "data"), fontsize=9,
+                      va="bottom")
     for limit_ns in _limits_ns(context, entries):
         axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)
-        axes.annotate(f"limit {words.latency(limit_ns)}", (limit_ns / 1000.0, 1.0), color=plot.LIMIT, fontsize=9,
-                      xycoords=("data", "axes fraction"), ha="right", va="bottom")
-    axes.set_yticks(range(len(entries)), [entry.name.replace("$", r"\$") for entry in entries])
-    axes.set_ylim(len(entries) - 0.5, -0.5)
-    axes.set_xscale("log")
+        axes.annotate(f"limit {words.latency(limit_ns)}", (limit_ns / 1000.0, 0.0), color=plot.LIMIT, fontsize=9,
+                      xycoords=("data", "axes fraction"), xytext=(-3, 3), textcoords="offset points", ha="right")
     plot.plain_log_axis(axes.xaxis)
     axes.set_xlabel("latency [µs], logarithmic")
     return figure
+
+
+def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
+    """Of a jitter, magnitudes: it has no minimum worth drawing."""
+    measures = entry.kind.measures
+    most_us = max(_LEAST_US, (measures.maximum_ns or 0.0) / 1000.0)
+    low_us, high_us = ((most_us if ns is None else max(_LEAST_US, ns / 1000.0))
+                       for ns in (measures.quantile(0.95).value_ns, measures.quantile(0.999).value_ns))
+    minimum_us = (measures.minimum_ns or 0.0) / 1000.0
+    least_us = low_us if entry.kind.all_cpus.two_sided or minimum_us <= 0 else minimum_us
+    axes.plot([least_us, most_us], [at, at], color=plot.COLOURS[0], linewidth=1)
+    axes.plot([low_us, high_us], [at, at], color=plot.COLOURS[0], linewidth=6, solid_capstyle="butt")
+    axes.plot([most_us], [at], "D", color=plot.COLOURS[1], markersize=5)
 
 
 def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
     """Many things, or things of several probes, whose plots over one another nobody could tell apart."""
     drawn = entries[:_MOST_ROWS]
     rest = f" {len(entries) - len(drawn)} more are in the tables." if len(entries) > len(drawn) else ""
-    rows = [(entry.name, m.n, m.minimum_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
+    rows = [(entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
             for entry in drawn for m in (entry.kind.measures,)]
-    data = (("measured", "n", "min_ns", "median_ns", "p99_9_ns", "max_ns"), rows)
-    return plot.picture(_draw_ranges(context, drawn), "overview", f"{_label(drawn)}{rest}", data)
+    data = (("measured", "n", "min_ns", "p95_ns", "p99_9_ns", "max_ns"), rows)
+    n = sum(entry.kind.all_cpus.n for entry in drawn)
+    instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in drawn))
+    return plot.picture(_draw_ranges(context, drawn), "overview", f"Diamonds mark the maxima. n = {n:,} together, one "
+                        f"by one in the table; {instruments}.{rest}", data)
 
 
 def _figure(context: Context) -> Picture | None:
@@ -163,6 +184,5 @@ def _figure(context: Context) -> Picture | None:
 
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
-    systems = tuple(dict.fromkeys(_system(group) for group in context.groups))
-    return Overview(_when(context.groups), systems, _identity(context), _table(context) if context.entries else None,
-                    _figure(context))
+    return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
+                    _table(context) if context.entries else None, _figure(context))

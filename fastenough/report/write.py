@@ -43,7 +43,7 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
-        sections=sections, assessment=context.assessment, badge=str(context.assessment.verdict), overview=overview,
+        sections=sections, assessment=context.assessment, overview=overview,
         style=style, version=__version__, svg=_drawing, data_link=_data_link))
 
 
