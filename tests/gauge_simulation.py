@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli_calls import command_line
+from processes import eventually
 
 ROOT = Path(__file__).resolve().parents[1]
 HERTZ = 16_000_000
@@ -161,6 +162,11 @@ class Follower(threading.Thread):
 
     def say(self, words: str) -> None:
         self._socket.sendall(words.encode())
+
+    def hear(self, edges: int) -> None:
+        """Until so many more have come, however slowly this machine simulates them."""
+        wanted = self.seen + edges
+        assert eventually(lambda: self.seen >= wanted, 120)
 
     def leave(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)

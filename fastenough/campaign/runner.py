@@ -103,7 +103,8 @@ class _Making:
         self.on_progress(Progress(
             self.ledger.campaign, spec.position + 1, len(self.specs), spec, phase, self._clock.elapsed_s(),
             self._clock.remaining_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
-            transcript.outcome if transcript else None, transcript.reasons if transcript else ()))
+            transcript.outcome if transcript else None, transcript.reasons if transcript else (),
+            transcript.profile if transcript else None))
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 import click
 
 from fastenough.analysis.injections import Found
 from fastenough.board import AS_BOOTED, Board, open_board
+from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
 from fastenough.jobs.calibrate import Calibration, Output, calibrate
@@ -22,6 +25,8 @@ _EMULATED_SIZES = "20ms,40ms,80ms"
 """Emulation is late by milliseconds of its own."""
 _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
+_OVERHEAD_S = 2.0
+"""What a trial takes beyond the injections."""
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -48,6 +53,16 @@ def _show(calibration: Calibration) -> None:
             click.echo(f"not found: {reason}")
     click.echo("all found, in order\n" if calibration.passed else
                f"not shown: {calibration.shortfall}\n" if calibration.shortfall else "MISSED: see the counts\n")
+
+
+def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
+    """The trials, each with the time it still takes shown while it is under way."""
+    for number in count(1):
+        with Work(f"trial {number}: injecting, and looking what is found", plan.seconds + _OVERHEAD_S):
+            trial = next(trials, None)
+        if trial is None:
+            return
+        yield trial
 
 
 def _plain(calibration: Calibration) -> dict[str, Any]:
@@ -89,8 +104,9 @@ def command(*, name: str, configuration: str | None, gauge: str | None, pin: str
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
     plan = (Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS) if emulated else
             Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
+    trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output)
     done = []
-    for calibration in calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output):
+    for calibration in _watched(trials, plan):
         done.append(calibration)
         if not as_json:
             _show(calibration)
