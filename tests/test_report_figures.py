@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from recordings import Plan, latencies, recording
 
-from fastenough.analysis import judge
+from fastenough.analysis import judge, words
 from fastenough.model import Requirement
 from fastenough.recording import Recording
 from fastenough.report import plot, write_report
@@ -29,6 +29,7 @@ from fastenough.report.latency import (
     line_of,
     lines_by_cpu,
 )
+from fastenough.report.overview import make_overview
 from fastenough.report.sections import heat_map
 
 STALL = 500
@@ -168,3 +169,31 @@ def test_a_figures_numbers_are_beside_it(tmp_path: Path) -> None:
     with (tmp_path / "report" / "figures" / "heat-1.csv").open() as stream:
         bands = list(csv.reader(stream))[2:]
     assert sum(int(cell) for band in bands for cell in band[2:] if cell) == values.n
+
+
+def test_the_first_table_counts_each_load_by_itself(tmp_path: Path) -> None:
+    plans = [Plan(latencies(seed, cpus=2, intervals=4, per_interval=500), run_id=f"run-{load}", load=load)
+             for seed, load in enumerate(("none", "cpu"))]
+    context = _context(tmp_path, *plans, limit_ns=20_000)
+    table = make_overview(context).table
+    assert table is not None
+    for plan, (name, n, above, p999_ns, maximum_ns, excluded) in zip(plans, table.rows, strict=True):
+        values = np.sort(np.concatenate([interval for cpu in plan.values for interval in cpu]))
+        assert (name, n, maximum_ns) == (plan.load, values.size, values[-1])
+        assert int((values > 20_000).sum()) <= above.value <= int((values > 19_980).sum())
+        assert values[int(np.ceil(0.999 * n)) - 1] <= p999_ns <= values[int(np.ceil(0.999 * n)) - 1] * 1.001 + 1
+        assert excluded.value == pytest.approx(-np.expm1(np.log(0.05) / (n / 2))), "of each CPU by itself"
+
+
+def test_broken_data_exclude_nothing(tmp_path: Path) -> None:
+    table = make_overview(_context(tmp_path, Plan(latencies(1), lost=3), limit_ns=100_000)).table
+    assert table is not None and table.rows[0][-1].value is None
+
+
+@pytest.mark.parametrize(("limit_us", "scale"), [(30, "linear"), (5_000, "log")])
+def test_the_limit_is_always_on_the_first_figure(tmp_path: Path, limit_us: int, scale: str) -> None:
+    context = _context(tmp_path, Plan(latencies(1)), limit_ns=limit_us * 1000)
+    figure = make_overview(context).figure
+    assert figure is not None
+    assert f"limit {words.latency(limit_us * 1000)}" in figure.svg
+    assert (", logarithmic" in figure.svg) == (scale == "log")

@@ -83,7 +83,7 @@ def test_on_paper_each_page_says_which_run_and_which_page(page: Path, tmp_path: 
         holding = [text for text in pages if heading in text]
         assert holding, heading
         assert not [text for text in holding if text.rstrip().splitlines()[-2].strip() == heading], "alone at the foot"
-    assert "of the data passed" in " ".join(pages), "what is folded keeps its heading"
+    assert "of the data found nothing" in " ".join(pages), "what is folded keeps its heading"
 
 
 HOSTILE = 'x"; } body { display: none } @bottom-left { content: "</style><script>alert(1)</script>\\'

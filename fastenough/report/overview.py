@@ -13,12 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastenough.analysis import words
+from fastenough.model import Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, Entry, Group
 from fastenough.report.document import Cell, Column, Picture, Table, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
+from fastenough.report.sections import throughput
 
-_SIZE_IN = (6.6, 4.4)
+_SIZE_IN = (5.8, 4.0)
 _MOST_ROWS = 30
 _LEAST_US = 0.01
 _MINUTE = timedelta(minutes=1)
@@ -83,9 +85,11 @@ def _above(context: Context, entry: Entry, several: bool) -> Cell:
 
 def _not_excluded(context: Context, entry: Entry) -> Cell:
     judgment = context.judgment(entry.group)
-    if judgment is None or not judgment.bound.n:
-        return Cell(None, "nothing")
-    return Cell(judgment.bound.rate, judgment.bound.text.removeprefix("not excluded: "))
+    if judgment is None or not judgment.bound.n or judgment.verdict is Verdict.BROKEN:
+        return Cell(None, "nothing is excluded")
+    every_ns = judgment.bound.every_ns
+    return Cell(judgment.bound.rate, f"{int(1 / judgment.bound.rate):,} activations",
+                "" if every_ns is None else words.duration(every_ns))
 
 
 def _row(context: Context, entry: Entry, several: bool) -> list[Any]:
@@ -100,7 +104,7 @@ def _table(context: Context) -> Table:
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
     above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
     columns = (Column(what, numeric=False), Column("n"), Column(above), Column("99.9 % [µs]", us),
-               Column("maximum [µs]", us), Column("not excluded above it, on each CPU", numeric=False))
+               Column("maximum [µs]", us), Column("not excluded on each CPU: worse once in", numeric=False))
     return Table("overview", "All CPUs together, but for the last column", columns,
                  [_row(context, entry, len(limits_ns) > 1) for entry in context.entries])
 
@@ -185,4 +189,4 @@ def _figure(context: Context) -> Picture | None:
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
     return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
-                    _table(context) if context.entries else None, _figure(context))
+                    _table(context) if context.entries else throughput.summary(context), _figure(context))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fastenough.analysis import load_name, words
+from fastenough.analysis import words
 from fastenough.analysis.assessment import Finding
 from fastenough.analysis.checks import RUN_CHECKS
 from fastenough.recording import Recording
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Folded, Part, Section, Table, Text
+from fastenough.report.document import Folded, Part, Section, Text
 
 Check = Callable[[Recording], Iterator[Finding]]
 
@@ -21,21 +21,14 @@ def _name(check: Check) -> str:
     return said[0].upper() + said[1:]
 
 
-def _said(check: Check, recordings: list[Recording]) -> str:
-    passed = [recording for recording in recordings if not any(check(recording))]
-    if len(passed) == len(recordings):
-        return f"all {words.counted(len(recordings), 'run')}"
-    return ", ".join(f"{recording.run_id} ({load_name(recording) or 'no load stated'})" for recording in passed)
-
-
 def _passed(context: Context) -> Folded | None:
+    """The checks that found nothing in any of the runs."""
     believed = [recording for group in context.groups for recording in group.recordings]
-    rows = [(_name(check), said) for check in RUN_CHECKS if (said := _said(check, believed))] if believed else []
-    if not rows:
+    passed = [_name(check) for check in RUN_CHECKS if not any(finding for one in believed for finding in check(one))]
+    if not believed or not passed:
         return None
-    columns = (Column("check", numeric=False), Column("passed by", numeric=False))
-    return Folded(f"{words.counted(len(rows), 'check')} of the data passed",
-                  [Table("checks", "Checks of the data of each run that found nothing", columns, rows)])
+    return Folded(f"{len(passed)} of {words.counted(len(RUN_CHECKS), 'check')} of the data found nothing in any run",
+                  [Text(f"{'; '.join(passed)}.")])
 
 
 def section(context: Context) -> Section | None:

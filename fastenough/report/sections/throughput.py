@@ -173,6 +173,25 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
                  note=f"Published: {_SOURCE}, {view.published[0]}, {view.published[1]}.")
 
 
+def summary(context: Context) -> Table | None:
+    """Each line of the figures in one row, for the first screen of what holds no latency."""
+    rows = []
+    for view in _VIEWS:
+        lines: dict[str, list[_Point]] = {}
+        for point in _points(context, view):
+            lines.setdefault(point.line, []).append(point)
+        for line, points in lines.items():
+            best = max(points, key=lambda point: point.median_mb_s or 0.0)
+            slowest = min((point.slowest_mb_s for point in points if point.slowest_mb_s is not None), default=None)
+            rows.append((f"{view.title}: {line}", sum(point.n for point in points), slowest, best.median_mb_s,
+                         best.size))
+    if not rows:
+        return None
+    columns = (Column("measured", numeric=False), Column("n"), Column("slowest [MB/s]", _speed),
+               Column("best median [MB/s]", _speed), Column("at a size of [B]"))
+    return Table("overview", "Speed of whole transfers, over all sizes", columns, rows)
+
+
 def section(context: Context) -> Section | None:
     parts: list[Picture | Folded] = []
     for view in _VIEWS:
