@@ -30,6 +30,7 @@ lock:
 	cd setup && for name in run test; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
+	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
 setup:
 	@setup/install run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Durations as people type them."""
+"""Durations and shares as people type them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import re
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9,
              "h": 3600 * 10**9, "d": 86400 * 10**9}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+
+
+def parse_share(text: str) -> float:
+    """``95%``, ``0.95``, ``1e-6`` as a share from 0 to 1; raises ValueError that says how to fix it."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no share; write 95%, 0.95 or 1e-6") from error
+    if not 0 <= share <= 1:
+        raise ValueError(f"'{text}' must lie between 0 and 1, or 0% and 100%")
+    return share
 
 
 def parse_duration_ns(text: str) -> int:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbers in words a person reads: the same everywhere they are printed."""
+"""Words a person reads, the same everywhere they are printed: numbers, and what other programs and machines said."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
+LINE_CHARS = 200
+"""So much of a line that somebody else wrote is told."""
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
@@ -19,13 +23,38 @@ def duration(ns: float) -> str:
 
 
 def microseconds(ns: float | None) -> str:
-    """A latency as a bare number of µs, with the digits that mean something."""
+    """A latency as a bare number of µs, with the digits that mean something; no magnitude is rounded down."""
+    return _microseconds(ns, lambda steps: math.copysign(math.ceil(abs(steps)), steps))
+
+
+def microseconds_down(ns: float | None) -> str:
+    """The same for the lower end of an interval: never rounded up."""
+    return _microseconds(ns, math.floor)
+
+
+def _microseconds(ns: float | None, whole: Callable[[float], float]) -> str:
     if ns is None:
         return "–"
-    us = ns / 1000.0
-    if abs(us) < 10:
-        return f"{us:.2f}"
-    return f"{us:.1f}" if abs(us) < 1000 else f"{us:,.0f}"
+    decimals = 2 if abs(ns) < 10_000 else 1 if abs(ns) < 1_000_000 else 0
+    steps = ns / 10.0 ** (3 - decimals)
+    near = round(steps)
+    steps = near if abs(steps - near) < _NEARLY_WHOLE else whole(steps)
+    return f"{steps / 10.0**decimals + 0.0:,.{decimals}f}"
+
+
+_NEARLY_WHOLE = 1e-6
+"""What floating point adds or takes must not become a digit."""
+
+
+def digits_down(value: float, digits: int = 3) -> str:
+    """A number >= 0 with at least so many significant digits, not rounded up: for what is worse the smaller it is."""
+    if value <= 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(value)))
+    steps = value * 10.0**decimals
+    near = round(steps)
+    steps = near if abs(steps - near) < _NEARLY_WHOLE else math.floor(steps)
+    return f"{steps / 10.0**decimals:,.{decimals}f}"
 
 
 def latency(ns: float | None) -> str:
@@ -40,6 +69,15 @@ def number(n: int) -> str:
 def counted(n: int, what: str) -> str:
     """A number of things: "1 sample", "2,000 samples"."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def about(n: int) -> str:
+    """A number of things, never more than there are: "2.88 million"."""
+    for name, size in (("billion", 10**9), ("million", 10**6)):
+        if n >= size:
+            return f"{math.floor(n / size * 100) / 100:,.10g} {name}" if n < 10 * size else (
+                f"{math.floor(n / size * 10) / 10:,.10g} {name}")
+    return number(n)
 
 
 def cpus(numbers: Sequence[int]) -> str:
@@ -95,3 +133,12 @@ def rate_at_most(value: float) -> str:
     if value >= 1:
         return "all"
     return f"{math.ceil(value * 1e4) / 100:.10g} %" if value > 0.01 else f"1 in {int(round_down(1 / value)):,}"
+def said_lines(said: bytes) -> list[str]:
+    """What another program or machine said, line by line, none of them empty: to be told in a sentence of ours.
+
+    Whoever wrote it is not trusted: escape sequences are left out, what else cannot be printed becomes a blank, and
+    lines are of bounded length.
+    """
+    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:LINE_CHARS] for line in lines if line]

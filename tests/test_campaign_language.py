@@ -10,13 +10,14 @@ import pytest
 from cli_calls import fastenough
 
 from fastenough.campaign import expand, read_plan
-from fastenough.campaign.reading import LOAD_KEYS, PIN_KEYS, PLAN_KEYS, RUN_KEYS
-from fastenough.model import BadInput
+from fastenough.campaign.reading import LOAD_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
+from fastenough.model import BadInput, Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "plans.md").read_text()
 SECTIONS = {title: body for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)}
 KEYS = [("The file", key) for key in PLAN_KEYS] + [("`[[run]]`", key) for key in RUN_KEYS] + [
+    ("`requirement`", key) for key in REQUIREMENT_KEYS] + [
     ("`[pins]`", key) for key in PIN_KEYS] + [("`[[load]]`", key) for key in LOAD_KEYS]
 
 
@@ -31,17 +32,18 @@ def test_every_key_is_documented(section: str, key: str) -> None:
     assert re.search(rf"^\| `\[*{key}\]*` \|", SECTIONS[section], re.MULTILINE)
 
 
-@pytest.mark.parametrize("section", ["The file", "`[[run]]`", "`[pins]`", "`[[load]]`"])
+@pytest.mark.parametrize("section", ["The file", "`[[run]]`", "`requirement`", "`[pins]`", "`[[load]]`"])
 def test_every_documented_key_is_read(section: str) -> None:
     told = re.findall(r"^\| `\[*([a-z-]+)\]*` \|", SECTIONS[section], re.MULTILINE)
     assert told == [key for where, key in KEYS if where == section]
 
 
 def test_the_plan_shown_is_a_plan(tmp_path: Path) -> None:
-    shown = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert shown
+    of_requirement, shown = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (spec,) = expand(read_plan(_plan(tmp_path, HEAD + of_requirement)))
+    assert spec.requirement == Requirement(100_000, 1e-6)
     head = 'name = "x"\nboard = "virtual"\ninstrument = "simulated"\nconfigurations = ["stock"]\n'
-    (spec,) = expand(read_plan(_plan(tmp_path, head + shown[1])))
+    (spec,) = expand(read_plan(_plan(tmp_path, head + shown)))
     assert (spec.probe, spec.parameters["max"]) == ("response", "7071us")
 
 
@@ -90,7 +92,13 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + "[pins]\nchip = 'a'\nin = -1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in must be at least 0"),
     (HEAD + RUN + "\n" + RUN + "\n\nrepat = 2\n", "plan.toml:9: run 2: unknown key 'repat'; use probe"),
     (HEAD + RUN + '[run.parameters]\ninterval = [\n"1ms",\n{}]\n', "plan.toml:5: run 1: parameters: interval must be"),
-], ids=range(14))
+    (HEAD + RUN + "requirement = 5\n", "plan.toml:4: run 1: requirement = 5 cannot be used"),
+    (HEAD + RUN + "requirement = {}\n", "plan.toml:4: requirement: limit is missing; add limit = \"100us\""),
+    (HEAD + RUN + 'requirement = {limit = "100"}\n', "plan.toml:4: run 1: requirement: '100' is no duration"),
+    (HEAD + RUN + 'requirement = {limit = "1ms", miss-rate = 1}\n', "plan.toml:4: run 1: requirement: the miss rate"),
+    (HEAD + RUN + 'requirement = {limit = "1ms", confidence = "much"}\n', "plan.toml:4: requirement: confidence: 'mu"),
+    (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
+], ids=range(20))
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = _plan(tmp_path, text)
     with pytest.raises(BadInput, match=said) as caught:

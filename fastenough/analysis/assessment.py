@@ -72,7 +72,11 @@ class Stated:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What was found for runs of one key."""
+    """What was found for runs of one key.
+
+    ``requirement``: what they were judged by, None where nothing is required of them.  ``uncharged``: missed periods
+    that no value stands for.
+    """
 
     run_ids: tuple[str, ...]
     probe: str
@@ -89,13 +93,14 @@ class Judgment:
     """CPUs of the machine about which these runs say nothing."""
     shown: tuple[Stated, ...] = ()
     """What the samples of each CPU show, of the runs whose data can be trusted."""
+    requirement: Requirement | None = None
+    uncharged: int = 0
 
 
 @dataclass(frozen=True)
 class Assessment:
     """The verdict with all that stands behind it.
 
-    ``requirement_derived``: no requirement was stated, so the hardest one the data could support was judged.
     ``all_not_applicable``: nothing could be measured here; the verdict is then INCONCLUSIVE and the command
     line ends with its own status.
     """
@@ -105,11 +110,19 @@ class Assessment:
     reasons: tuple[str, ...]
     settle: tuple[str, ...]
     cautions: tuple[str, ...]
-    requirement: Requirement | None
-    requirement_derived: bool
     judgments: tuple[Judgment, ...]
     supported: tuple[Supported, ...]
     not_applicable: tuple[tuple[str, str], ...]
     all_not_applicable: bool
     emulated: bool
     life_safety: str = field(default=LIFE_SAFETY)
+
+    def requirement_of(self, run_id: str) -> Requirement | None:
+        """What a run was judged by; None where nothing is required of it."""
+        return next((judgment.requirement for judgment in self.judgments if run_id in judgment.run_ids), None)
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """All that was required, each once."""
+        return tuple(dict.fromkeys(judgment.requirement for judgment in self.judgments
+                                   if judgment.requirement is not None))

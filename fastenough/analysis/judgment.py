@@ -8,6 +8,8 @@ A verdict of PASS is what is left when no check has anything to say.  Each check
 * FAIL: more activations are beyond the limit than allowed, at the confidence that is required;
 * INCONCLUSIVE: too little is known; the finding says what would settle it.
 
+Where nothing is required there is nothing to pass: what was seen is told (``NO_LIMIT``), unless it is broken.
+
 Runs of one key (machine, configuration, load, …) are merged; each CPU is judged by itself, since a task runs on
 one, and a good CPU must not hide a bad one.
 """
@@ -17,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.distinct import distinct, said_of
-from fastenough.analysis.evidence import Evidence
+from fastenough.analysis.evidence import Evidence, confidence_of_look
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import grouped, judged_series, load_name
@@ -32,76 +33,94 @@ from fastenough.recording import Recording
 MINIMUM_DURATION_NS = 10 * 10**9
 """Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
 
-_WEIGHT_IN_GROUP = (Verdict.BROKEN, Verdict.FAIL, Verdict.INCONCLUSIVE)
-_WEIGHT_OVERALL = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
-"""Within one key, damaged data says nothing; over all keys, a failure shown by sound data stands."""
+_WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
+"""A failure shown by sound data stands, whatever was damaged beside it; what is judged outweighs what is only told."""
+
+Asked = tuple[Requirement | None, list[Recording]]
+"""Runs of one key, and what is required of them."""
 
 
-def _weightiest(verdicts: Sequence[Verdict], order: Sequence[Verdict]) -> Verdict:
-    return next((verdict for verdict in order if verdict in verdicts), Verdict.PASS)
+def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
+    return next((verdict for verdict in _WEIGHT if verdict in verdicts), otherwise)
 
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together."""
+    """Runs of one key and what is required of them: what each by itself says against a PASS, and what those that can be
+    trusted show together."""
 
+    requirement: Requirement | None
     recordings: list[Recording]
     findings: list[Finding]
     evidence: Evidence | None
 
 
-def _weigh(recordings: list[Recording], requirement: Requirement, minimum: Minimum, confidence: float) -> _Weighed:
+def _weigh(asked: Asked, minimum: Minimum, look: int) -> _Weighed:
+    requirement, recordings = asked
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
     found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
              for recording, of_run in checked for finding in of_run]
-    if any(is_emulated(recording) for recording in recordings):
-        return _Weighed(recordings, found, None)
     sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
-    return _Weighed(recordings, found,
-                    evidence.evidence_of(sound, requirement, minimum, confidence) if sound else None)
+    if requirement is None or not sound or any(is_emulated(recording) for recording in recordings):
+        return _Weighed(requirement, recordings, found, None)
+    sure = confidence_of_look(requirement.confidence, look)
+    return _Weighed(requirement, recordings, found, evidence.evidence_of(sound, requirement, minimum, sure))
 
 
-def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
+def _with_failing(weighed: Sequence[_Weighed]) -> list[_Weighed]:
     """Every CPU and load is one of the hypotheses that are judged together."""
-    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None], confidence))
+    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None]))
     return [one if one.evidence is None else replace(one, evidence=next(failing)) for one in weighed]
 
 
-def _judge_group(weighed: _Weighed, requirement: Requirement) -> Judgment:
-    recordings, shown = weighed.recordings, weighed.evidence
+def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None, told: bool) -> Verdict:
+    """``told``: values were seen and mean something, so that they can be told where nothing is required."""
+    found = [finding.verdict for finding in findings]
+    if requirement is None and told and Verdict.BROKEN not in found:
+        return Verdict.NO_LIMIT
+    return _weightiest(found, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
+
+
+def _judge_group(weighed: _Weighed, otherwise: float) -> Judgment:
+    requirement, recordings, shown = weighed.requirement, weighed.recordings, weighed.evidence
+    confidence = otherwise if requirement is None else requirement.confidence
     findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
     merged = evidence.merged_per_cpu(recordings)
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
+    n = sum(values.judged for values in merged)
+    told = n > 0 and not any(is_emulated(recording) for recording in recordings)
     return Judgment(
         run_ids=tuple(recording.run_id for recording in recordings),
         probe=recordings[0].head.probe,
         load=load_name(recordings[0]),
-        verdict=_weightiest([finding.verdict for finding in findings], _WEIGHT_IN_GROUP),
+        verdict=_group_verdict(findings, requirement, told),
         findings=tuple(findings),
         maximum_ns=None if worst is None else worst.maximum_ns,
         worst_cpu=None if worst is None or not worst.cpus else worst.cpus[0],
-        n=sum(values.judged for values in merged),
-        exceeded=sum(values.exceeded(requirement.limit_ns)[0] for values in merged),
-        bound=(Bound(0, requirement.confidence, 1.0, None) if weakest is None
-               else bound_above_maximum(weakest, requirement.confidence)),
-        supported=all_supported(merged, requirement.confidence),
+        n=n,
+        exceeded=0 if requirement is None else sum(values.exceeded(requirement.limit_ns)[0] for values in merged),
+        bound=Bound(0, confidence, 1.0, None) if weakest is None else bound_above_maximum(weakest, confidence),
+        supported=all_supported(merged, confidence),
         not_measured=tuple(cpus_not_measured(recordings)),
+        requirement=requirement,
+        uncharged=sum(values.judged - values.n for values in merged),
         shown=() if shown is None else tuple(map(evidence.stated, shown.shown)),
     )
 
 
-def _derived(recordings: Sequence[Recording], confidence: float) -> Requirement | None:
-    """The hardest requirement the data could support: nothing above the greatest value seen, rounded up.
-
-    The bound that belongs to a limit chosen after the fact is the same as for one chosen before: the chance
-    that n values all stay below a point exceeded at rate p is (1 - p)^n for the sample's own maximum too.
-    """
-    maxima = [values.maximum_ns for group in grouped(recordings) for values in evidence.merged_per_cpu(group)]
-    known = [maximum for maximum in maxima if maximum is not None]
-    return Requirement(words.round_up(max(known)), confidence=confidence) if known else None
+def _asked_of(recordings: Sequence[Recording], requirement: Requirement | None, probe: str | None) -> list[Asked]:
+    """Runs of one key each, and their requirement: the one given where it is for their probe, else their own."""
+    asked: list[Asked] = []
+    for group in grouped(recordings):
+        given = requirement if probe in (None, group[0].head.probe) else None
+        own: dict[Requirement | None, list[Recording]] = {}
+        for recording in group:
+            own.setdefault(given or recording.head.requirement, []).append(recording)
+        asked += own.items()
+    return asked
 
 
 def _measures_speed_only(recording: Recording) -> bool:
@@ -114,41 +133,45 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
     return [load for load in loads or () if load not in present]
 
 
-def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *,
+def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *, probe: str | None = None,
           confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
           minimum_duration_ns: int = MINIMUM_DURATION_NS, look: int = 0) -> Assessment:
-    """Judge a requirement by recordings; without one, judge the hardest the data could support.
+    """Judge recordings by what is required of them; of those of which nothing is required, say what was seen.
 
-    ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that were to be
-    measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned and are not
-    among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.  ``look``: how often
-    this requirement was judged before, by fewer data; each further look may err half as often as the one before it.
-    Never raises for what recordings hold: that is a finding.
+    ``requirement`` is for the runs of ``probe`` (None: of every probe); all others are judged by what their own heads
+    state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
+    were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
+    and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
+    ``look``: how often this was judged before without a PASS; each further look may err half as often as the one before
+    it.  Never raises for what recordings hold: that is a finding.
     """
     recordings, again = distinct(recordings)
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
-    judged = _derived(judgeable, confidence) if requirement is None else requirement
-    standing = judged or Requirement(1)
-    sure = 1.0 - (1.0 - standing.confidence) / 2**look
-    weighed = [_weigh(group, standing, Minimum(minimum_duration_ns), sure) for group in grouped(judgeable)]
-    judgments = tuple(_judge_group(one, standing) for one in _with_failing(weighed, sure))
+    minimum = Minimum(minimum_duration_ns)
+    weighed = [_weigh(asked, minimum, look) for asked in _asked_of(judgeable, requirement, probe)]
+    judgments = tuple(_judge_group(one, confidence) for one in _with_failing(weighed))
+    required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
         gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
-    verdicts = [judgment.verdict for judgment in judgments] + [Verdict.INCONCLUSIVE] * bool(gaps or not measured)
-    verdict = _weightiest(verdicts, _WEIGHT_OVERALL)
+    if requirement and judgeable and all(judgment.requirement is None for judgment in judgments):
+        gaps.append(f"the limit is for the probe {probe}, and none of the runs is of it")
+    verdicts = [judgment.verdict for judgment in judgments]
+    if gaps and required:
+        verdicts.append(Verdict.INCONCLUSIVE)
+    speed_only = bool(measured) and not judgeable and not required
+    verdict = _weightiest(verdicts, Verdict.NO_LIMIT if speed_only else Verdict.INCONCLUSIVE)
     emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=wording.headline(verdict, judged, judgments, derived=requirement is None, emulated=emulated),
+        headline=wording.headline(verdict, judgments, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),
-        requirement=judged,
-        requirement_derived=requirement is None,
+        cautions=(*wording.cautions(measured, verdict), *said_of(again),
+                  *wording.looked_before(look if required else 0)),
         judgments=judgments,
         supported=overall_supported(judgments),
         not_applicable=unfit,

@@ -249,6 +249,7 @@ SERIES_KEYS: tuple[Key, ...] = (
 
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",
+    "limit": "what is counted at a limit moves no value",
     "seed": "waits are drawn from the same range whatever it is",
     "floor_ns": "a reading of each run, in ns, subtracted already",
     "the instrument's port, calibration, self-test": "another after each plugging in; what the calibration found is in "

@@ -21,7 +21,7 @@ _EMULATED = "Emulated: no verdict. Function was shown; speed can only be measure
 def _requirement_text(requirement: Requirement) -> str:
     limit = words.latency(requirement.limit_ns)
     if requirement.miss_rate == 0:
-        return f"never later than {limit}"  # the reasons say how long "never" is
+        return f"never later than {limit}"
     return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
 
 
@@ -48,16 +48,43 @@ def rate_text(shown: Shown) -> str:
             f"independent disturbances: no more than {words.rate_at_most(shown.upper or 1.0)} ({_confidence(shown)})")
 
 
-def _statement(verdict: Verdict, requirement: Requirement | None, derived: bool) -> str:
-    if requirement is None:
-        return "There is nothing to judge"
-    what = _requirement_text(requirement)
-    if derived:
-        said = f"No limit was stated. Hardest requirement these data reach: {what}"
-        return {Verdict.PASS: f"{said}",
-                Verdict.FAIL: "No limit was stated, and periods were missed by an unknown time: these data reach none",
-                Verdict.BROKEN: "The measurement is broken: no requirement can be judged by it",
-                Verdict.INCONCLUSIVE: f"{said}; but they do not prove it"}[verdict]
+def _required(judgments: Sequence[Judgment], verdict: Verdict) -> str:
+    """What was required where this was found; the probe is named where there are several."""
+    judged = [judgment for judgment in judgments if judgment.requirement is not None]
+    telling = [judgment for judgment in judged if judgment.verdict is verdict] or judged
+    several = len({judgment.probe for judgment in judgments}) > 1
+    said = [(f"{judgment.probe} " if several else "") + _requirement_text(judgment.requirement)
+            for judgment in telling if judgment.requirement is not None]
+    return "; ".join(dict.fromkeys(said))
+
+
+_ACTS = {"timer": "wake-up", "response": "response"}
+"""What one value of a probe is, where it is not called an activation."""
+
+
+def _seen(judgments: Sequence[Judgment]) -> str:
+    """What was seen of each probe, and judged by nothing."""
+    probes: dict[str, list[Judgment]] = {}
+    for judgment in judgments:
+        if judgment.maximum_ns is not None:
+            probes.setdefault(judgment.probe, []).append(judgment)
+    said = []
+    for probe, group in probes.items():
+        worst = words.latency(words.round_up(max(judgment.maximum_ns or 0.0 for judgment in group)))
+        n = sum(judgment.n - judgment.uncharged for judgment in group)
+        missed = sum(judgment.uncharged for judgment in group)
+        said.append(f"{f'{probe}: ' if len(probes) > 1 else ''}none above {worst} seen in {words.about(n)} "
+                    f"{_ACTS.get(probe, 'activation')}s"
+                    + (f", and {words.counted(missed, 'period')} missed by an unknown time" if missed else ""))
+    text = "; ".join(said) or "no latency was measured"
+    return text[0].upper() + text[1:]
+
+
+def _statement(verdict: Verdict, judgments: Sequence[Judgment]) -> str:
+    what = _required(judgments, verdict)
+    if not what:
+        return {Verdict.NO_LIMIT: _seen(judgments), Verdict.BROKEN: "The measurement is broken: it shows nothing"}.get(
+            verdict, "There is nothing to judge")
     return {
         Verdict.PASS: f"Fast enough: {what}, as far as these samples reach",
         Verdict.FAIL: f"Not fast enough for: {what}",
@@ -75,13 +102,18 @@ def _label(judgment: Judgment) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _pass_reason(judgment: Judgment) -> str:
-    """One n and one bound, of the CPU of which least is known."""
+def _sound_reason(judgment: Judgment) -> str:
+    """Of runs against which nothing is said: what they hold, and what that does not exclude.
+
+    One n and one bound, of the CPU of which least is known.
+    """
+    missing = _not_measured_text(judgment.not_measured)
     weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
     if weakest is None:
-        return f"{_label(judgment)}: nothing was judged"
+        sure = f"{words.percent(judgment.bound.confidence)} confidence, each CPU{' measured' if missing else ''}"
+        return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, worst "
+                f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} ({sure}){missing}")
     several = len(judgment.shown) > 1
-    missing = _not_measured_text(judgment.not_measured)
     scope = f"on each CPU{' measured' if missing else ''}, " if several else ""
     return (f"{_label(judgment)}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
             f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
@@ -92,14 +124,20 @@ def _not_measured_text(cpus: Sequence[int]) -> str:
     return f"; {words.cpus(cpus)} {'was' if len(cpus) == 1 else 'were'} not measured" if cpus else ""
 
 
-def headline(verdict: Verdict, requirement: Requirement | None, judgments: Sequence[Judgment], *, derived: bool,
-             emulated: bool) -> str:
+def _idle_text(judgments: Sequence[Judgment]) -> str:
+    """To be added to a sentence about runs none of which had a load."""
+    loads = {judgment.load for judgment in judgments}
+    return "; the machine was idle: no load was applied" if loads == {"none"} else ""
+
+
+def headline(verdict: Verdict, judgments: Sequence[Judgment], *, emulated: bool) -> str:
     """One sentence.  It names the CPUs it does not reach; a failure on one of the others needs no more."""
     if emulated and verdict is Verdict.INCONCLUSIVE:
         return _EMULATED
     missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
-    reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
-    return _statement(verdict, requirement, derived) + (_not_measured_text(missing) if reaches else "")
+    reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
+    idle = _idle_text(judgments) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
+    return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if reaches else "")
 
 
 def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -117,8 +155,8 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
     ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
                for finding in judgment.findings if finding.verdict is weight]
-    passed = tuple(_pass_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.PASS)
-    return _said_once(ordered) + passed
+    sound = (Verdict.PASS, Verdict.NO_LIMIT) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else (Verdict.PASS,)
+    return _said_once(ordered) + tuple(_sound_reason(judgment) for judgment in judgments if judgment.verdict in sound)
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
@@ -155,12 +193,12 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
-def looked_before(look: int, confidence: float) -> Iterator[str]:
+def looked_before(look: int) -> Iterator[str]:
     """What follows where the requirement was judged before."""
     if look:
         yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
-               f"is judged at {words.percent(confidence)} confidence: who looks until it passes errs more often than "
-               "stated. Judge all runs together")
+               f"may err 1/{2**look} as often as stated: who looks until it passes errs more often. Judge all runs "
+               "together")
 
 
 def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],

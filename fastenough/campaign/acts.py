@@ -88,7 +88,8 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
     if by_instrument:
         parameters = {"priority": _PRIORITY, "affinity": last_cpu(booted.link)} | parameters
     return Act(spec.probe, parameters, None if by_instrument else spec.duration_s,
-               spec.duration_s + spec.warm_up_s + _GRACE_S)
+               spec.duration_s + spec.warm_up_s + _GRACE_S,
+               None if by_instrument or spec.requirement is None else spec.requirement.limit_ns)
 
 
 def pins_requested(act: Act) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from fastenough.board import AS_BOOTED
 from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
 from fastenough.implementations import DEFAULT, Value
+from fastenough.model import Requirement
 
 OWN = ", the board's own"
 """How the title of a run ends that is the board's recording of what the instrument measured in the run before it."""
@@ -31,6 +32,7 @@ class RunSpec:
     configuration: str = AS_BOOTED
     implementation: str = DEFAULT
     warm_up_s: float = WARM_UP_S
+    requirement: Requirement | None = None
 
     def key(self) -> dict[str, Any]:
         """What makes this run the same as another, in a form that hashes alike everywhere."""
@@ -52,18 +54,22 @@ class RunSpec:
         return f"{' '.join(word for word in words if word)}, load {self.load}"
 
 
+_Rest = tuple[str, dict[str, Value], str, float, str, str, str, float, Requirement | None]
+"""What makes a RunSpec, in order, but for its position."""
+
+
 def expand(plan: Plan) -> list[RunSpec]:
     """The runs of a plan, in order: board, configuration, entry, repetition, implementation, parameters, load."""
     return [RunSpec(position, *rest) for position, rest in enumerate(_expanded(plan))]
 
 
-def _expanded(plan: Plan) -> Iterator[tuple[str, dict[str, Value], str, float, str, str, str, float]]:
+def _expanded(plan: Plan) -> Iterator[_Rest]:
     places = itertools.product(plan.boards or (DEFAULT_BOARD,), plan.configurations)
     for (board, configuration), entry in itertools.product(places, plan.entries):
         for _, implementation, parameters, load in itertools.product(
                 range(entry.repeat), entry.implementations, combinations(entry), entry.loads):
             yield (entry.probe, parameters, load, entry.duration_s, board, configuration, implementation,
-                   entry.warm_up_s)
+                   entry.warm_up_s, entry.requirement)
 
 
 def combinations(entry: Entry) -> list[dict[str, Value]]:
@@ -78,9 +84,9 @@ def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
     return tuple(f"{spec.title}{which}" for spec in specs for which in own)
 
 
-def plan_sha256(plan: Plan) -> str:
-    """Equal for plans that would make the same runs."""
-    content = {"runs": [spec.key() for spec in expand(plan)], "settings": dict(sorted(plan.settings.items())),
+def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
+    """Equal for plans that would make the same runs; ``specs`` are those that this plan expands into."""
+    content = {"runs": [spec.key() for spec in specs], "settings": dict(sorted(plan.settings.items())),
                "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
                "instrument": asdict(plan.instrument) if plan.instrument else None,
                "wires": asdict(plan.wires) if plan.wires else None}

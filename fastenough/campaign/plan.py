@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fastenough.board import AS_BOOTED, Wires
 from fastenough.implementations import DEFAULT, Value
 from fastenough.loads import Load, find_load
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Requirement
 from fastenough.units import parse_duration_ns
 
 SIMULATED = "simulated"
@@ -39,7 +39,8 @@ def plain_fault(message: str, *key: str) -> BadInput:
 class Entry:
     """One probe over all combinations of implementations, its parameters' values and the loads, ``repeat`` times.
 
-    ``fault``: makes a complaint about one of its keys, with its place in the file.
+    ``requirement``: what these runs are judged by.  ``fault``: makes a complaint about one of its keys, with its place
+    in the file.
     """
 
     probe: str
@@ -49,6 +50,7 @@ class Entry:
     repeat: int = 1
     implementations: tuple[str, ...] = (DEFAULT,)
     warm_up_s: float = WARM_UP_S
+    requirement: Requirement | None = None
     fault: Fault = field(default=plain_fault, compare=False, repr=False)
 
 

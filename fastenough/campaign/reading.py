@@ -14,15 +14,17 @@ from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, 
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS, Expectation, Load
-from fastenough.model import BadInput, NotApplicable
+from fastenough.model import BadInput, NotApplicable, Requirement
 from fastenough.settings import SETTINGS
+from fastenough.units import parse_duration_ns
 
 MOST_RUNS = 100_000
 """More than this no plan has that a person means: it fills the memory before it fills the years."""
 
 PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
              "instrument", "self-test", "calibration", "settings", "pins", "load", "run")
-RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat")
+RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement")
+REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence")
 LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
 PIN_KEYS = ("chip", "in", "out")
 
@@ -182,9 +184,24 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         table.duration_ns("duration", round(default.duration_s * 1e9)) / 1e9, _parameters(table),
         table.number("repeat", "1", 1, default.repeat),
         table.words("implementations", default.implementations, IMPLEMENTATIONS),
-        table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9, table.fault)
+        table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
+        _requirement(table), table.fault)
     table.finish(RUN_KEYS)
     return entry
+
+
+def _requirement(run: Table) -> Requirement | None:
+    """What the runs of one entry are judged by; None where it says nothing."""
+    if "requirement" not in run:
+        return None
+    table = run.table("requirement", "requirement")
+    limit = table.text("limit", '"100us"')
+    shares = table.share("miss-rate", Requirement.miss_rate), table.share("confidence", Requirement.confidence)
+    table.finish(REQUIREMENT_KEYS)
+    try:
+        return Requirement(parse_duration_ns(limit), *shares)
+    except (BadInput, ValueError) as error:
+        raise run.fault(f"requirement: {error}", "requirement") from error
 
 
 def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastenough.files import Untrusted, read_regular
 from fastenough.model import BadInput
-from fastenough.units import parse_duration_ns
+from fastenough.units import parse_duration_ns, parse_share
 
 MOST_BYTES = 1 << 20
 
@@ -189,6 +189,14 @@ class Table:
         value = self.take(key, (str, int, float), '"30s"')
         try:
             return parse_duration_ns(value if isinstance(value, str) else f"{value}s")
+        except ValueError as error:
+            raise self.fault(f"{key}: {error}", key) from error
+
+    def share(self, key: str, default: float) -> float:
+        """A share from 0 to 1: a number, or a text such as ``"95%"``."""
+        value = self.take(key, (str, int, float), '"95%"', default)
+        try:
+            return parse_share(str(value))
         except ValueError as error:
             raise self.fault(f"{key}: {error}", key) from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fastenough.units import parse_duration_ns
+from fastenough.units import parse_duration_ns, parse_share
 
 
 class Duration(click.ParamType[int]):
@@ -42,14 +42,10 @@ class Fraction(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        text = str(value).strip()
         try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            self.fail(f"'{value}' is no share; write 95%, 0.95 or 1e-6", param, ctx)
-        if not 0 <= share <= 1:
-            self.fail(f"'{value}' must lie between 0 and 1, or 0% and 100%", param, ctx)
-        return share
+            return parse_share(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Names(click.ParamType[list[str]]):

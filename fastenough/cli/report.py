@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 
 from fastenough.cli.assess import tell
+from fastenough.cli.live import Work
 from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.model import BadInput, ExitStatus
+from fastenough.recording import Recording
 from fastenough.report import require_writable
 from fastenough.store import Store
 from fastenough.store.campaign import newest_campaign
@@ -29,22 +31,44 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Se
     return campaign.runs, campaign.missing
 
 
+def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
+    """The probe that a limit is for; raises BadInput where that cannot be told, or none of the runs is of it."""
+    probes = list(dict.fromkeys(recording.head.probe for recording in recordings if recording.damage is None))
+    if named is not None and named not in probes:
+        raise BadInput(f"--probe {named}: none of these runs is of it; they are of {', '.join(probes)}")
+    if named is None and len(probes) > 1:
+        raise BadInput(f"a limit is for one probe, and these runs are of {', '.join(probes)}; add --probe {probes[0]}")
+    return named or next(iter(probes), None)
+
+
 @click.command()
 @click.argument("runs", nargs=-1)
 @requirement_options
+@click.option("--probe", help="Which probe's runs --limit is for, where there are several.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
               help="Directory of the report.")
 @store_option
 @json_option
 def command(
     *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, out: Path, store_path: Path, as_json: bool,
+    return_time_ns: int, probe: str | None, out: Path, store_path: Path, as_json: bool,
 ) -> ExitStatus:
-    """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign."""
+    """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
+
+    Runs of a plan that states a requirement for them are judged by that, unless --limit says another.
+    """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if probe is not None and required is None:
+        raise BadInput("--probe says whose runs a limit is for; give --limit as well")
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
-    recordings = [store.load(run) for run in chosen]
-    question = Question(required, confidence, missing=tuple(missing))
-    return tell(judge_and_report(recordings, question, store, out), out, as_json)
+    recordings: list[Recording] = []
+    with Work("reading the runs", share=lambda: len(recordings) / len(chosen)) as work:
+        for run in chosen:
+            recordings.append(store.load(run))
+        judged = None if required is None else _probe_of(recordings, probe)
+        question = Question(required, confidence, probe=judged, missing=tuple(missing))
+        work.step("judging, and making the report")
+        answer = judge_and_report(recordings, question, store, out)
+    return tell(answer, out, as_json)

@@ -23,13 +23,14 @@ class Act:
     """A timed act, in the words that command line and plans use too.
 
     ``parameters``: the probe's options without dashes.  ``duration_s``: None where the bench ends it.  ``limit_s``:
-    when it is ended whatever happens, 0 for never.
+    when it is ended whatever happens, 0 for never.  ``judged_ns``: the limit its values are judged by, where they are.
     """
 
     probe: str
     parameters: Mapping[str, Value] = field(default_factory=dict)
     duration_s: float | None = None
     limit_s: float = 0.0
+    judged_ns: int | None = None
 
     @property
     def silence_s(self) -> float | None:

@@ -23,7 +23,12 @@ def words(act: Act) -> list[str]:
             line.append(f"--{name}")
         elif value is not False:
             line.append(f"--{name}={value}")
-    return [*line, how_long(act), "--record=-"]
+    return [*line, *counted_at(act), how_long(act), "--record=-"]
+
+
+def counted_at(act: Act) -> list[str]:
+    """The probe's option for the limit at which it counts exactly, in order; one among the parameters goes before."""
+    return [] if act.judged_ns is None or "limit" in act.parameters else [f"--limit={act.judged_ns}ns"]
 
 
 def how_long(act: Act) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.analysis import Assessment, judge
@@ -17,15 +17,21 @@ from fastenough.store import Store
 from fastenough.store.looks import question_of
 
 SHORTEST_RUN_NS = 10**9
+ASSESSED = "timer"
+"""The probe that an assessment is made of, and so the one its limit is for."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What the measurement is to answer; without ``required``, the hardest requirement that the data support."""
+    """What the measurement is to answer; without ``required``, only what was seen is told.
+
+    ``probe``: whose latencies are required to be so; None: those of every probe.
+    """
 
     required: Requirement | None
     confidence: float
     loads: tuple[str, ...] = ()
+    probe: str | None = None
     missing: tuple[str, ...] = ()
     """In words, which runs of a campaign are not there."""
 
@@ -39,20 +45,16 @@ class Answer:
     signal: int = 0
 
 
-def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int,
-                    *, limit_ns: int | None = None) -> Plan:
-    """A timer under each of the loads, which share the duration; a limit known beforehand is counted exactly.
-
-    Raises BadInput where the duration is too short.
-    """
+def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
+                    requirement: Requirement | None = None) -> Plan:
+    """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
         raise BadInput(f"--duration is shared by {len(loads)} loads and leaves less than a second for each; "
                        f"give at least {len(loads)}s")
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
-    if limit_ns is not None:
-        parameters["limit"] = (f"{limit_ns}ns",)
-    return Plan("assess", (Entry("timer", tuple(loads), each_ns / 1e9, parameters),), boards=(board,))
+    entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)
+    return Plan("assess", (entry,), boards=(board,))
 
 
 def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
@@ -66,20 +68,21 @@ def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress:
     return judge_and_report(recordings, question, store, out, campaign.signal)
 
 
-def _asked(recordings: Sequence[Recording], required: Requirement | None) -> str | None:
-    """The question: the requirement, and of what it is required; None where nothing is."""
+def _asked(recordings: Sequence[Recording], given: Requirement | None) -> str | None:
+    """The question: the requirements, and of what each is required; None where nothing is."""
     heads = [recording.head for recording in recordings]
-    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
-                for head in heads}
-    return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
+    asked = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation,
+              str(given or head.requirement)) for head in heads if given or head.requirement}
+    return question_of(*sorted(map(str, asked))) if asked else None
 
 
 def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path,
                      signal: int = 0) -> Answer:
     """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
     asked, runs = _asked(recordings, question.required), [recording.run_id for recording in recordings]
-    assessment = judge(recordings, question.required, confidence=question.confidence, loads=question.loads or None,
-                       missing=question.missing, look=store.looks_before(asked, runs) if asked else 0)
+    assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
+                       loads=question.loads or None, missing=question.missing,
+                       look=store.looks_before(asked, runs) if asked else 0)
     if asked:
         store.note_look(asked, runs, assessment.verdict)
     return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)

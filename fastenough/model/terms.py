@@ -18,6 +18,10 @@ class NotApplicable(FastenoughError):
     """This cannot be measured here; the message is the reason.  Never a pass, never a zero."""
 
 
+EMULATED = "emulated"
+"""The mark of a recording that shows function, and never speed."""
+
+
 class Outcome(StrEnum):
     """How a run ended."""
 
@@ -34,6 +38,8 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     BROKEN = "BROKEN"
+    NO_LIMIT = "no limit stated"
+    """Nothing was required: what was seen is told, and judged by nothing."""
 
 
 class ExitStatus(IntEnum):
@@ -52,4 +58,5 @@ VERDICT_EXIT_STATUS = {
     Verdict.FAIL: ExitStatus.FAIL,
     Verdict.INCONCLUSIVE: ExitStatus.INCONCLUSIVE,
     Verdict.BROKEN: ExitStatus.BROKEN,
+    Verdict.NO_LIMIT: ExitStatus.DONE,
 }

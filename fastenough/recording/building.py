@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastenough import __version__
-from fastenough.model import Configuration, Outcome, Series
+from fastenough.model import Configuration, Outcome, Requirement, Series
 from fastenough.recording.content import Recording
 from fastenough.recording.head import (
     VERSION,
@@ -49,6 +49,7 @@ class Added:
     marks: tuple[str, ...] = ()
     instrument: Mapping[str, Any] | None = None
     planned_ns: int | None = None
+    requirement: Requirement | None = None
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
@@ -76,7 +77,8 @@ def _added_line(added: Head | Added) -> Line:
     return _without_none({
         "board": added.board, "profile": added.profile, "profile_sha256": added.profile_sha256,
         "configuration": None if added.configuration is None else asdict(added.configuration),
-        "load": None if added.load is None else _without_none(asdict(added.load)), "instrument": added.instrument})
+        "load": None if added.load is None else _without_none(asdict(added.load)), "instrument": added.instrument,
+        "requirement": None if added.requirement is None else _without_none(asdict(added.requirement))})
 
 
 def series_line(series: Series) -> Line:
@@ -206,7 +208,7 @@ def made_head(probe: str, implementation: str, parameters: Mapping[str, Any], ad
         parameters=parameters, series=(), settings=added.settings, cost_ns={}, interval_ns=_SECOND_NS,
         begin=Instant.now(), marks=frozenset(added.marks), load=added.load, profile=added.profile,
         profile_sha256=added.profile_sha256, board=added.board, configuration=added.configuration,
-        instrument=added.instrument)
+        instrument=added.instrument, requirement=added.requirement)
 
 
 def made_end(outcome: Outcome, *reasons: str) -> End:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastenough.model import Configuration, Outcome, Series
+from fastenough.model import Configuration, Outcome, Requirement, Series
 
 VERSION = 2
 """The version that is written."""
@@ -174,6 +174,7 @@ class Head:
     """What was measured, how, and at what cost.  ``version``: of the file it was read from.
 
     ``planned_n``: how many activations of each series were planned before the run, where that was known.
+    ``requirement``: stated before the run, and of this run alone.
     """
 
     tool: Tool
@@ -194,6 +195,7 @@ class Head:
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
     planned_n: int | None = None
+    requirement: Requirement | None = None
     version: int = VERSION
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastenough.model import BadInput, Configuration, Outcome, Role, Series
+from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Series
 from fastenough.recording.head import (
     MIGRATIONS,
     Change,
@@ -41,7 +41,8 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=_load_stated(line.get("load")),
         profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
-        instrument=line.get("instrument"), planned_n=line.get("planned_n"))
+        instrument=line.get("instrument"), planned_n=line.get("planned_n"),
+        requirement=Requirement(**line["requirement"]) if "requirement" in line else None)
 
 
 def _series(name: str, entry: Line) -> Series:

@@ -30,7 +30,7 @@ def _events(context: Context) -> Table:
             rows.setdefault((kind.name, series.from_event, series.to_event, series.clock, tick, resolution), None)
     columns = tuple(Column(title, numeric=False) for title in
                     ("series", "from", "to", "clock", "unit", "bucket width at most"))
-    return Table("method", f"Each value lies between two events. {context.conditions}", columns, list(rows))
+    return Table("method", "The two events each value lies between", columns, list(rows))
 
 
 def _costs(context: Context) -> list[str]:
