@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import Judgment, Supported
+from fastenough.analysis.clusters import rate_upper
+from fastenough.analysis.disturbances import disturbances
 from fastenough.analysis.measures import bound_above_maximum
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.shown import shown_of
@@ -31,16 +33,19 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
 
     The lower the limit, the more exceeds it; above it too few disturbances may be left for any rate.
     """
-    def kept(limit_ns: int) -> bool | None:
-        shown = list(shown_of(values, Requirement(limit_ns, miss_rate, confidence), confidence))
-        return None if any(one.upper is None for one in shown) else all(one.within for one in shown)
+    def exceeds(limit_ns: int) -> bool:
+        seen = disturbances(values, limit_ns)
+        return seen.enough and bool(rate_upper(seen.n, seen.possibly, seen.size, confidence) > miss_rate)
 
     limits = _limits(values, miss_rate)
     low, high = 0, len(limits)
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if kept(limits[middle]) is False else (low, middle)
-    return limits[low] if low < len(limits) and kept(limits[low]) else None
+        low, high = (middle + 1, high) if exceeds(limits[middle]) else (low, middle)
+    if low == len(limits):
+        return None
+    shown = shown_of(values, Requirement(limits[low], miss_rate, confidence), confidence)
+    return limits[low] if all(one.within for one in shown) else None
 
 
 def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) -> Supported | None:
