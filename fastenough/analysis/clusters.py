@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 LEAST_DISTURBANCES = 10
 """From so many disturbances on a rate per activation can be given; with fewer no method gives one."""
-_LEAST_PIECES = 10
+_LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
 _MOST_SAMPLES = 10**15
 """More are never advised: a thousand years at 30 kHz."""
@@ -50,14 +50,14 @@ def size_at_all_scales(counts: NDArray[Any]) -> float:
     """The greatest of :func:`size_over_time` of intervals, of pairs of them, of fours, as long as there are enough.
 
     What lasts longer than an interval, such as a busy hour in which stalls come more often, shows only there; and there
-    pieces are few, so where a scale says more than the intervals do, by over a standard error, 1.5 of these are added.
+    pieces are few, so where a scale says more than the intervals do, by over a standard error, two of these are added.
     """
     size = own = float(size_over_time(counts)) if counts.any() else 1.0
     length = 2
     while counts.any() and counts.size // length >= _LEAST_PIECES:
         pieces = counts[:counts.size // length * length].reshape(-1, length).sum(axis=1)
         found, error = float(size_over_time(pieces)), math.sqrt(2.0 / (pieces.size - 1))
-        size = max(size, found * (1.0 + 1.5 * error) if found > own * (1.0 + error) else found)
+        size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
         length *= 2
     return size
 
