@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbers in words a person reads: the same everywhere they are printed."""
+"""Words a person reads, the same everywhere they are printed: numbers, and what other programs and machines said."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+LINE_CHARS = 200
+"""So much of a line that somebody else wrote is told."""
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
@@ -81,3 +85,14 @@ def round_up(value_ns: float, digits: int = 2) -> int:
         return 1
     step = 10.0 ** (math.floor(math.log10(value_ns)) - digits + 1)
     return max(1, round(math.ceil(value_ns / step - 1e-9) * step))
+
+
+def said_lines(said: bytes) -> list[str]:
+    """What another program or machine said, line by line, none of them empty: to be told in a sentence of ours.
+
+    Whoever wrote it is not trusted: escape sequences are left out, what else cannot be printed becomes a blank, and
+    lines are of bounded length.
+    """
+    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:LINE_CHARS] for line in lines if line]

@@ -17,7 +17,7 @@
 typedef __INT32_TYPE__ fe_s32;
 
 #define FE_BANK_MAGIC 0x4b4e4246u
-#define FE_BANK_VERSION 1u
+#define FE_BANK_VERSION 2u
 #define FE_BANK_DEVICE "/dev/fastenough"
 #define FE_BANK_STOP "stop"
 
@@ -29,6 +29,8 @@ typedef __INT32_TYPE__ fe_s32;
 #define FE_BANK_RISE_K 3
 #define FE_BANK_EDGES (FE_HIST_BUCKETS(63, FE_BANK_RISE_K) + 1)
 #define FE_BANK_MAX_SERIES 2
+/* The magnitudes of all values of a run come to no more than this together: no sum overflows. */
+#define FE_BANK_SUM_MOST ((fe_u64)1 << 62)
 #define FE_BANK_TEXT 64
 
 enum fe_bank_task {
@@ -62,6 +64,14 @@ enum fe_bank_setting {
 	FE_BANK_SETTINGS
 };
 
+/* What befell the thread that acts, since it was made. */
+enum fe_bank_thread {
+	FE_BANK_VOLUNTARY_SWITCHES,
+	FE_BANK_INVOLUNTARY_SWITCHES,
+	FE_BANK_MIGRATIONS,
+	FE_BANK_THREAD_COUNTERS
+};
+
 #define FE_BANK_REQUESTED 1u
 #define FE_BANK_IN_EFFECT 2u
 
@@ -91,11 +101,12 @@ struct fe_bank_head {
 	fe_u32 series_count;
 	fe_u32 counters;     /* bit n: the task counts enum fe_bank_counter n */
 	fe_u32 stopped;      /* 1: the task was stopped, this bank is its last one that can hold anything */
-	fe_u32 unused;
+	fe_u32 threaded;     /* 1: a thread acts; 0: an interrupt, to which nothing of thread_counters applies */
 	fe_s64 begin_ns, end_ns; /* CLOCK_MONOTONIC; acts of begin_ns <= instant < end_ns are in this bank */
 	fe_u64 period_ns;    /* 0: the task has none */
 	fe_u64 counted[FE_BANK_COUNTERS];            /* in this bank */
 	fe_u64 counted_since_load[FE_BANK_COUNTERS]; /* this bank included */
+	fe_u64 thread_counters[FE_BANK_THREAD_COUNTERS]; /* as this bank was given, or as the task was stopped */
 	fe_s32 in_line, out_line; /* -1: the task has none */
 	struct fe_bank_value settings[FE_BANK_SETTINGS];
 	char module_version[16];
@@ -108,6 +119,6 @@ struct fe_bank_head {
 #define FE_BANK_BYTES (sizeof(struct fe_bank_head) + FE_BANK_MAX_SERIES * FE_BANK_BUCKETS * sizeof(fe_u32))
 
 _Static_assert(sizeof(struct fe_bank_series) == 2056, "padding differs between machines");
-_Static_assert(sizeof(struct fe_bank_head) == 4368, "padding differs between machines");
+_Static_assert(sizeof(struct fe_bank_head) == 4392, "padding differs between machines");
 
 #endif

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli_calls import command_line
+from processes import eventually
 
 ROOT = Path(__file__).resolve().parents[1]
 HERTZ = 16_000_000
@@ -162,6 +163,11 @@ class Follower(threading.Thread):
     def say(self, words: str) -> None:
         self._socket.sendall(words.encode())
 
+    def hear(self, edges: int) -> None:
+        """Until so many more have come, however slowly this machine simulates them."""
+        wanted = self.seen + edges
+        assert eventually(lambda: self.seen >= wanted, 120)
+
     def leave(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self.join()
@@ -183,9 +189,10 @@ class Paced:
 
 
 @contextlib.contextmanager
-def paced(build: Build, directory: Path) -> Iterator[Paced]:
+def paced(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator[Paced]:
+    """``before`` is put in front of its command, as to start it as another user."""
     pins, link = directory / "pins", directory / "gauge"
-    process = subprocess.Popen([str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
+    process = subprocess.Popen([*before, str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
                                 str(build.firmware("atmega328p"))], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout and process.stdout.readline().startswith("ready ")

@@ -25,6 +25,27 @@ def with_words(*words: str) -> list[int]:
     return found
 
 
+def running(command: str) -> list[int]:
+    """Processes that have this command line, word by word; none on its way there by fork and exec."""
+    words = command.split()
+    return [pid for pid in with_words(*words) if _command_line(pid) == words]
+
+
+def _command_line(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def ended(pid: int) -> bool:
+    """Whether it has let go of all that it had, be it reaped or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 def eventually(holds: Callable[[], bool], timeout_s: float = 20.0) -> bool:
     """Whether something comes to hold within the time."""
     deadline = time.monotonic() + timeout_s
@@ -33,6 +54,14 @@ def eventually(holds: Callable[[], bool], timeout_s: float = 20.0) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def recorded(path: Path, intervals: int = 1) -> bool:
+    """Whether a recording on its way has so many intervals."""
+    try:
+        return path.read_bytes().count(b'"type":"interval"') >= intervals
+    except FileNotFoundError:
+        return False
 
 
 def start_bench(script: str, *arguments: str) -> subprocess.Popen[str]:

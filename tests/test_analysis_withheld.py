@@ -56,11 +56,12 @@ def test_a_quota_that_was_used_up_is_broken(tmp_path: Path) -> None:
     assert "296 periods" in found.reasons[0]
 
 
-def test_pinned_threads_that_moved_are_broken(tmp_path: Path) -> None:
-    found = _judged(tmp_path, settings=PINNED, counters={"migrations": 1})
+@pytest.mark.parametrize("settings", [PINNED, ({"name": "cpu", "requested": 1, "in_effect": 1},)])
+def test_pinned_threads_that_moved_are_broken(tmp_path: Path, settings: tuple[dict[str, Any], ...]) -> None:
+    found = _judged(tmp_path, settings=settings, counters={"migrations": 1})
     assert found.verdict is Verdict.BROKEN
     assert "wrong CPU" in found.reasons[0]
-    free = tuple(setting | {"requested": None} for setting in PINNED)
+    free = tuple(setting | {"requested": None} for setting in settings)
     assert _judged(tmp_path, settings=(POLICY, *free), counters={"migrations": 1}).verdict is Verdict.PASS
 
 

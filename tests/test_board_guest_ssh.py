@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_calls import command_line
 
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.link.ssh import CONFIG_SETTING
@@ -126,5 +128,14 @@ def test_what_a_lost_link_left_changed_is_put_back_by_the_next(guest: VirtualBoa
         settings._journal.close()
         assert guest.link.read(place) != before
     with open_board("ssh://guest").boot(AS_BOOTED) as booted, Settings(booted.link, tmp_path / "journal") as settings:
-        assert settings.restored == 1
+        assert len(settings.put_back) == 1
         assert guest.link.read(place) == before
+
+
+def test_doctor_asks_each_machine_what_is_its_own(guest: VirtualBoard) -> None:
+    """The guest has pins, which the bench may lack, and no QEMU; the bench, which has booted the guest, has one."""
+    findings = {finding["matter"]: finding for finding
+                in json.loads(command_line("doctor", "--board", "ssh://guest", "--json").stdout)}
+    assert findings["GPIO"]["state"] == findings["virtual bench"]["state"] == "fine"
+    assert "on this machine" in findings["disk"]["text"]
+    assert "root" not in (findings["idle states"]["fix"] or "")

@@ -9,43 +9,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labgrid_lab import Lab, console_wire, free_port, holder, known, running_lab
+from labgrid_lab import Lab, console_wire, free_port, holder
 from processes import ROOT, eventually, with_words
-from ssh_boards import Server, ssh_server
-from tools import require
+from ssh_boards import Server
 
 from fastenough.board import AS_BOOTED, Booted, open_board
-from fastenough.board.console import Console, printable_lines
+from fastenough.board.console import Console
 from fastenough.board.labgrid import POWER_CYCLED, LabgridBoard
 from fastenough.link import BoardGone
 from fastenough.link.ssh import Address
 from fastenough.model import Outcome
 from fastenough.store import Store
 
+pytestmark = pytest.mark.usefixtures("at_lab")
 _PANIC = b"\x1b[31mKernel panic - not syncing: sysrq\x1b[0m\r\nCPU: 0 \xff\xfe\x07\x00bell\r\n---[ end ]---\r\n"
 _READER = "labgrid_console.py"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with running_lab(tmp_path_factory.mktemp("lab")) as one:
-        yield one
-
-
-@pytest.fixture(autouse=True)
-def _known(server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    known(server, lab, monkeypatch)
 
 
 def _dies(server: Server) -> None:
@@ -193,9 +174,3 @@ def test_the_reader_ends_with_a_killed_bench() -> None:
     console._process.stdin.close()
     assert console._process.wait(30) == 0
     console.close()
-
-
-def test_hostile_lines_are_printable_and_few() -> None:
-    lines = printable_lines(b"\x1b]0;title\x07\x9b31m\xe2\x80\xae\xf0\x28" + b"x" * 5000 + b"\n" + b"y\r\n\r\n" * 100)
-    assert len(lines) == 12
-    assert all(line.isprintable() and len(line) <= 200 for line in lines)

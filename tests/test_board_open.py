@@ -14,7 +14,7 @@ from tests.virtual_boards import require_simulated_gauge
 
 
 def test_names_of_boards() -> None:
-    assert open_board("local").configurations() == (AS_BOOTED,)
+    assert open_board("local").name == "local" and open_board("local").configurations() == (AS_BOOTED,)
     assert open_board("virtual").configurations()[:3] == (AS_BOOTED, "stock", "rt")
     assert open_board("virtual:rt").configurations() == (AS_BOOTED, "rt")
     assert open_board("virtual:rt").name == "virtual:rt"
@@ -22,7 +22,7 @@ def test_names_of_boards() -> None:
 
 @pytest.mark.parametrize("name", ["", "nowhere", "local:second", "virtual:nt", "LOCAL", "local\n"])
 def test_a_name_that_means_no_board(name: str) -> None:
-    with pytest.raises(BadInput, match=r"board|configuration"):
+    with pytest.raises(BadInput, match=r"no board is called|only one local board|no configuration"):
         open_board(name)
 
 

@@ -20,10 +20,12 @@ from fastenough.analysis.injections import (
     injections,
     too_late,
 )
+from fastenough.board import Booted
 from fastenough.implementations.task import Probing
-from fastenough.jobs.calibrate import Calibration, Hog, Plan, timer_finds
+from fastenough.jobs.calibrate import Calibration, timer_finds
+from fastenough.jobs.injectors import Hog, Plan
 from fastenough.link import LocalLink
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, Configuration, FastenoughError
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = Plan((500_000, 2_000_000, 8_000_000), 5)
@@ -33,8 +35,8 @@ LEAST_NS = 2_000
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
 def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_binary: str) -> None:
-    link = LocalLink()
-    calibration = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, PLAN))
+    board = Booted(LocalLink(), Configuration("here"), probe_binary)
+    calibration = timer_finds(board, PLAN, Hog(board, PLAN))
     assert calibration.passed, calibration
     assert [row.injected + row.too_late for row in calibration.rows] == [PLAN.each] * len(PLAN.sizes_ns)
     for row in calibration.rows:
@@ -48,10 +50,10 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
     """The proof can fail: the hog runs where the delayed task does not."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one CPU only")
-    link = LocalLink()
+    board = Booted(LocalLink(), Configuration("here"), probe_binary)
     elsewhere = Plan(PLAN.sizes_ns, PLAN.each, cpu=1)
     for _ in range(5):  # a busy machine comes too late for some delays, and may for all
-        missed = timer_finds(link, probe_binary, PLAN, Hog(link, probe_binary, elsewhere))
+        missed = timer_finds(board, PLAN, Hog(board, elsewhere))
         assert not missed.passed
         if any(row.injected for row in missed.rows):
             break
@@ -107,10 +109,13 @@ def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_
     assert "all found, in order" in done.stdout
     assert re.search(r"module.*not-applicable: .+", done.stdout)
     as_json = json.loads(command_line("calibrate", "--sizes=1ms,5ms", "--each=5", "--json").stdout)
-    assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None]
+    assert [calibration["passed"] for calibration in as_json["calibrations"]] == [True, None, None]
+    assert "--gauge" in as_json["calibrations"][1]["reason"]
 
 
-@pytest.mark.parametrize("words", [("--sizes=5ms,1ms",), ("--sizes=soon",), ("--board=moon",), ("--each=0",)])
+@pytest.mark.parametrize("words", [("--sizes=5ms,1ms",), ("--sizes=soon",), ("--board=moon",), ("--each=0",),
+                                   ("--pin=17",), ("--gauge=/dev/null",),
+                                   ("--configuration=rt", "--board=virtual:stock")])
 def test_bad_input_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     done = command_line("calibrate", *words)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)

@@ -128,7 +128,7 @@ def test_an_injection_that_did_not_delay_the_pin_is_not_found() -> None:
 
 def test_edges_end_where_a_sample_of_the_stream_is_missing() -> None:
     frames = [Frame(65534, (0, 16)), Frame(0, (0,)), Frame(2, (0,))]
-    assert falling_edges(frames, 1_000_000, 62_500) == [0, 1_000_000, 2_001_000, 3_001_000]
+    assert falling_edges(frames, 16_000, 62_500.0) == [0, 1_000_000, 2_001_000, 3_001_000]
     (row,) = found_by_edges([injection(20, 500)], {}, [0, 20 * MS], LEAD_NS)
     assert row.found == 0
     assert row.reasons

@@ -46,8 +46,8 @@ def test_every_witness_finds_what_every_injector_injects() -> None:
         status, calibrations = _calibrated()
         if all(row["found"] == row["injected"] for calibration in calibrations for row in calibration["rows"]):
             break
-    assert len(calibrations) == 4
-    assert sum("gauge" in calibration["witness"] for calibration in calibrations) == 1
+    assert len(calibrations) == 5
+    assert sum("gauge" in calibration["witness"] for calibration in calibrations) == 2
     for calibration in calibrations:
         assert calibration["passed"] or calibration["shortfall"], calibration
         assert sum(row["injected"] for row in calibration["rows"]) > 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from processes import eventually
+from processes import eventually, recorded
 
 from fastenough.cli import cli
 from fastenough.recording import read_recording
@@ -168,19 +167,13 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
     assert document["assessment"]["settle"]
 
 
-def _measures(recordings: Path) -> bool:
-    """Whether a run that still goes on has recorded an interval; its file is renamed when it ends."""
-    with contextlib.suppress(FileNotFoundError):
-        return any('"interval"' in path.read_text() for path in recordings.glob("*/recording.jsonl"))
-    return False
-
-
 def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Path) -> None:
     """The runs are longer than the test may take: it is the first that is interrupted, however slow the machine is."""
     running = subprocess.Popen(argv("assess", "--loads", "none,cpu", "--duration", "60m"), cwd=tmp_path,
                                env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     recordings = tmp_path / "fastenough-data" / "runs"
-    assert eventually(lambda: _measures(recordings) or running.poll() is not None, 200)
+    assert eventually(
+        lambda: running.poll() is not None or any(map(recorded, recordings.glob("*/recording.jsonl"))), 200)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=80)
     assert "Traceback" not in errors

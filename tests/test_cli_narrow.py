@@ -18,6 +18,7 @@ from fastenough.report import write_report
 from fastenough.store import Store
 
 LONG = "<script>document.title='owned'</script>" * 4
+_CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 _FRAME = """<iframe id=f width=390 height=4000 src="report/index.html"></iframe><script>
 f.onload = () => {
   const page = f.contentDocument.documentElement;
@@ -38,10 +39,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("arguments", [("list",), ("show", "last"), ("compare", "last", "last")], ids=" ".join)
 def test_no_figure_stands_on_two_lines(home: Path, arguments: tuple[str, ...]) -> None:
-    wide, *narrow = (fastenough(*arguments, cwd=home, more={"COLUMNS": columns}).stdout.decode()
+    """But for the wall-clock time that a run begins with, which its id says too."""
+    wide, *narrow = (_CLOCK.sub("", fastenough(*arguments, cwd=home, more={"COLUMNS": columns}).stdout.decode())
                      for columns in ("300", "80", "40"))
     figure = re.compile(r"\b\d[\d,]*(?:\.\d+)?(?![\w.:-])")
-    assert len(figure.findall(wide)) >= 3
+    assert len(figure.findall(wide)) >= 2
     for printed in narrow:
         assert set(figure.findall(wide)) <= set(figure.findall(printed))
 

@@ -54,6 +54,35 @@ def test_a_signal_at_any_moment(tmp_path: Path, probe_binary: str, wanted: str, 
     assert set(outcomes) <= {"completed", "aborted"}
 
 
+_COMMAND = """
+import os, signal, sys, click, fastenough.cli
+from fastenough.__main__ import main
+
+def interrupted(moment):
+    if sys.argv[2] == moment:
+        exec("os.kill(os.getpid(), signal.SIGTERM)")
+
+@click.command()
+@click.argument("moment")
+def command(moment):
+    interrupted("running")
+
+if __name__ == "__main__":
+    fastenough.cli.COMMANDS["interrupted"] = "interrupted"
+    main()
+interrupted("loading")
+"""
+
+
+@pytest.mark.parametrize("moment", ["loading", "running"])
+def test_a_signal_within_text_that_is_executed(tmp_path: Path, moment: str) -> None:
+    """As in the making of a dataclass, of which libraries make many while they are loaded: Python remembers it."""
+    (tmp_path / "interrupted.py").write_text(_COMMAND)
+    done = subprocess.run([sys.executable, "-m", "interrupted", "interrupted", moment], cwd=tmp_path,
+                          env=environment(), capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (128 + signal.SIGTERM, b"", b"")
+
+
 @pytest.mark.parametrize("wait_s", [0.0, 0.01, 0.02, 0.04, 0.08])
 def test_a_run_stopped_as_the_probe_starts_is_aborted(tmp_path: Path, probe_binary: str, wait_s: float) -> None:
     """The probe is told before it, or its guard, can listen."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import pytest
 from ordinary_user import User, ordinary_user
-from processes import eventually, with_words
+from processes import eventually, recorded, with_words
 
 from fastenough.cli import cli
 from fastenough.files import Untrusted
@@ -120,8 +120,8 @@ def _says(pid: int, words: bytes) -> bool:
 def _measuring(sudoer: User, *arguments: str) -> tuple[subprocess.Popen[str], list[int]]:
     before = len(list(sudoer.home.glob("fastenough-data/runs/*")))
     process = sudoer.start("run", *arguments)
-    assert eventually(lambda: len(list(sudoer.home.glob("fastenough-data/runs/*"))) > before and any(
-        '"interval"' in path.read_text() for path in sudoer.home.glob("fastenough-data/runs/*/recording.jsonl")), 60)
+    assert eventually(lambda: len(list(sudoer.home.glob("fastenough-data/runs/*"))) > before and any(map(
+        recorded, sudoer.home.glob("fastenough-data/runs/*/recording.jsonl"))), 60)
     tree = _probing(process)
     assert len(tree) == 3, "sudo, the guard and the probe"
     return process, tree

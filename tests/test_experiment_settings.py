@@ -89,7 +89,7 @@ def test_pins_and_module_go_back_after_a_crash_of_bench_and_task(link: Link, tmp
     assert link.exists("/sys/module/fastenough")
     crashed._journal.close()  # as a killed bench leaves it: noted, and the lock free
     with Settings(link, tmp_path / "journal") as successor:
-        assert successor.restored == 2
+        assert len(successor.put_back) == 2
     assert direction(link) == "in"
     assert not link.exists("/sys/module/fastenough")
 

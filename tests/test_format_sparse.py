@@ -57,3 +57,12 @@ def test_very_many_are_added_some_at_a_time() -> None:
         expected.update(dict(zip(one.tolist(), counts.tolist(), strict=True)))
     found, counted = histogram.add_sparse(index, count)
     assert list(zip(found.tolist(), counted.tolist(), strict=True)) == sorted(expected.items())
+
+
+def test_what_cancels_leaves_nothing() -> None:
+    """Rises are added so, too: their deltas are signed."""
+    edges, deltas = np.array([1, 7], dtype=np.int64), np.array([2, -2], dtype=np.int64)
+    index, count = histogram.add_sparse([edges] * 200, [deltas, -deltas] * 100)
+    assert index.size == count.size == 0
+    index, count = histogram.add_sparse([index, edges], [count, deltas])
+    assert (index.tolist(), count.tolist()) == ([1, 7], [2, -2])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from gauge_simulation import ROOT, Follower, Impostor, Paced, gauge_command
+from processes import eventually, recorded
 
 from fastenough.gauge.protocol import Counters, Restarted, with_crc
 from fastenough.gauge.run import GaugeRun, Response, RunHead
@@ -27,9 +28,7 @@ def start(instrument: Paced, record: Path, intervals: int) -> subprocess.Popen[s
         [sys.executable, "-m", "fastenough", "gauge", "run", "response", instrument.port, "--record", str(record), "-D",
          "60s", "--interval", "200ms"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    limit = time.monotonic() + 60
-    while (not record.exists() or record.read_bytes().count(b'"interval"') < intervals) and time.monotonic() < limit:
-        time.sleep(0.05)
+    assert eventually(lambda: running.poll() is not None or recorded(record, intervals), 120)
     assert running.poll() is None, running.communicate()
     return running
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from gauge_simulation import Build, Follower, Paced, pairs
+from processes import eventually
 
 from fastenough.gauge.session import Gauge
 
@@ -31,6 +32,10 @@ class Wire:
 
     def say(self, words: str) -> None:
         self._socket.sendall(words.encode())
+
+    def settle(self) -> None:
+        """Until each edge has come to the firmware."""
+        assert eventually(lambda: self.counters()["edges_waiting"] == 0, 120)
 
     def counters(self) -> dict[str, int]:
         self.say("count\n")
@@ -58,9 +63,7 @@ def test_edges_made_during_a_stall_come_at_their_times(instrument: Paced, stall_
         with stopped(instrument.process) as begin_ns:
             time.sleep(stall_ms / 1000)
             wire.say("".join(f"in {number % 2} {begin_ns + number * 1_000_000}\n" for number in range(1, stall_ms + 1)))
-        limit = time.monotonic() + 60
-        while wire.counters()["edges_waiting"] and time.monotonic() < limit:
-            time.sleep(0.05)
+        wire.settle()
         gauge.rest()
         histogram, counted = gauge.take()[0], gauge.counters()
     falls = stall_ms // 2
@@ -80,7 +83,7 @@ def test_edges_that_were_read_together_are_all_seen(instrument: Paced) -> None:
         now_ns = time.monotonic_ns()
         wire.say("".join(f"in {number % 2} {now_ns + number * 100}\n" for number in range(1, 201)))
         assert wire.counters()["put_off"] > 100
-        time.sleep(0.5)
+        wire.settle()
         gauge.rest()
         assert gauge.counters().common["edges"] == 100
 
@@ -90,10 +93,10 @@ def test_answers_survive_stalls(instrument: Paced) -> None:
     with Gauge(instrument.port) as gauge:
         gauge.start_response(16_000, 32_000, 16_000_000)
         for stall_s in (0.4, 0.7, 2.0):
-            time.sleep(0.3)
+            board.hear(30)
             with stopped(instrument.process):
                 time.sleep(stall_s)
-        time.sleep(0.3)
+        board.hear(30)
         gauge.rest()
         histograms, counted = gauge.take(), gauge.counters()
     assert counted.common["sent"] == board.seen == board.answered > 100

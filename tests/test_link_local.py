@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import eventually, start_bench, with_words
+from processes import eventually, running, start_bench, with_words
 
-from fastenough.link import LocalLink, Stalled, find_probe, open_link
-from fastenough.model import BadInput, NotApplicable
+from fastenough.link import LocalLink, Stalled, find_probe
+from fastenough.model import NotApplicable
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_escaped_children_are_ended(marker: str) -> None:
     escape = f"setsid {sleep} & ({sleep} &) ; nohup setsid sh -c '{sleep}' & echo up; {sleep}"
     process = LocalLink().start(["sh", "-c", escape])
     assert next(process.lines(10)) == b"up\n"
-    assert eventually(lambda: len(with_words("sleep", marker)) >= 4)
+    assert eventually(lambda: len(running(f"sleep {marker}")) == 4)
     process.stop()
     assert with_words(marker) == []
 
@@ -86,6 +86,15 @@ def test_interrupt_reaches_the_command() -> None:
     process.signal(signal.SIGINT)
     assert next(lines) == b"caught\n"
     assert process.wait(10) == 5
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+def test_a_signal_reaches_a_command_that_is_just_being_started(scratch: bool) -> None:
+    link = LocalLink()
+    for _ in range(10):
+        process = link.start(["sleep", "100"], scratch=link.scratch_name() if scratch else None)
+        process.signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
 
 
 def test_limit_ends_what_nobody_ends(marker: str) -> None:
@@ -121,7 +130,7 @@ def test_nothing_outlives_the_bench(number: signal.Signals, marker: str) -> None
     bench = start_bench(_BENCH, marker, scratch)
     assert bench.stdout is not None
     assert bench.stdout.readline() == "up\n"
-    assert eventually(lambda: len(with_words("sleep", marker)) >= 3)
+    assert eventually(lambda: len(running(f"sleep {marker}")) == 3)
     bench.send_signal(number)
     bench.communicate()
     assert eventually(lambda: with_words(marker) == [])
@@ -158,14 +167,6 @@ def test_files(tmp_path: Path) -> None:
     assert link.glob(f"{tmp_path}/val*") == [file]
     with pytest.raises(OSError):
         link.read(str(tmp_path / "none"))
-
-
-def test_boards_by_name() -> None:
-    assert open_link("local").name == "local"
-    with pytest.raises(BadInput, match="no board is called 'nowhere'"):
-        open_link("nowhere")
-    with pytest.raises(BadInput):
-        open_link("local:second")
 
 
 def test_probe_is_found_or_its_fix_is_named(probe_binary: str) -> None:

@@ -18,8 +18,9 @@ from processes import eventually, start_bench
 from ssh_boards import Server, ssh_server
 from tools import require
 
+from fastenough.board import open_board
 from fastenough.board.files import FILES_SETTING, file_for
-from fastenough.link import BoardGone, find_probe, open_link
+from fastenough.link import BoardGone, find_probe
 from fastenough.link.agent_frames import Pace
 from fastenough.link.ssh import CONFIG_SETTING, OWN_FILE, SshLink, open_ssh, parse_address
 from fastenough.link.ssh_opening import Opening
@@ -45,13 +46,6 @@ def _directories() -> set[Path]:
     return {path for place in _PLACES for path in Path(place).glob("fastenough-*") if len(path.name) == 23}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     before = _directories()
@@ -66,7 +60,7 @@ def _clean() -> Iterator[None]:
 ])
 def test_names_that_are_no_addresses_are_refused_in_one_line(name: str) -> None:
     with pytest.raises(BadInput, match="is no address of a board") as refusal:
-        open_link(name)
+        open_board(name)
     assert str(refusal.value).isprintable()
     assert len(str(refusal.value)) < 400
 
@@ -132,7 +126,8 @@ def _child(parent: int, name: bytes) -> int:
 
 
 def _kill_bench(server: Server) -> None:
-    script = ("import sys, time; from fastenough.link import open_link; link = open_link('ssh://board'); "
+    script = ("import time; from fastenough.board.files import file_for; from fastenough.link.ssh import *; "
+              "link = open_ssh(parse_address('board'), file_for); "
               "link.start(['sleep', '600'], scratch=link.scratch_name()); print('there', flush=True); time.sleep(600)")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONFIG_SETTING, str(server.config))

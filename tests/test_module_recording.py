@@ -17,8 +17,10 @@ from fastenough.virtual.module import SOURCES, build_module
 
 HERE = Path(__file__).parent
 PATIENCE_S = 60.0
-STALL_NS = 40_000_000
 STALLS = 3
+INTERVALS = 40
+OF_A_THREAD = ("voluntary_switches", "involuntary_switches", "migrations")
+MOVES = 6
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +35,16 @@ def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_
     """
     for turn in range(3):
         board.load_module({"task": "timer-handler", "period_ns": 50_000, "cpu": turn % 2})
-        recording = recorded(board, 2.0, tmp_path, "--report=10ms")
+        probe = reading(board, "--report=10ms", "--until-interrupt")
+        lines = probe.lines(PATIENCE_S)
+        taken = [next(lines)]
+        while sum(b'"type":"interval"' in line for line in taken) < INTERVALS:
+            taken.append(next(lines))
+        probe.signal(signal.SIGINT)
+        recording = parsed([*taken, *lines], tmp_path)
         board.unload_module()
         intervals = recording.intervals
         assert recording.end is not None and recording.outcome is Outcome.COMPLETED, recording.end
-        assert len(intervals) > 10
         assert [one.begin_mono_ns for one in intervals[1:]] == [one.end_mono_ns for one in intervals[:-1]]
         assert recording.events
         for event in recording.events:
@@ -53,9 +60,40 @@ def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: 
     assert recording.end is not None
     known = {name for name, count in recording.end.counters.items() if count is not None}
     assert known >= {"steal_ns", "throttled", "cgroup_throttled", "major_faults", "clock_step_ns", "clock_sets"}
-    assert recording.end.counters["migrations"] is None, "what a kernel thread did is not known, and not zero"
+    assert known >= {*OF_A_THREAD}
     assert recording.head.marks == {"self-measured"}
     assert recording.head.parameters["method"] == "kernel-thread"
+
+
+def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path: Path) -> None:
+    """It sleeps once per act, and is moved as often as somebody moves it; the time before the run is not counted."""
+    board.load_module({"task": "timer-thread", "period_ns": 5_000_000})
+    pid = board.link.run(["pidof", "fastenough"]).text.split()[0]
+    time.sleep(1)
+    probe = reading(board, "--report=100ms")
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    for turn in range(MOVES):
+        assert board.link.run(["taskset", "-p", str(1 + turn % 2), pid]).status == 0
+        time.sleep(0.1)
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    counters = {name: recording.end.counters[name] or 0 for name in OF_A_THREAD}
+    acts = recording.totals[recording.series[0].id].total
+    assert 0.9 * acts <= counters["voluntary_switches"] <= acts + 5
+    assert MOVES - 1 <= counters["migrations"] <= MOVES
+    for name, total in counters.items():
+        assert sum(interval.counters[name] or 0 for interval in recording.intervals) == total
+
+
+def test_nothing_of_a_thread_is_said_of_an_interrupt(board: VirtualBoard, tmp_path: Path) -> None:
+    board.load_module({"task": "timer-handler"})
+    recording = recorded(board, 0.1, tmp_path)
+    board.unload_module()
+    assert recording.end is not None
+    assert {recording.end.counters[name] for name in OF_A_THREAD} == {None}, "not known is not zero"
 
 
 def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> None:
@@ -73,13 +111,15 @@ def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> Non
     assert "clock-step" in {event.kind for event in recording.events}
 
 
-def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-handler", "period_ns": 1_000_000, "cpu": 1})
+@pytest.mark.parametrize(("period_ns", "stall_ns"), [(1_000_000, 40_000_000), (20_000, 150_000_000)])
+def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path, period_ns: int,
+                                                       stall_ns: int) -> None:
+    board.load_module({"task": "timer-handler", "period_ns": period_ns, "cpu": 1})
     probe = reading(board, "--report=100ms")
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
     board.insert(build_module(board.kernel, SOURCES / "inject"),
-                 {"sizes_ns": STALL_NS, "each": STALLS, "cpu": 1, "interval_ns": 4 * STALL_NS})
+                 {"sizes_ns": stall_ns, "each": STALLS, "cpu": 1, "interval_ns": 4 * stall_ns})
     injected: list[int] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(injected) < STALLS and time.monotonic() < deadline:
@@ -91,7 +131,7 @@ def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_
     board.unload_module()
     each, corrected = recording.series
     stalled_ns = sum(injected)
-    assert recording.missed(corrected.id) == recording.missed(each.id) >= stalled_ns // 1_000_000 - len(injected)
+    assert recording.missed(corrected.id) == recording.missed(each.id) >= stalled_ns // period_ns - len(injected)
     totals = recording.totals
     assert totals[corrected.id].total == totals[each.id].total + recording.missed(each.id)
     assert recording.lost(corrected.id) == 0
@@ -128,6 +168,7 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
 @pytest.mark.parametrize(("options", "said"), [
     (["--loops=5"], "leave --loops out and give --duration"),
     (["--threshold=5us"], "leave --threshold and --breaktrace out"),
+    (["--limit=5us"], "leave --limit out"),
     (["--interval=7ms"], "has a period of 1000000 ns"),
 ])
 def test_what_the_module_cannot_do_is_bad_input(board: VirtualBoard, options: list[str], said: str) -> None:

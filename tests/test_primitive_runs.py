@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import eventually
+from processes import ended, eventually, recorded
 from tools import require
 
 from fastenough.model import Outcome, Series
@@ -171,7 +170,7 @@ def test_a_named_fifo_leaves_no_file(probe_binary: str, tmp_path: Path, ending: 
     process = subprocess.Popen(_command(probe_binary, tmp_path / "r", "fifo", "--channel=named", "--largest=16384"),
                                env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    assert eventually(lambda: recorded(tmp_path / "r"), 60)
     process.send_signal(ending)
     process.wait(timeout=BOUNDED_S)
     assert list(folder.iterdir()) == []
@@ -199,20 +198,13 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 @pytest.fixture
 def shm_run(probe_binary: str, tmp_path: Path) -> tuple[subprocess.Popen[bytes], int, Path]:
     """A probe at work and the normal process it shares memory with."""
     path = tmp_path / "r"
     process = subprocess.Popen(_command(probe_binary, path, "shm", "--placement=same", "--timeout=500ms",
                                         "--largest=10240"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    assert eventually(lambda: recorded(path), 60)
     (child,) = _children(process.pid)
     return process, child, path
 
@@ -225,7 +217,7 @@ def test_a_dead_or_stopped_partner_fails_the_run(shm_run: tuple[subprocess.Popen
     assert process.wait(timeout=BOUNDED_S) == 4
     end = read_recording(path).end
     assert end is not None and end.outcome == "failed" and reason in end.reasons[0]
-    assert eventually(lambda: _gone(child))
+    assert eventually(lambda: ended(child))
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
@@ -234,7 +226,7 @@ def test_the_partner_ends_with_the_probe(shm_run: tuple[subprocess.Popen[bytes],
     process, child, _ = shm_run
     process.send_signal(ending)
     process.wait(timeout=BOUNDED_S)
-    assert eventually(lambda: _gone(child))
+    assert eventually(lambda: ended(child))
 
 
 @pytest.mark.parametrize("task", ["real-time", "ordinary"])

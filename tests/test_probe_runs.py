@@ -12,9 +12,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from processes import eventually, recorded
 
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Recording, read_recording
@@ -163,7 +165,7 @@ def test_json_summary_says_what_the_recording_says(probe_binary: str, tmp_path: 
 def test_a_signal_leaves_a_valid_end(probe_binary: str, tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "r"
     with _running(probe_binary, path) as process:
-        time.sleep(0.4)
+        assert eventually(lambda: recorded(path))
         process.send_signal(number)
         assert process.wait(10) == 128 + number
     recording = read_recording(path)
@@ -188,6 +190,8 @@ def test_kill_at_any_point_leaves_a_readable_recording(probe_binary: str, tmp_pa
     for attempt in range(20):
         path = tmp_path / f"r{attempt}"
         with _running(probe_binary, path) as process:
+            if attempt % 2:
+                assert eventually(partial(recorded, path))
             time.sleep(chance.uniform(0.0, 0.3))
             process.kill()
             process.wait(10)

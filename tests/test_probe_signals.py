@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from processes import eventually
+from processes import eventually, recorded
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -21,16 +21,12 @@ def _ignoring(number: signal.Signals, *command: str) -> list[str]:
     return ["sh", "-c", f"trap '' {number.name.removeprefix('SIG')}; exec \"$@\"", "sh", *command]
 
 
-def _began(path: Path) -> bool:
-    return path.exists() and b'"type":"interval"' in path.read_bytes()
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_ignored_at_the_start_stays_ignored(probe_binary: str, tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "r"
     command = _ignoring(number, probe_binary, *TIMER, "-D", "1500ms", "--record", str(path))
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        assert eventually(lambda: _began(path))
+        assert eventually(lambda: recorded(path))
         process.send_signal(number)
         assert process.wait(20) == 0
     assert read_recording(path).outcome is Outcome.COMPLETED
@@ -40,7 +36,7 @@ def test_nohup_outlives_its_terminal(probe_binary: str, tmp_path: Path) -> None:
     path = tmp_path / "r"
     with subprocess.Popen(["nohup", probe_binary, *TIMER, "-D", "1500ms", "--record", str(path)],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        assert eventually(lambda: _began(path))
+        assert eventually(lambda: recorded(path))
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 0
 
@@ -51,7 +47,7 @@ def test_these_end_a_run_in_the_background_too(probe_binary: str, tmp_path: Path
     path = tmp_path / "r"
     command = _ignoring(number, probe_binary, *TIMER, "--record", str(path))
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        assert eventually(lambda: _began(path))
+        assert eventually(lambda: recorded(path))
         process.send_signal(number)
         assert process.wait(20) == 128 + number
     assert read_recording(path).outcome is Outcome.ABORTED

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import recordings as made
 from processes import ROOT
-from test_store_integrity import quiet
 
 from fastenough.analysis import judge
 from fastenough.model import BadInput, Requirement
@@ -142,7 +141,7 @@ def test_a_store_on_a_full_disk_can_be_read(tmp_path: Path, index: str) -> None:
 
 
 def recording(folder: Path, run_id: str, **head: Any) -> Recording:
-    return made.recording(folder, made.Plan(quiet(run_id), run_id=run_id, head=head))
+    return made.recording(folder, made.Plan(made.quiet(run_id), run_id=run_id, head=head))
 
 
 def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_a_report_of_odd_recordings(tmp_path: Path) -> None:
     parameters = {"task": "../../../x", "break_ns": "$\\frac{"}
     for number, probe in enumerate(("condvar", "jitter", "primitives", "shm", "response", "timer", "[/x]")):
         out = tmp_path / f"report-{number}"
-        one = made.recording(tmp_path, made.Plan(quiet("one"), run_id="one", head={
+        one = made.recording(tmp_path, made.Plan(made.quiet("one"), run_id="one", head={
             "probe": probe, "configuration": " ", "board": "[/x]$\\frac{\x1b[2J<b>", "parameters": parameters},
             series={"labels": labels}))
         write_report([one], judge([one]), out)

@@ -85,7 +85,7 @@ def test_what_no_setting_noted_is_skipped_and_named(tmp_path: Path, line: object
     journal = _journal(tmp_path, line, GOOD)
     settings = Settings(link, journal)
     assert written == [GOVERNOR.format(1)]
-    assert settings.restored == 1
+    assert len(settings.put_back) == 1
     [told] = settings.told
     assert reason in told and str(journal) in told
     assert told.isprintable()

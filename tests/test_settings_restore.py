@@ -213,7 +213,7 @@ def test_first_original_wins(tmp_path: Path) -> None:
     link = _governors()
     (tmp_path / "journal").write_bytes(_noted("aaaa", "first") + _noted("aaaa", "second") + b'{"boot_id": "aa')
     settings = Settings(link, tmp_path / "journal")
-    assert settings.restored == 2
+    assert len(settings.put_back) == 2
     assert _value(link, CPUFREQ.format(0, "governor")) == "first"
 
 

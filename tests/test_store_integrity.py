@@ -9,16 +9,13 @@ import json
 import os
 import shutil
 import subprocess
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import recordings as made
 import zstandard
-from numpy.typing import NDArray
 from processes import start_bench
 
 from fastenough.analysis import Assessment, judge
@@ -34,20 +31,13 @@ LOADS = ("none", "cpu", "io")
 PLANNED = tuple(f"timer interval=1ms, load {load}" for load in LOADS)
 
 
-def quiet(run_id: str) -> list[list[NDArray[np.int64]]]:
-    """Enough for a PASS at 1 ms and above: 32 s, 32,000 activations on each of two CPUs; of no two runs the same."""
-    rest = [np.full(16_000, 5_000 + cpu, dtype=np.int64) for cpu in range(2)]
-    own = np.append(rest[0][1:], 4_000 + zlib.crc32(run_id.encode()) % 900)
-    return [[own, rest[0]], [rest[1], rest[1]]]
-
-
 def begin(store: Store, position: int, campaign: str = "assess-1") -> Any:
     return store.begin({"campaign": campaign, "plan_sha256": "p", "position": position, "positions": len(LOADS),
                         "planned": PLANNED})
 
 
 def lines(folder: Path, run_id: str, load: str, **changes: Any) -> list[bytes]:
-    plan = made.Plan(quiet(run_id), run_id=run_id, load=load, **changes)
+    plan = made.Plan(made.quiet(run_id), run_id=run_id, load=load, **changes)
     return made.write(folder / "made.jsonl", plan).read_bytes().splitlines(keepends=True)
 
 

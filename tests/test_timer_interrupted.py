@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from processes import eventually, recorded
 from timer_grid import assert_every_period_accounted
 
 from fastenough.model import Outcome
@@ -39,9 +40,8 @@ def _timer(probe: str, path: Path, *arguments: str) -> Iterator[subprocess.Popen
     timer = subprocess.Popen([probe, "timer", "-a", CPU, "-p", "80", "-i", f"{PERIOD_NS}ns", "--report", "100ms", "-q",
                               "--record", str(path), *arguments], stdout=subprocess.DEVNULL)
     try:
-        while not path.exists() or b'"interval"' not in path.read_bytes():
-            assert timer.poll() is None
-            time.sleep(0.01)
+        assert eventually(lambda: timer.poll() is not None or recorded(path))
+        assert timer.poll() is None
         yield timer
     finally:
         timer.kill()

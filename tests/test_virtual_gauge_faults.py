@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import eventually
 
 from fastenough.model import NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
@@ -46,9 +47,7 @@ def wired() -> Iterator[tuple[SimulatedGauge, Pins, Path]]:
 
 
 def ended(gauge: SimulatedGauge) -> str:
-    limit = time.monotonic() + 60
-    while not gauge.fault() and time.monotonic() < limit:
-        time.sleep(0.05)
+    assert eventually(lambda: gauge.fault() != "", 60)
     return gauge.fault()
 
 

@@ -146,21 +146,29 @@ def _tells_of_its_board(recording: Recording) -> bool:
             and not is_emulated(recording))
 
 
+def _policy_known(recording: Recording) -> Iterator[Finding]:
+    """Tasks in the kernel are not all threads: what serves an interrupt has no policy."""
+    if recording.head.implementation.endswith("-kernel"):
+        return
+    requested = [setting.requested for setting in recording.head.settings
+                 if setting.name == "policy" and setting.requested is not None]
+    told = recording.head.parameters.get("policy")
+    if not requested:
+        yield Finding(Verdict.INCONCLUSIVE, "no scheduling policy was requested and read back: which threads these "
+                      "latencies are of is not known", "measure with this version's probe, which reads it back")
+    elif told is not None and told not in requested:
+        yield Finding(Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread",
+                      "run it again")
+
+
 def _settings_known(recording: Recording) -> Iterator[Finding]:
     if not _tells_of_its_board(recording):
         return
-    requested = [setting for setting in recording.head.settings if setting.requested is not None]
-    if not any(setting.name == "policy" for setting in requested):
-        yield Finding(Verdict.INCONCLUSIVE, "no scheduling policy was requested and read back: which threads these "
-                      "latencies are of is not known", "measure with this version's probe, which reads it back")
-        return
-    told = recording.head.parameters.get("policy")
-    if told is not None and told not in [setting.requested for setting in requested if setting.name == "policy"]:
-        yield Finding(Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread",
-                      "run it again")
+    yield from _policy_known(recording)
     after = {setting.place for setting in recording.end.settings or () if setting.in_effect is not None
              } if recording.end else set()
-    unread = [setting for setting in requested if setting.name in _SCHEDULING and setting.place not in after]
+    unread = [setting for setting in recording.head.settings
+              if setting.requested is not None and setting.name in _SCHEDULING and setting.place not in after]
     if unread:
         yield Finding(Verdict.INCONCLUSIVE, f"{unread[0].name}{_whose(unread[0])} was not read back after the run: "
                       "whether it was kept is not known", "measure with this version's probe, which reads it again")

@@ -87,9 +87,13 @@ def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
     return sorted(in_use - measured)
 
 
+_WHERE = ("affinity", "cpu")
+"""The settings that say on which CPU a thread is to stay: of the probe's threads, and of the kernel module's."""
+
+
 def pinned(recording: Recording) -> bool:
     """Whether every measuring thread was to stay on a CPU of its own."""
-    requested = [setting.requested for setting in recording.head.settings if setting.name == "affinity"]
+    requested = [setting.requested for setting in recording.head.settings if setting.name in _WHERE]
     return bool(requested) and all(cpu is not None for cpu in requested)
 
 

@@ -7,10 +7,20 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 
-from fastenough.board.base import AS_BOOTED, Board, Booted, Wires, configuration_of, require_configuration
+from fastenough.board.base import (
+    AS_BOOTED,
+    Board,
+    Booted,
+    Wires,
+    configuration_in,
+    configuration_of,
+    marks_in,
+    require_configuration,
+)
 from fastenough.model import BadInput
 
-__all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_of", "open_board", "require_configuration"]
+__all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_in", "configuration_of", "marks_in",
+           "open_board", "require_configuration"]
 
 BOARDS = {
     "local": "fastenough.board.local:open_board",

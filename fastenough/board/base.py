@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fastenough.facts import collect
 from fastenough.link import Link
-from fastenough.model import BadInput, Configuration, NotApplicable
+from fastenough.model import EMULATED, BadInput, Configuration, NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
 
 AS_BOOTED = "as-booted"
@@ -89,6 +89,15 @@ def configuration_in(profile: Mapping[str, Any], name: str = AS_BOOTED) -> Confi
     found = f"{kernel.get('release', 'unknown')} {kernel.get('version', '')}".strip()
     return Configuration(found if name == AS_BOOTED else name, kernel.get("release"), config.get("sha256"),
                          profile.get("cmdline"))
+
+
+_MARKED = {"emulated": EMULATED, "hypervisor": "virtual-machine"}
+"""Facts that make what a board measures say little of speed, and the mark of a recording for each."""
+
+
+def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a profile says of the board that every recording made there must carry."""
+    return tuple(mark for fact, mark in _MARKED.items() if profile.get(fact))
 
 
 def configuration_of(link: Link, name: str) -> Configuration:

@@ -7,7 +7,6 @@ import base64
 import contextlib
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -17,12 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fastenough.words import LINE_CHARS, said_lines
+
 _READER = Path(__file__).with_name("labgrid_console.py")
 _ANSWER_S = 5.0
 _ANSWER_MOST = 65536
 _LAST_LINES = 12
-_LINE_CHARS = 200
-_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 
 
 class Console:
@@ -39,14 +38,14 @@ class Console:
             return []
         try:
             answer = json.loads(self._ask())
-            lines = printable_lines(base64.b64decode(answer["said"]))
+            lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
         except (OSError, ValueError):
             return ["its console cannot be read: labgrid has not answered"]
         if lines:
             return [f"its console said last: {' | '.join(lines)}"]
         if answer["fault"]:
-            why = printable_lines(str(answer["fault"]).encode())
-            return [f"its console cannot be read: {' '.join(why)[:_LINE_CHARS]}"]
+            why = said_lines(str(answer["fault"]).encode())
+            return [f"its console cannot be read: {' '.join(why)[:LINE_CHARS]}"]
         return ["its console said nothing"]
 
     def _ask(self) -> bytes:
@@ -76,10 +75,3 @@ class Console:
         for file in (self._process.stdin, self._process.stdout):
             if file is not None:
                 file.close()
-
-
-def printable_lines(said: bytes) -> list[str]:
-    """The last lines of what a console said; whoever wrote them is not trusted."""
-    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
-    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
-    return [line[:_LINE_CHARS] for line in lines if line][-_LAST_LINES:]

@@ -10,7 +10,7 @@ from functools import partial
 
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module
 from fastenough.board.files import file_for
-from fastenough.link.ssh import OWN_FILE, Address, SshLink, open_ssh, parse_address
+from fastenough.link.ssh import OWN_FILE, Address, open_ssh, parse_address
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,3 @@ class SshBoard:
 def open_board(which: str) -> SshBoard:
     """``[USER@]HOST[:PORT]``; raises BadInput for what is no such address."""
     return SshBoard(parse_address(which))
-
-
-def open_link(which: str) -> SshLink:
-    """The link alone, for what needs no board."""
-    return open_ssh(parse_address(which.removeprefix("//")), file_for)

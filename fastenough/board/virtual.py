@@ -10,8 +10,8 @@ from functools import cache, partial
 
 from fastenough.board.base import AS_BOOTED, Booted, Wires, configuration_of, require_configuration
 from fastenough.link import Link
-from fastenough.model import NotApplicable
-from fastenough.virtual.board import MARK, VirtualBoard
+from fastenough.model import EMULATED, NotApplicable
+from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.keeper import open_virtual
 from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.packages import KERNELS, fetch
@@ -49,14 +49,14 @@ class GuestBoard:
 def _running(which: str) -> Iterator[Booted]:
     with closing(open_virtual(which)) as link:
         kernel = link.name.partition(":")[2]
-        yield Booted(link, configuration_of(link, kernel), PROBE, (MARK,), WIRES,
+        yield Booted(link, configuration_of(link, kernel), PROBE, (EMULATED,), WIRES,
                      module=cache(partial(_module, link, kernel)))
 
 
 @contextmanager
 def _own_guest(kernel: str) -> Iterator[Booted]:
     with VirtualBoard(kernel) as board:
-        yield Booted(board.link, configuration_of(board.link, kernel), install(board.link), (MARK,), WIRES,
+        yield Booted(board.link, configuration_of(board.link, kernel), install(board.link), (EMULATED,), WIRES,
                      board.qemu.last_words, cache(partial(_module, board.link, kernel)), board.wire_gauge)
 
 

@@ -84,9 +84,9 @@ def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
     return tuple(f"{spec.title}{which}" for spec in specs for which in own)
 
 
-def plan_sha256(plan: Plan) -> str:
-    """Equal for plans that would make the same runs."""
-    content = {"runs": [spec.key() for spec in expand(plan)], "settings": dict(sorted(plan.settings.items())),
+def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
+    """Equal for plans that would make the same runs; ``specs`` are those that this plan expands into."""
+    content = {"runs": [spec.key() for spec in specs], "settings": dict(sorted(plan.settings.items())),
                "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
                "instrument": asdict(plan.instrument) if plan.instrument else None,
                "wires": asdict(plan.wires) if plan.wires else None}

@@ -7,7 +7,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-from fastenough.campaign.expand import RunSpec, expand, plan_sha256, titles
+from fastenough.campaign.expand import RunSpec, plan_sha256, titles
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.model import Outcome
@@ -43,9 +43,9 @@ class Ledger:
     done: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, keeper: Keeper, resume: bool) -> Ledger:
-        """A new one, or that of the newest unfinished campaign of this plan."""
-        plan_hash, planned, each = plan_sha256(plan), titles(plan, expand(plan)), 2 if plan.instrument else 1
+    def of(cls, plan: Plan, specs: list[RunSpec], keeper: Keeper, resume: bool) -> Ledger:
+        """A new one, or that of the newest unfinished campaign of this plan, which expands into these runs."""
+        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), 2 if plan.instrument else 1
         found, done = resumable(keeper, plan_hash, len(planned), each) if resume else (None, {})
         new = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
         return cls(found or new, plan_hash, planned, each, done)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastenough.board import Booted
+from fastenough.board import Booted, marks_in
 from fastenough.campaign.acts import board_act, instrument_request, pins_requested
 from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
@@ -34,6 +34,7 @@ LATE_SETTINGS = ("irq-threads",)
 _STOPPED = "stopped before the probe began"
 _LOOK_S = 1.0
 _END_TIMEOUT_S = 20.0
+
 
 @dataclass(frozen=True)
 class Site:
@@ -81,7 +82,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             find_implementation(spec.implementation).needs(site.booted)
             requested = pins_requested(act)
             pins = settings.apply_all({"pin": requested} if requested else {})
-            load = stack.enter_context(loaded(site, spec))
+            load = stack.enter_context(loaded(site, spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *pins))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
@@ -111,11 +112,9 @@ def described(site: Site) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     link = site.booted.link
     profile = collect(link)
-    found = {mark: None for mark, holds in (("emulated", link.emulated or profile.get("emulated")),
-                                            ("virtual-machine", profile.get("hypervisor"))) if holds}
     hostname = profile.get("hostname") if link.name == "local" else None
     return Added(str(hostname or site.board), site.booted.configuration, None, profile, profile_sha256(profile),
-                 tuple(site.settings), tuple(dict.fromkeys(site.booted.marks) | found))
+                 tuple(site.settings), tuple(dict.fromkeys((*site.booted.marks, *marks_in(profile)))))
 
 
 @dataclass(frozen=True)
@@ -143,14 +142,13 @@ class Loaded:
 
 
 @contextmanager
-def loaded(site: Site, spec: RunSpec) -> Iterator[Loaded]:
-    """While inside, the load runs."""
+def loaded(site: Site, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Loaded]:
+    """While inside, the load runs, for as many CPUs as the board's profile says."""
     load = site.plan.load(spec.load)
     if not load.commands:
         yield Loaded(LoadStated(load.name, source=load.source))
         return
-    profile = collect(site.booted.link, ("cpu",))
-    cpus = (profile["cpu"] or {}).get("count") or 1
+    cpus = (profile.get("cpu") or {}).get("count") or 1
     with RunningLoad(site.booted.link, load, cpus, spec.duration_s + spec.warm_up_s) as running:
         yield Loaded(running.head(), running)
 

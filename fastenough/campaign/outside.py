@@ -8,7 +8,7 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 
-from fastenough.board.base import configuration_in
+from fastenough.board import configuration_in, marks_in
 from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
@@ -39,10 +39,8 @@ class Outside:
             return Added(self.board, stated, load)
         profile = collect(LocalLink())
         found = configuration_in(profile)
-        marks = tuple(mark for mark, fact in (("emulated", "emulated"), ("virtual-machine", "hypervisor"))
-                      if profile.get(fact))
         return Added(profile.get("hostname") or self.board, replace(found, name=stated.name if stated else found.name),
-                     load, profile, profile_sha256(profile), marks=marks)
+                     load, profile, profile_sha256(profile), marks=marks_in(profile))
 
     def proof(self) -> LoadProof | None:
         """For the recording's end: that nothing but a statement is there."""

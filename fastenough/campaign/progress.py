@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastenough.campaign.expand import RunSpec
 from fastenough.model import Outcome
@@ -18,6 +19,7 @@ class Progress:
     """Where a campaign stands.
 
     ``run`` counts from 1; ``worst_ns`` is the live maximum by series name; ``reasons`` say why a run ended as it did.
+    ``profile``: what is known of the board, once that is.
     """
 
     campaign: str
@@ -31,6 +33,7 @@ class Progress:
     run_id: str | None = None
     outcome: Outcome | None = None
     reasons: tuple[str, ...] = ()
+    profile: Mapping[str, Any] | None = None
 
 
 class Clock:

@@ -24,7 +24,7 @@ from fastenough.model import BadInput, Configuration, FastenoughError
 from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
-from fastenough.settings import Settings, default_journal, tell_settings
+from fastenough.settings import Settings, default_journal, run_journal, tell_settings
 from fastenough.settings.setting import Requested
 
 BENCH_SETTINGS = ("control-priority",)
@@ -64,11 +64,13 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
     """
     stopping = stopping or Stopping()
     keeper.settle()
-    making = _Making(plan, keeper, Ledger.of(plan, keeper, resume), on_progress or _nobody, stopping, journal, tell)
+    specs = expand(plan)
+    making = _Making(plan, specs, keeper, Ledger.of(plan, specs, keeper, resume), on_progress or _nobody, stopping,
+                     journal, tell)
     with listening(stopping), ExitStack() as stack:
-        for (name, configuration), specs in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
+        for (name, configuration), left in groupby(making.left, lambda spec: (spec.board, spec.configuration)):
             if not stopping.asked:
-                making.configuration(opened(name), configuration, list(specs), stack)
+                making.configuration(opened(name), configuration, list(left), stack)
     done = making.ledger.done
     return Campaign(making.ledger.campaign, tuple(done[position] for position in sorted(done)), stopping.asked,
                     stopping.signal)
@@ -80,9 +82,10 @@ def _nobody(progress: Progress) -> None:
 
 @dataclass
 class _Making:
-    """One campaign on its way."""
+    """One campaign on its way; ``specs`` are all runs of the plan."""
 
     plan: Plan
+    specs: list[RunSpec]
     keeper: Keeper
     ledger: Ledger
     on_progress: OnProgress
@@ -92,16 +95,16 @@ class _Making:
     bench_settings: list[Setting] | None = None
 
     def __post_init__(self) -> None:
-        self._specs = expand(self.plan)
-        self.left = [spec for spec in self._specs if not self.ledger.has(spec)]
+        self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
         self._clock = Clock(self.left)
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
         self.on_progress(Progress(
-            self.ledger.campaign, spec.position + 1, len(self._specs), spec, phase, self._clock.elapsed_s(),
+            self.ledger.campaign, spec.position + 1, len(self.specs), spec, phase, self._clock.elapsed_s(),
             self._clock.remaining_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
-            transcript.outcome if transcript else None, transcript.reasons if transcript else ()))
+            transcript.outcome if transcript else None, transcript.reasons if transcript else (),
+            transcript.profile if transcript else None))
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
@@ -119,7 +122,8 @@ class _Making:
                 return
             entries = self._settings(booted, stack, bench)
             late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
-            site = Site(self.plan, board.name, booted, self._run_journal(booted), entries, late, instrument)
+            journal = run_journal(self.journal or default_journal(booted.link))
+            site = Site(self.plan, board.name, booted, journal, entries, late, instrument)
             for spec in specs:
                 if not self.stopping.asked:
                     self._run(site, spec)
@@ -159,11 +163,6 @@ class _Making:
         entries = settings.apply_all(values)
         tell_settings(settings.put_back, settings.told, entries, self.tell)
         return entries
-
-    def _run_journal(self, booted: Booted) -> Path:
-        """Beside the board's: what is put back after each run, and not only at the end."""
-        journal = self.journal or default_journal(booted.link)
-        return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
 
 
 def on_board(plan: Plan, board: str) -> Plan:

@@ -94,6 +94,11 @@ class Transcript:
         self.worst_ns: dict[str, int] = {}
         self.tally = Tally()
 
+    @property
+    def profile(self) -> Mapping[str, Any] | None:
+        """What is known of the board."""
+        return self._added.profile
+
     def take(self, raw: bytes) -> str | None:
         """Pass one line on and return its type; what is not a whole line was torn by the probe's death: None."""
         if not raw.endswith(b"\n"):

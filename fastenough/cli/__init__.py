@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -21,20 +22,25 @@ from fastenough.cli.output import clean, tame
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable
 
 COMMANDS = {
-    "assess": "fastenough.cli.assess",
-    "run": "fastenough.cli.run",
-    "list-probes": "fastenough.cli.probes",
-    "list": "fastenough.cli.listing",
-    "show": "fastenough.cli.show",
-    "compare": "fastenough.cli.compare",
-    "report": "fastenough.cli.report",
-    "store": "fastenough.cli.store",
-    "doctor": "fastenough.cli.doctor",
-    "gauge": "fastenough.cli.gauge",
-    "bench": "fastenough.cli.bench",
-    "calibrate": "fastenough.cli.calibrate",
+    "assess": ("fastenough.cli.assess", "Measure how this Linux wakes up real-time tasks under load, and judge it."),
+    "run": ("fastenough.cli.run", "Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."),
+    "list-probes": ("fastenough.cli.probes", "Name the probes and loads; of one PROBE, its parameters with their "
+                    "units."),
+    "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
+    "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
+    "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
+    "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
+               "campaign."),
+    "store": ("fastenough.cli.store", "Rebuild the index, verify that no recording has changed, or export every "
+              "sample."),
+    "doctor": ("fastenough.cli.doctor", "Say what can be measured here and what is missing, with the fix."),
+    "gauge": ("fastenough.cli.gauge", "The external instrument: flash it, look at it, measure with it."),
+    "bench": ("fastenough.cli.bench", "The virtual bench: a board, its pins and the gauge, with no hardware."),
+    "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and show that they are found: sizes in order, "
+                  "none missed (else status 4)."),
 }
-"""Command name to the module that defines it as ``command``; loaded only when used."""
+"""Command name to the module that defines it as ``command``, loaded only when used, and the first sentence of its help:
+the list of all commands is shown without loading any."""
 
 
 class _LazyGroup(click.Group):
@@ -44,21 +50,41 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = import_module(module).command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fastenough")
-def cli() -> None:
+@click.pass_obj
+def cli(signals: _Signals) -> None:
     """Is this Linux fast enough for this real-time job, and how sure can we be?"""
+    signals.listen()
 
 
 class _Signals:
-    """The first signal ends the command as Ctrl-C does; its number says which exit status stands for that."""
+    """The first signal ends the command as Ctrl-C does; its number says which exit status stands for that.
+
+    Listened to only once the command's modules are loaded: until then nothing is open that would have to be ended in
+    order, and what loads them may take a KeyboardInterrupt for another error.
+    """
 
     def __init__(self) -> None:
         self.first = 0
+        atexit.register(self._keep_status)
+
+    def _keep_status(self) -> None:
+        """Last of all: Python ends itself by SIGINT where a KeyboardInterrupt came within an ``exec()`` of text, as in
+        the making of a dataclass, though it was caught."""
+        if self.first:
+            os._exit(128 + self.first)
+
+    def listen(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
@@ -105,10 +131,11 @@ def _explain(error: Exception) -> int:
     return status
 
 
-def _call(argv: Sequence[str] | None) -> int:
+def _call(argv: Sequence[str] | None, signals: _Signals) -> int:
     """Run one command; its exit status."""
     try:
-        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False) or ExitStatus.DONE)
+        status = int(cli.main(args=argv, prog_name="fastenough", standalone_mode=False, obj=signals)
+                     or ExitStatus.DONE)
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -139,5 +166,5 @@ def main(argv: list[str] | None = None) -> Any:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # what libraries remark to programmers is no news to who measures
     signals = _Signals()
-    status = _call(argv)
+    status = _call(argv, signals)
     _leave(128 + signals.first if signals.first else status)

@@ -74,7 +74,7 @@ def command(
     plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=question.required)
     require_writable(out)
     store = Store(store_path)
-    with Display() as display:
+    with Display(then="judging, and making the report") as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
         answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell)
     if isinstance(answer, int):

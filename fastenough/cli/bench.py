@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
+from fastenough.cli.live import Work
 from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
 from fastenough.virtual.packages import KERNELS
 
@@ -41,7 +44,20 @@ def command() -> None:
 @_json
 def up_command(kernel: str, snapshot: bool, as_json: bool) -> None:
     """Fetch, build, boot and wire a virtual bench; it stays up in the background."""
-    _print(up(kernel, snapshot), as_json)
+    with Work("bringing the virtual bench up") as work:
+        def downloading(folder: Path, size_bytes: int) -> None:
+            work.step(f"downloading kernel {kernel}, {size_bytes / 1e6:.0f} MB, then bringing the virtual bench up",
+                      share=lambda: _held(folder) / size_bytes if _held(folder) < size_bytes else 0.0)
+
+        state = up(kernel, snapshot, downloading)
+    _print(state, as_json)
+
+
+def _held(folder: Path) -> int:
+    """Bytes of what lies in a folder that fills."""
+    with suppress(OSError):
+        return sum(file.stat().st_size for file in folder.iterdir())
+    return 0
 
 
 @command.command("status")

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 import click
 
 from fastenough.analysis.injections import Found
+from fastenough.board import AS_BOOTED, Board, open_board
+from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
-from fastenough.jobs.calibrate import Calibration, Plan, calibrate_local, calibrate_virtual
-from fastenough.link import open_link
+from fastenough.jobs.calibrate import Calibration, Output, calibrate
+from fastenough.jobs.injectors import Plan
 from fastenough.model import BadInput, ExitStatus
 from fastenough.units import parse_duration_ns
 
@@ -21,6 +25,8 @@ _EMULATED_SIZES = "20ms,40ms,80ms"
 """Emulation is late by milliseconds of its own."""
 _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
+_OVERHEAD_S = 2.0
+"""What a trial takes beyond the injections."""
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -49,33 +55,63 @@ def _show(calibration: Calibration) -> None:
                f"not shown: {calibration.shortfall}\n" if calibration.shortfall else "MISSED: see the counts\n")
 
 
+def _watched(trials: Iterator[Calibration], plan: Plan) -> Iterator[Calibration]:
+    """The trials, each with the time it still takes shown while it is under way."""
+    for number in count(1):
+        with Work(f"trial {number}: injecting, and looking what is found", plan.seconds + _OVERHEAD_S):
+            trial = next(trials, None)
+        if trial is None:
+            return
+        yield trial
+
+
 def _plain(calibration: Calibration) -> dict[str, Any]:
     return asdict(calibration) | {"passed": calibration.passed if calibration.applicable else None,
                                   "shortfall": calibration.shortfall}
 
 
+def _output(text: str | None) -> Output | None:
+    if text is None:
+        return None
+    chip, _, line = text.rpartition("/")
+    if not chip or not line.isdecimal():
+        raise BadInput(f"--pin: {text!r} is no line of a GPIO chip; write CHIP/LINE, such as gpiochip0/27")
+    return chip, int(line)
+
+
+def _to_boot(board: Board, emulated: bool) -> str:
+    """A guest of its own where there are guests: nobody else has to bear what is injected there."""
+    _, *guests = board.configurations()
+    return guests[0] if emulated else AS_BOOTED
+
+
 @click.command()
-@click.option("--board", default="local", show_default=True, help="local, or virtual:KERNEL (such as virtual:rt).")
+@click.option("--board", "name", default="local", show_default=True, help="Which board, such as virtual:rt.")
+@click.option("--configuration", help="What to boot on it [default: as it is booted; on the board virtual, a guest for "
+              "the purpose].")
+@click.option("--gauge", help="Port or serial number of a gauge that watches a pin of the board "
+              "[default: the simulated one, on a guest booted for the purpose].")
+@click.option("--pin", help="CHIP/LINE, the board's output that the gauge watches [default: as the virtual board is "
+              "wired].")
 @click.option("--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a "
               "virtual board].")
 @click.option("--each", type=click.IntRange(1, 1000), default=10, show_default=True, help="How often each of them.")
 @click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
 @json_option
-def command(board: str, sizes: str | None, each: int, cpu: int, as_json: bool) -> ExitStatus:
+def command(*, name: str, configuration: str | None, gauge: str | None, pin: str | None, sizes: str | None, each: int,
+            cpu: int, as_json: bool) -> ExitStatus:
     """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
-    kind, _, kernel = board.partition(":")
-    if kind == "virtual":
-        plan = Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS)
-        trials = calibrate_virtual(kernel or "stock", plan)
-    else:
-        trials = calibrate_local(open_link(board), Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
+    board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
+    plan = (Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS) if emulated else
+            Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
+    trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output)
     done = []
-    for calibration in trials:
+    for calibration in _watched(trials, plan):
         done.append(calibration)
         if not as_json:
             _show(calibration)
     if as_json:
-        print_json({"board": board, "calibrations": [_plain(calibration) for calibration in done]})
+        print_json({"board": name, "calibrations": [_plain(calibration) for calibration in done]})
     if any(calibration.missed for calibration in done):
         return ExitStatus.BROKEN
     return ExitStatus.INCONCLUSIVE if any(calibration.shortfall for calibration in done) else ExitStatus.DONE

@@ -8,54 +8,25 @@ bench that was killed has left changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
+from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
-from fastenough.cli.output import print_json, print_table
+from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State, print_findings
+from fastenough.cli.doctor_system import governor, isolation, kernel, rights
+from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
-from fastenough.cli.privileges import DMA_LATENCY, how_to_grant, refusal
+from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
 from fastenough.facts import collect
 from fastenough.files import Untrusted
-from fastenough.link import Link, find_probe, open_link
+from fastenough.link import Link, LocalLink, find_probe
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
 from fastenough.settings import Settings, journals, left_behind, restored_text
-
-_WIDTH = 100
-"""Columns in a file or pipe; the text is folded."""
-
-
-class State(StrEnum):
-    """How well a matter stands."""
-
-    FINE = "fine"
-    LIMITED = "limited"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One matter, how it stands, and what to do where it could stand better."""
-
-    matter: str
-    state: State
-    text: str
-    fix: str | None = None
-
-
-@dataclass(frozen=True)
-class Patient:
-    """What is examined: a board and its profile, collected once; and why sudo is not used where it could be."""
-
-    link: Link
-    profile: dict[str, Any]
-    distrust: str = ""
 
 
 def _probe(patient: Patient) -> Finding:
@@ -74,9 +45,12 @@ def _real_time(patient: Patient) -> Finding:
     if patient.distrust:
         return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused, and sudo is not used",
                        patient.distrust)
-    if os.geteuid() == 0:
+    if _is_root(patient.link):
         return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to root",
                        _refused_to_root(patient))
+    if _is_elsewhere(patient.link):
+        return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused to this user of the board",
+                       "log in there as root, or let sudo run there without a password")
     return Finding("real-time priority", State.MISSING, "SCHED_FIFO 98 is refused",
                    f"run as root; let sudo run it without a password; or grant rtprio and memlock:\n{how_to_grant()}")
 
@@ -90,17 +64,17 @@ def _refused_to_root(patient: Patient) -> str:
     return lacking or "see docs/containers.md"
 
 
+def _is_elsewhere(link: Link) -> bool:
+    """Board and bench are two machines."""
+    return link.name != LOCAL
+
+
+def _is_root(link: Link) -> bool:
+    return link.run(["id", "-u"]).text.strip() == "0"
+
+
 def _how(link: Link) -> str:
     return " (through sudo)" if link.raised is not link else ""
-
-
-def _kernel(patient: Patient) -> Finding:
-    kernel = patient.profile.get("kernel") or {}
-    kind, release = kernel.get("preemption"), kernel.get("release")
-    if kind == "preempt-rt":
-        return Finding("kernel", State.FINE, f"{release} ({kind})")
-    return Finding("kernel", State.LIMITED, f"{release} ({kind}): measurable, but its worst case is rarely bounded",
-                   "on Debian: apt-get install linux-image-rt-amd64, then boot it")
 
 
 def _machine(patient: Patient) -> Finding:
@@ -117,7 +91,8 @@ def _idle_states(patient: Patient) -> Finding:
     if patient.link.exists(DMA_LATENCY):
         if patient.link.raised.run(["sh", "-c", f"exec 3<>{DMA_LATENCY}"]).status == 0:
             return Finding("idle states", State.FINE, f"{DMA_LATENCY} can be held{_how(patient.link)}")
-        fix = "run as root" if os.geteuid() else f"give the container the device (--device {DMA_LATENCY})"
+        fix = ("run as root" if not _is_root(patient.link) else
+               f"give the container the device (--device {DMA_LATENCY})")
         return Finding("idle states", State.LIMITED, f"{DMA_LATENCY} may not be held by this user",
                        f"{fix}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
@@ -145,33 +120,38 @@ def _gpio(patient: Patient) -> Finding:
     chips = patient.link.glob("/dev/gpiochip*")
     if chips:
         return Finding("GPIO", State.FINE, ", ".join(chips))
-    return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this machine",
+    return Finding("GPIO", State.MISSING, "no /dev/gpiochip*: response and periodic cannot be measured on this board",
                    "use a board with pins, or the virtual bench (fastenough bench up)")
 
 
 def _gauge(patient: Patient) -> Finding:
-    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in patient.link.glob(pattern)]
+    """It is plugged into the bench, whichever board is looked at."""
+    ports = [port for pattern in ("/dev/ttyACM*", "/dev/ttyUSB*") for port in LocalLink().glob(pattern)]
     if ports:
-        return Finding("gauge", State.FINE, f"serial ports to look at: {', '.join(ports)} "
+        return Finding("gauge", State.FINE, f"serial ports of this machine to look at: {', '.join(ports)} "
                        f"(fastenough gauge id {ports[0]})")
-    return Finding("gauge", State.MISSING, "no serial port with an instrument: boards can only measure themselves",
+    return Finding("gauge", State.MISSING, "this machine has no serial port with an instrument: boards can only "
+                   "measure themselves",
                    "connect an Arduino Uno and flash it: fastenough gauge flash uno /dev/ttyACM0")
 
 
 def _virtual_bench(patient: Patient) -> Finding:
-    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if patient.link.which(tool) is None]
+    """It runs on the bench, whichever board is looked at."""
+    missing = [tool for tool in ("qemu-system-aarch64", "aarch64-linux-gnu-gcc") if LocalLink().which(tool) is None]
     if missing:
-        return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed",
+        return Finding("virtual bench", State.MISSING, f"{', '.join(missing)} not installed on this machine",
                        "apt-get install qemu-system-arm gcc-aarch64-linux-gnu")
     return Finding("virtual bench", State.FINE, "QEMU and the cross compiler are there")
 
 
 def _disk(patient: Patient) -> Finding:
+    """Of the bench, which keeps the recordings."""
     free = os.statvfs(".")
     mib = free.f_bavail * free.f_frsize >> 20
+    purpose = "recordings on this machine" if _is_elsewhere(patient.link) else "recordings and the hdd load"
     if mib >= 1024:
-        return Finding("disk", State.FINE, f"{mib:,} MiB free for recordings and the hdd load")
-    return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for recordings and the hdd load", "free a gigabyte")
+        return Finding("disk", State.FINE, f"{mib:,} MiB free for {purpose}")
+    return Finding("disk", State.LIMITED, f"only {mib:,} MiB free for {purpose}", "free a gigabyte")
 
 
 def _left_changed(patient: Patient) -> Finding:
@@ -183,19 +163,32 @@ def _left_changed(patient: Patient) -> Finding:
             return Finding("settings", State.LIMITED, str(reason), "wait until it has ended")
     if left:
         return Finding("settings", State.LIMITED, f"a fastenough that was killed has left changed: {', '.join(left)}",
-                       "fastenough doctor --restore")
+                       "fastenough doctor --restore" + (
+                           f" --board {patient.link.name}" if _is_elsewhere(patient.link) else ""))
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
-def _opened(board: str) -> tuple[Link, str]:
-    """The board, through sudo where it will be measured so; and why not, where root is not to run our files."""
-    link = open_link(board)
-    if board == "local" and os.geteuid() != 0:
-        try:
-            return (SudoLink() if may_sudo() else link), ""
-        except Untrusted as reason:
-            return link, str(reason)
-    return link, ""
+@contextmanager
+def _opened(board: str) -> Iterator[tuple[Link, str]]:
+    """The board, and why sudo is not used there where it could be.
+
+    This machine is looked at also where there is no probe, without which it could not be booted to be measured.
+    """
+    if board == LOCAL:
+        yield _own_machine()
+        return
+    with open_board(board).boot(AS_BOOTED) as booted:
+        yield booted.link, ""
+
+
+def _own_machine() -> tuple[Link, str]:
+    """Through sudo where it will be measured so; and why not, where root is not to run our files."""
+    if os.geteuid() == 0:
+        return LocalLink(), ""
+    try:
+        return (SudoLink() if may_sudo() else LocalLink()), ""
+    except Untrusted as reason:
+        return LocalLink(), str(reason)
 
 
 def _restore(link: Link, as_json: bool) -> ExitStatus:
@@ -211,22 +204,24 @@ def _restore(link: Link, as_json: bool) -> ExitStatus:
     return ExitStatus.DONE
 
 
-CHECKS: tuple[Callable[[Patient], Finding], ...] = (
-    _probe, _real_time, _kernel, _machine, _idle_states, _smi, _loads, _gpio, _gauge, _virtual_bench, _disk,
-    _left_changed,
+CHECKS = (
+    Check(_probe, "every measurement", Severity.WRONG),
+    Check(_real_time, "every measurement: without it, late tasks show nothing", Severity.WRONG),
+    Check(rights, "who may measure with real-time priority and locked memory", Severity.WARNING),
+    Check(kernel, "how long the longest delay can become", Severity.WARNING),
+    Check(_machine, "whether a verdict on the worst case can be given", Severity.WARNING),
+    Check(governor, "latency of tasks that wake an idle CPU", Severity.WARNING),
+    Check(_idle_states, "latency of tasks that wake an idle CPU", Severity.WARNING),
+    Check(isolation, "who else runs where a real-time task runs", Severity.NOTE),
+    Check(_smi, "delays that no kernel sees (firmware)", Severity.NOTE),
+    Check(_loads, "measuring under load, without which nothing passes", Severity.WARNING),
+    Check(_disk, "recordings, and the load hdd", Severity.WARNING),
+    Check(_left_changed, "what this machine is set to", Severity.WARNING),
+    Check(_gpio, "the probes response and periodic only", Severity.NOTE),
+    Check(_gauge, "confirmation from outside only", Severity.NOTE),
+    Check(_virtual_bench, "boards without hardware only", Severity.NOTE),
 )
-
-
-def _print(findings: list[Finding]) -> None:
-    """A table, and below it, unfolded, what is to be pasted."""
-    rows, below = [], []
-    for finding in findings:
-        fix, _, paste = (finding.fix or "").partition("\n")
-        rows.append((finding.matter, finding.state, finding.text + (f"\n→ {fix}" if fix else "")))
-        below += [paste] if paste else []
-    print_table("", ("matter", "state", "what was found, and the fix"), rows, texts=3, file_width=_WIDTH)
-    for paste in below:
-        print(f"\n{paste}")
+"""One line for each matter."""
 
 
 @click.command()
@@ -238,15 +233,14 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
-    link, distrust = _opened(board)
-    if restore:
-        return _restore(link, as_json)
-    patient = Patient(link, collect(link), distrust)
-    findings = [check(patient) for check in CHECKS]
+    with _opened(board) as (link, distrust):
+        if restore:
+            return _restore(link, as_json)
+        patient = Patient(link, collect(link), distrust)
+        findings = [check(patient) for check in CHECKS]
     if as_json:
         print_json(findings)
     else:
-        _print(findings)
-    needed = {"probe", "real-time priority"}
-    lacking = any(f.state is State.MISSING for f in findings if f.matter in needed)
+        print_findings(findings)
+    lacking = any(finding.severity is Severity.WRONG for finding in findings)
     return ExitStatus.NOT_APPLICABLE if lacking else ExitStatus.DONE

@@ -20,7 +20,7 @@ from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import store_option
 from fastenough.gauge.calibration import Calibration, SelfTest, chosen, read_calibration, read_self_test
 from fastenough.gauge.run import GaugeRun, Periodic, Response, RunHead
-from fastenough.model import BadInput, ExitStatus, FastenoughError, Outcome
+from fastenough.model import EMULATED, BadInput, ExitStatus, FastenoughError, Outcome
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.store import Store
 
@@ -188,7 +188,7 @@ def run_command(probe: str, port: str | None, *, record: Path | None, store_path
     with opened(port) as gauge, target.stream() as stream:
         self_test, kept = known.read(gauge.serial)
         clock = chosen(kept, gauge.calibrate(_CALIBRATION_S))
-        head = RunHead(uuid.uuid4().hex, implementation, ["emulated"] if emulated else [], clock, self_test)
+        head = RunHead(uuid.uuid4().hex, implementation, [EMULATED] if emulated else [], clock, self_test)
         run = GaugeRun(gauge, request, head, stream, interval_ns)
         run.begin()
         outcome = _measure(run, duration_ns, interval_ns)

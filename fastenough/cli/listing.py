@@ -3,25 +3,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fastenough import words
-from fastenough.cli.output import print_json, print_table, wall_text
+from fastenough.cli.output import print_json, print_table, readable, wall_text
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.store import RunSummary
+from fastenough.cli.variants import in_words, told_apart
+from fastenough.store import RunSummary, Store
 
 _WIDTH = 10_000
 """In a file or pipe no cell is folded, whatever the runs are called."""
+_FEW = 20
+"""Campaigns that are asked for one by one."""
+_COLUMNS = ("run", "begin", "board", "probe", "variant", "load", "outcome", "samples", "worst")
+_SPARE = ("begin", "board", "samples")
+"""A narrow terminal does without: the id begins with the begin, and the others are in ``fastenough show``."""
 
 
-def _row(run: RunSummary) -> tuple[str, ...]:
+def _traits(run: RunSummary, planned: Sequence[str] | None) -> dict[str, Any]:
+    """What may tell a run from others of its probe, in the words of the plan that it was made by."""
+    title = planned[run.position] if planned and run.position is not None and run.position < len(planned) else ""
+    asked = (word.partition("=") for word in title.partition(", ")[0].split(" ") if "=" in word)
+    traits = {"implementation": run.implementation, "configuration": run.configuration}
+    return traits | {name: value for name, _, value in asked}
+
+
+def variants(runs: Sequence[RunSummary], planned: Sequence[Sequence[str] | None]) -> list[str]:
+    """Of each run, the parameters in which it differs from others of its probe."""
+    said = [""] * len(runs)
+    for probe in {run.probe for run in runs}:
+        places = [place for place, run in enumerate(runs) if run.probe == probe and run.state != "damaged"]
+        apart = told_apart([_traits(runs[place], planned[place]) for place in places])
+        for place, traits in zip(places, apart, strict=True):
+            said[place] = in_words({name: value for name, value in traits.items() if value is not None})
+    return said
+
+
+def _planned(store: Store, runs: Sequence[RunSummary]) -> list[Sequence[str] | None]:
+    """What the campaign of each run planned, out of one run of each: all of them say it."""
+    campaigns = {run.campaign: run.id for run in runs if run.campaign is not None}
+    ones = (store.runs(position=0) if len(campaigns) > _FEW else
+            [each for run_id in campaigns.values() for each in store.runs(id=run_id)])
+    known = {each.campaign: each.planned for each in ones}
+    return [known.get(run.campaign) for run in runs]
+
+
+def _row(run: RunSummary, variant: str) -> tuple[str, ...]:
     return (
-        run.id, wall_text(run.begin_wall_ns), run.board or "–", run.probe or "–", run.load or "–",
+        run.id, wall_text(run.begin_wall_ns), run.board or "–", run.probe or "–", variant or "–", run.load or "–",
         run.state if run.state == "damaged" else run.outcome or run.state,
-        "–" if run.samples is None else words.number(run.samples), words.latency(run.worst_ns),
+        "–" if run.samples is None else words.number(run.samples), readable(run.worst_ns),
     )
 
 
@@ -36,7 +72,7 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
     if as_json:
         print_json(runs)
     elif runs:
-        columns = ("run", "begin", "board", "probe", "load", "outcome", "samples", "worst")
-        print_table("", columns, map(_row, runs), texts=6, file_width=_WIDTH)
+        rows = map(_row, runs, variants(runs, _planned(store, runs)))
+        print_table("", _COLUMNS, rows, texts=7, file_width=_WIDTH, spare=_SPARE)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")

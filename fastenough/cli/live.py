@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a person sees while a campaign runs: a bar with the time left and the worst case so far.
+"""What a person sees while something takes its time: what is done, how long it still takes, the worst case so far.
 
 All of it goes to standard error, so that standard output stays for the result.
 """
@@ -7,61 +7,126 @@ All of it goes to standard error, so that standard output stays for the result.
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from fastenough.analysis import words
 from fastenough.campaign import Progress as Standing
-from fastenough.cli.output import clean, console
+from fastenough.cli.drawing import bar
+from fastenough.cli.output import clean, console, readable
+from fastenough.cli.progress_words import age, clock, kernel_of, left
+
+_PHASES = {"profile": "looking at the board", "load": "starting the load", "measuring": "measuring",
+           "booting": "booting"}
 
 
-def _worst(standing: Standing) -> str:
-    """The greatest value so far, missed periods charged where the probe counts them."""
-    worst_ns = max(standing.worst_ns.values(), default=None)
-    return "" if worst_ns is None else f"worst {words.latency(worst_ns)}"
-
-
-def _what(standing: Standing) -> str:
-    where = f" {standing.spec.place}" if standing.spec.place else ""
-    return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}")
-
-
-class Display:
-    """Call it with each Progress; a terminal gets a live bar, a file or pipe one line per run."""
+class _Moving:
+    """Lines on standard error that are drawn anew each second; nothing where that is no terminal."""
 
     def __init__(self) -> None:
         self._console = console(sys.stderr)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(24, complete_style="green"),
-            TextColumn("{task.fields[left]}"), TextColumn("{task.fields[worst]}"), console=self._console,
-            transient=True, disable=not self._console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=1.0, left="", worst="")
-        self._spent_s = 0.0
+        self._animated = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._live = Live(get_renderable=self._picture, console=self._console, refresh_per_second=1, transient=True,
+                          redirect_stdout=False, redirect_stderr=False)
+
+    def _picture(self) -> RenderableType:
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        if self._animated:
+            self._live.start(refresh=True)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._live.stop()
+
+    def tell(self, line: str) -> None:
+        """A line of its own, above what moves."""
+        self._console.print(clean(line))
+
+
+class Work(_Moving):
+    """Something that is no measurement: what it is, how long it has taken, how long it will where that is known.
+
+    ``share`` says how much of a step is done, 0 to 1; what is left follows from the time that this took.
+    """
+
+    def __init__(self, what: str, expected_s: float | None = None, share: Callable[[], float] | None = None) -> None:
+        self.step(what, expected_s, share)
+        super().__init__()
+
+    def step(self, what: str, expected_s: float | None = None, share: Callable[[], float] | None = None) -> None:
+        """From here on this is done."""
+        self._what, self._expected_s, self._share, self._begun_s = what, expected_s, share, time.monotonic()
+
+    def _picture(self) -> RenderableType:
+        spent_s = time.monotonic() - self._begun_s
+        done = self._share() if self._share else 0.0
+        expected_s = spent_s / done if done > 0 else self._expected_s
+        if expected_s is None:
+            return Text(f"{clean(self._what)}: {_spent(spent_s)}")
+        return bar(spent_s, expected_s, clean(self._what), left((expected_s - spent_s) * 1e9))
+
+
+class Display(_Moving):
+    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run.
+
+    ``then``: what is done when all runs are made.
+    """
+
+    def __init__(self, then: str = "") -> None:
+        self._then = then
+        self._standing: Standing | None = None
+        self._heard_s = 0.0
+        self._spent_s = 0.0
+        self._worst_ns: int | None = None
+        self._worst_s = 0.0
+        super().__init__()
+
+    def _picture(self) -> RenderableType:
+        standing = self._standing
+        if standing is None:
+            return Text("starting")
+        since_s = time.monotonic() - self._heard_s
+        if self._then and standing.phase == "ended" and standing.run == standing.runs:
+            return Text(f"{self._then}: {_spent(since_s)}")
+        done_s = self._spent_s + (0.0 if standing.phase == "ended" else standing.elapsed_s)
+        phase = _PHASES.get(standing.phase, standing.phase)
+        where = [clean(kernel_of(standing.profile))] if standing.profile else []
+        return Group(Text(", ".join([f"{_what(standing)}: {phase}", *where])),
+                     bar(done_s + since_s, done_s + standing.remaining_s, left((standing.remaining_s - since_s) * 1e9),
+                          self._worst()))
+
+    def _worst(self) -> str:
+        """The greatest value so far, missed periods charged where the probe counts them, and when it was reached."""
+        if self._worst_ns is None:
+            return ""
+        return f"worst {readable(self._worst_ns)}, {age((time.monotonic() - self._worst_s) * 1e9)}"
 
     def __call__(self, standing: Standing) -> None:
-        done_s = self._spent_s + standing.elapsed_s
-        self._bar.update(
-            self._task, description=f"{_what(standing)}: {standing.phase}", worst=_worst(standing),
-            completed=done_s, total=max(done_s + standing.remaining_s, 0.1), left=f"{standing.remaining_s:.0f} s left",
-        )
+        self._standing, self._heard_s = standing, time.monotonic()
+        worst_ns = max(standing.worst_ns.values(), default=None)
+        if worst_ns != self._worst_ns:
+            self._worst_ns, self._worst_s = worst_ns, self._heard_s
         if standing.phase == "ended":
-            self._spent_s = done_s
-            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {_worst(standing)}")
+            self._spent_s += standing.elapsed_s
+            worst = "" if worst_ns is None else f"worst {readable(worst_ns)}"
+            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {worst}")
             for reason in standing.reasons:
                 self.tell(f"  {reason}")
 
-    def tell(self, line: str) -> None:
-        """A line of its own, above the bar."""
-        self._console.print(clean(line))
+
+def _spent(spent_s: float) -> str:
+    return f"{clock(spent_s * 1e9)} so far"
+
+
+def _what(standing: Standing) -> str:
+    where = f" {standing.spec.place}" if standing.spec.place else ""
+    return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}")

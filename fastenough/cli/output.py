@@ -20,6 +20,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fastenough import words
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,6 +31,8 @@ _MOST_DRAWN = 200
 """A longer table is plain lines on a terminal too: drawing one of 10,000 rows takes a quarter of a minute."""
 _FOLDED = 12
 """Words in a column at least so wide can be read when they are folded; a figure on two lines cannot."""
+_GAP = 2
+"""Blanks between two columns."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0, DEL and C1, what reorders or breaks lines, and what is no character at all."""
 _PLAIN = {"µ": "u", "μ": "u", "–": "-", "—": "-", "−": "-", "→": "->", "≥": ">=", "≤": "<=", "±": "+-", "×": "x",
@@ -136,27 +140,55 @@ def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 
 
+def _widest(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)] or [0] * len(columns)
+
+
 def _fits(columns: Sequence[str], widest: Sequence[int], texts: int, width: int) -> bool:
     """Whether every heading and figure stays on one line, and words keep room to be folded in."""
     needed = [max(len(column), min(size, _FOLDED) if position < texts else size)
               for position, (column, size) in enumerate(zip(columns, widest, strict=True))]
-    return sum(needed) + 2 * (len(columns) - 1) <= width
+    return sum(needed) + _GAP * (len(columns) - 1) <= width
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1,
-                file_width: int = _FILE_WIDTH) -> None:
+def table_width(file_width: int = _FILE_WIDTH) -> int:
+    """Columns that a table on standard output may take."""
+    return console(sys.stdout).width if sys.stdout.isatty() else _file_width(file_width)
+
+
+def leave_out(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str],
+              width: int) -> tuple[list[str], list[list[str]]]:
+    """The table without as many of its ``spare`` columns, taken in order, as make it wider than ``width``."""
+    sizes = {name: max([len(name), *(len(row[position]) for row in rows)]) for position, name in enumerate(columns)}
+    left = list(columns)
+    for name in spare:
+        if sum(sizes[one] for one in left) + _GAP * (len(left) - 1) <= width:
+            break
+        left.remove(name)
+    places = [list(columns).index(name) for name in left]
+    return left, [[row[position] for position in places] for row in rows]
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, *,
+                file_width: int = _FILE_WIDTH, spare: Sequence[str] = ()) -> None:
     """A table; the first ``texts`` columns are words (left-aligned), the rest figures (right-aligned).
 
-    Where that is too narrow for its figures, each row is a block of lines, with the columns' names before the cells.
+    Where that is too wide, it does without ``spare`` columns; where even that does not leave its figures room, each row
+    is a block of lines, with the columns' names before the cells.
     """
     names = [clean(column) for column in columns]
     cells = [[cell if cell.isprintable() else clean_lines(cell) for cell in row] for row in rows]
-    widest = [max(map(len, column)) for column in zip(*cells, strict=True)] or [0] * len(names)
     sys.stdout.flush()
-    if not sys.stdout.isatty() or len(cells) > _MOST_DRAWN:
-        width = _file_width(sys.maxsize if sys.stdout.isatty() else file_width)
+    plainly = not sys.stdout.isatty() or len(cells) > _MOST_DRAWN
+    width = _file_width(sys.maxsize) if plainly and sys.stdout.isatty() else table_width(file_width)
+    fewer, shorter = leave_out(names, cells, spare, width)
+    words_left = sum(name in fewer for name in names[:texts])
+    if _fits(fewer, _widest(fewer, shorter), words_left, width):
+        names, cells, texts = fewer, shorter, words_left
+    widest = _widest(names, cells)
+    if plainly:
         sizes = [max(len(name), size) for name, size in zip(names, widest, strict=True)]
-        if sum(sizes) + 2 * (len(sizes) - 1) <= width and "\n" not in "".join(chain.from_iterable(cells)):
+        if sum(sizes) + _GAP * (len(sizes) - 1) <= width and "\n" not in "".join(chain.from_iterable(cells)):
             _print_aligned(title, [names, *cells], sizes, texts)
             return
     _print_drawn(title, names, cells, texts=texts, widest=widest, printer=console(sys.stdout, file_width))
@@ -188,6 +220,16 @@ def _print_drawn(title: str, columns: Sequence[str], cells: Sequence[Sequence[st
     printer.print(table)
 
 
+def print_marked(mark: str, style: str, text: str) -> None:
+    """Clean text behind a mark that has a colour where the terminal has some."""
+    if not sys.stdout.isatty():
+        print(f"{mark}{text}")
+        return
+    from rich.text import Text  # noqa: PLC0415 - see console
+
+    console(sys.stdout).print(Text(mark, style=style).append(text, style="not bold default"), soft_wrap=True)
+
+
 def wall_text(wall_ns: int | None) -> str:
     """A wall-clock instant in UTC, to the second."""
     return "–" if wall_ns is None else f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%SZ}"
@@ -198,3 +240,10 @@ def micros(value_ns: float | None) -> str:
     if value_ns is None:
         return "–"
     return f"{value_ns / 1000:.2f}" if abs(value_ns) < 10_000 else f"{value_ns / 1000:,.1f}"
+
+
+def readable(value_ns: float | None) -> str:
+    """A time in the unit that people would say it in, three digits, rounded up; a dash where there is none."""
+    if value_ns is None:
+        return "–"
+    return words.duration(words.round_up(value_ns, 3) if value_ns > 1 else value_ns)

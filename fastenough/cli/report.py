@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough.cli.assess import tell
+from fastenough.cli.live import Work
 from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
@@ -62,7 +63,12 @@ def command(
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
-    recordings = [store.load(run) for run in chosen]
-    judged = None if required is None else _probe_of(recordings, probe)
-    question = Question(required, confidence, probe=judged, missing=tuple(missing))
-    return tell(judge_and_report(recordings, question, out), out, as_json)
+    recordings: list[Recording] = []
+    with Work("reading the runs", share=lambda: len(recordings) / len(chosen)) as work:
+        for run in chosen:
+            recordings.append(store.load(run))
+        judged = None if required is None else _probe_of(recordings, probe)
+        question = Question(required, confidence, probe=judged, missing=tuple(missing))
+        work.step("judging, and making the report")
+        answer = judge_and_report(recordings, question, out)
+    return tell(answer, out, as_json)

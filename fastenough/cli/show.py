@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,43 +11,94 @@ import click
 
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
-from fastenough.cli.output import clean, micros, print_json, print_table
+from fastenough.cli.follow import follow
+from fastenough.cli.output import clean, micros, print_json, print_table, table_width
 from fastenough.cli.parameters import json_option
+from fastenough.cli.progress_words import kernel_of
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.model import ExitStatus, Series
+from fastenough.cli.variants import in_words, shared, told_apart
+from fastenough.model import BadInput, ExitStatus, Series
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, event_line, head_line
 from fastenough.settings import difference
 
+_MEASURES = ("n", "lost", "missed", "min", "mean", *(f"{quantile * 100:.10g} %" for quantile in QUANTILES), "max")
+_WHAT = "times in µs"
 
-def series_label(series: Series) -> str:
-    """What tells one series of a run from the others, for people."""
-    parts = [series.name]
-    if series.cpu is not None:
-        parts.append(f"cpu {series.cpu}")
-    return " ".join(parts + [f"{name}={value}" for name, value in series.labels.items()])
+Measured = Sequence[tuple[Series, Measures]]
 
 
-def _row(series: Series, measures: Measures) -> tuple[str, ...]:
-    if series.refused is not None:
-        return (series_label(series), "refused", series.refused)
+def _traits(series: Series) -> dict[str, Any]:
+    """What may tell one series of a name from the others."""
+    return ({} if series.cpu is None else {"cpu": series.cpu}) | series.labels
+
+
+def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tuple[str, Series, Measures]]]]:
+    """By name: what all series of it share, and each with what tells it from the others."""
+    for name in dict.fromkeys(series.name for series, _ in measured):
+        family = [(series, measures) for series, measures in measured if series.name == name]
+        traits = [_traits(series) for series, _ in family]
+        if len(family) == 1:
+            yield name, {}, [(in_words(traits[0]), *family[0])]
+        else:
+            yield name, shared(traits), [(in_words(apart), *one)
+                                         for apart, one in zip(told_apart(traits), family, strict=True)]
+
+
+def _cells(measures: Measures) -> tuple[str, ...]:
     quantiles = [micros(quantile.value_ns) for quantile in measures.quantiles]
-    return (series_label(series), words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
+    return (words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
             micros(measures.minimum_ns), micros(measures.mean_ns), *quantiles, micros(measures.maximum_ns))
 
 
-def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> None:
+def _print_measures(measured: Measured) -> None:
+    """One row for each series; where that is too wide, the CPUs stand side by side, as many as there is room for."""
+    families = list(_families([(series, measures) for series, measures in measured if series.refused is None]))
+    rows = [(f"{name} {which}".rstrip(), *_cells(measures)) for name, _, family in families
+            for which, _, measures in family]
+    sizes = [max(map(len, column)) for column in zip(("series", *_MEASURES), *rows, strict=True)]
+    if sum(sizes) + 2 * (len(sizes) - 1) <= table_width():
+        print_table(_WHAT, ("series", *_MEASURES), rows)
+        for name, common, _ in families:
+            if common:
+                print(clean(f"{name}: all with {in_words(common)}"))
+        return
+    for name, common, family in families:
+        what = ", ".join([_WHAT, *([in_words(common)] if common else [])])
+        _print_stacked(f"\n{name} ({what})", [(which or name, *_cells(measures)) for which, _, measures in family])
+
+
+def _print_stacked(title: str, columns: Sequence[tuple[str, ...]]) -> None:
+    """Series as columns, as many beside each other as the terminal is wide."""
+    room = table_width() - max(map(len, _MEASURES))
+    while columns:
+        beside, taken = 0, 0
+        while beside < len(columns) and (beside == 0 or taken + 2 + max(map(len, columns[beside])) <= room):
+            taken += 2 + max(map(len, columns[beside]))
+            beside += 1
+        headings = ("", *(column[0] for column in columns[:beside]))
+        print_table(title, headings, zip(_MEASURES, *(column[1:] for column in columns[:beside]), strict=True))
+        title, columns = "", columns[beside:]
+        if columns:
+            print()
+
+
+def _print(recording: Recording, measured: Measured) -> None:
     head = recording.head
     outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
                                     f"not believed: {recording.damage}")
     load = head.load.name if head.load else "not stated"
     print(clean(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, "
                 f"{words.duration(recording.duration_ns)}, {outcome}"))
+    if head.profile:
+        print(clean(kernel_of(head.profile)))
     for reason in recording.reasons:
         print(f"  {clean(reason)}")
-    quantiles = [f"{quantile * 100:.10g} %" for quantile in QUANTILES]
-    print_table("times in µs", ("series", "n", "lost", "missed", "min", "mean", *quantiles, "max"),
-                (_row(series, measures) for series, measures in measured))
+    if measured:
+        _print_measures(measured)
+    for series, _ in measured:
+        if series.refused is not None:
+            print(clean(f"{series.name} {in_words(_traits(series))}: refused: {series.refused}"))
     for name in dict.fromkeys(series.name for series in recording.series):
         series = recording.named(name)[0]
         print(clean(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})"))
@@ -54,7 +106,7 @@ def _print(recording: Recording, measured: list[tuple[Series, Measures]]) -> Non
         print(clean(line))
 
 
-def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> dict[str, Any]:
+def _document(recording: Recording, measured: Measured) -> dict[str, Any]:
     end = None if recording.end is None else end_line(recording.end)
     return {"head": head_line(recording.head), "end": end, "cut_off": recording.cut_off, "damage": recording.damage,
             "measures": [{"series": series, "measures": measures} for series, measures in measured],
@@ -62,11 +114,24 @@ def _document(recording: Recording, measured: list[tuple[Series, Measures]]) -> 
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", required=False)
+@click.option("--follow", "following", is_flag=True, help="Look into a run while it is measured, until it ends.")
 @store_option
 @json_option
-def command(run: str, store_path: Path, as_json: bool) -> ExitStatus:
-    """Show one RUN: its id, the unique beginning of it, or 'last'."""
+def command(run: str | None, following: bool, store_path: Path, as_json: bool) -> ExitStatus:
+    """Show one RUN: its id, the unique beginning of it, or 'last'.
+
+    With --follow also the path of a recording; without RUN the newest run under way, or the next one that begins.
+    Status 0 when the run has ended, 4 when nothing is added to it any more (after 30 s, or 10 intervals).
+    """
+    if following:
+        if as_json:
+            raise BadInput("--follow is for people: a program reads the recording itself as it grows (docs/format.md); "
+                           "leave out --json")
+        return follow(run, store_path)
+    if run is None:
+        raise BadInput("name a run: its id, the unique beginning of it, or 'last' (see 'fastenough list'); "
+                       "with --follow it may be left out")
     recording = existing_store(store_path).load(run)
     measured = [(series, measure(merge_samples([(recording, series)]))) for series in recording.series]
     if as_json:

@@ -15,14 +15,12 @@ from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.line import GaugeLost
 from fastenough.gauge.protocol import Counters, Damaged, Identity, Refused, Restarted
 from fastenough.gauge.session import Gauge, describe
-from fastenough.model import BadInput, FastenoughError, Outcome, Role, Series
+from fastenough.model import EMULATED, BadInput, FastenoughError, Outcome, Role, Series
 from fastenough.recording import End, Head, Histogram, Instant, RecordingWriter
 from fastenough.recording.building import end_line, head_line, interval_line, interval_series, series_end
 from fastenough.recording.head import Tool
 
-EMULATED = "emulated"
-"""The mark of a recording of which no verdict may be given."""
-_STREAMED_PERIOD_NS = 200_000
+STREAMED_PERIOD_NS = 200_000
 """5 kHz: above 6 kHz an Uno that sends raw samples drops edges which it would count without."""
 _LEFT_OVER_S = 0.02
 _LOOK_S = 0.1
@@ -73,7 +71,7 @@ class Periodic:
 
         A simulated gauge gets them so whatever the period: after a stall of its host they come in a burst.
         """
-        return identity.k < FINE_K and self.period_ns >= _STREAMED_PERIOD_NS and not identity.simulated
+        return identity.k < FINE_K and self.period_ns >= STREAMED_PERIOD_NS and not identity.simulated
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
         """The period is told in ticks as long as they are: each sample is off by what the period is off."""

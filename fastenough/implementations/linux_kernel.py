@@ -22,11 +22,9 @@ TIMER_TASKS = {"timer-handler": "timer-handler", "kernel-thread": "timer-thread"
 _METHOD = "method"
 _WORDS = {"chip": "chip", "in": "in_line", "out": "out_line", "affinity": "cpu", "priority": "priority"}
 """Our words, and the module's own for the same."""
-_TIMEOUT_S = 20.0
-
-
 _REPORT = "report"
 """Of the parameters, what is the reading probe's."""
+_TIMEOUT_S = 20.0
 
 
 def words(path: str, act: Act) -> str:
@@ -36,6 +34,28 @@ def words(path: str, act: Act) -> str:
     said += [f"{own}={act.parameters[name]}" for name, own in _WORDS.items() if name in act.parameters]
     period_ns = act.in_ns("interval")
     return " ".join(said if period_ns is None else [*said, f"period_ns={period_ns}"])
+
+
+def reading(booted: Booted, act: Act) -> list[str]:
+    """The command that records what the module's task measures."""
+    report = [f"--{_REPORT}={act.parameters[_REPORT]}"] if _REPORT in act.parameters else []
+    return [booted.probe, "kernel", *report, how_long(act), "--record=-"]
+
+
+@contextmanager
+def inserted(booted: Booted, settings: Settings, name: str, said: str) -> Iterator[None]:
+    """While inside, a module is in the board's kernel; ``said`` is its path and parameters, as for ``insmod``.
+
+    Where something goes wrong inside, it is taken out when the settings are put back.
+    """
+    (entry,) = settings.apply("kernel-module", said)
+    if entry.differs:
+        raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
+    yield
+    removed = booted.link.raised.run(["rmmod", name], timeout_s=_TIMEOUT_S)
+    if removed.status:
+        why = removed.stderr.decode(errors="replace").strip()
+        raise FastenoughError(f"the module could not be taken out: {why}")
 
 
 @dataclass(frozen=True)
@@ -61,17 +81,9 @@ class LinuxKernel:
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        (entry,) = settings.apply("kernel-module", words(booted.module(MODULE), act))
-        if entry.differs:
-            raise FastenoughError(f"the module was refused: {entry.reason or 'it does not say why'}")
-        report = [f"--{_REPORT}={act.parameters[_REPORT]}"] if _REPORT in act.parameters else []
-        reading = [booted.probe, "kernel", *report, how_long(act), "--record=-"]
-        with Task(booted.link, reading, act.limit_s, silence_s=act.silence_s) as task:
+        with inserted(booted, settings, MODULE, words(booted.module(MODULE), act)), \
+                Task(booted.link, reading(booted, act), act.limit_s, silence_s=act.silence_s) as task:
             yield task
-        removed = booted.link.raised.run(["rmmod", MODULE], timeout_s=_TIMEOUT_S)
-        if removed.status:
-            said = removed.stderr.decode(errors="replace").strip()
-            raise FastenoughError(f"the module could not be taken out: {said}")
 
     def counted(self, booted: Booted, act: Act, tally: Tally) -> Counted | None:
         """All since the module was inserted, not only what was recorded."""

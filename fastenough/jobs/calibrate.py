@@ -3,76 +3,33 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 
-from fastenough.analysis.injections import (
-    Found,
-    Injection,
-    found_by_due,
-    found_by_edges,
-    found_by_interval,
-    in_order,
-    injections,
-    too_late,
-)
+from fastenough.analysis.injections import Found, found_by_due, found_by_edges, found_by_interval, in_order
+from fastenough.board import Board, Booted
+from fastenough.gauge.ports import find_port
+from fastenough.gauge.run import STREAMED_PERIOD_NS, calibrated_tick_ps
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
+from fastenough.implementations import Act, linux_kernel
 from fastenough.implementations.task import Probing
-from fastenough.link import Link, find_probe
-from fastenough.model import BadInput, FastenoughError
-from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.module import CHECKOUT, build_module
-from fastenough.virtual.pins import CHIP, OUTPUT_LINE
-from fastenough.virtual.probe import PROBE, install
+from fastenough.jobs.injectors import MARGIN_S, REPORT, Hog, Injector, Interrupt, Plan, in_user_space
+from fastenough.model import EMULATED, BadInput, NotApplicable
+from fastenough.settings import Settings
 
-INJECT = "fastenough_inject"
-INJECT_DEVICE = f"/dev/{INJECT}"
-_HOG_PRIORITY = 99
-_TASK_PRIORITY = 90
-_REPORT = "50ms"
-"""Short, so that the bounded ring of events is never full."""
-_MARGIN_S = 20.0
+SELF_MEASURED = "timer probe, self-measured"
+_PRIORITY = 90
 _POLL_S = 0.2
+_CALIBRATION_S = 1.0
+"""For so long the gauge's clock is compared with the bench's."""
 
-Injected = tuple[list[Injection], dict[int, int]]
-"""What took place, and by size how many did not because the injector came too late."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to inject: these sizes in turn, ``each`` times, on one CPU; ``period_ns`` of the task that is delayed.
-
-    ``lead_ns``: how long before a due time the injector begins; if it comes only after it, nothing is injected there.
-    """
-
-    sizes_ns: tuple[int, ...]
-    each: int
-    cpu: int = 0
-    period_ns: int = 1_000_000
-    lead_ns: int = 300_000
-
-    def __post_init__(self) -> None:
-        if not self.sizes_ns or self.each < 1:
-            raise BadInput("nothing to inject: name at least one size, and inject it at least once")
-        if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
-            raise BadInput("the sizes must ascend, each at least half as long again as the one before, "
-                           "so that they can be told apart")
-
-    @property
-    def interval_ns(self) -> int:
-        """From one injection to the next: leaves others most of the CPU, and is a multiple of the period."""
-        return self.period_ns * max(10, math.ceil(4 * (max(self.sizes_ns) + self.lead_ns) / self.period_ns))
-
-    @property
-    def seconds(self) -> float:
-        return len(self.sizes_ns) * self.each * self.interval_ns / 1e9
+Output = tuple[str, int]
+"""GPIO chip and line."""
 
 
 @dataclass(frozen=True)
@@ -113,112 +70,77 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Hog:
-    """Injects by a task of higher priority that computes for known times."""
+class Wired:
+    """A gauge by its port or serial number, and the board's output that it watches: GPIO chip and line."""
 
-    link: Link
-    probe: str
-    plan: Plan
-    name: str = "user-space hog"
-
-    def inject(self, due_mono_ns: int) -> Injected:
-        """Inject everything planned; one of the delayed task's due times is given."""
-        argv = [self.probe, "hog", f"--affinity={self.plan.cpu}", "--record=-", f"--report={_REPORT}",
-                "--threshold=1ns", f"--priority={_HOG_PRIORITY}", f"--interval={self.plan.interval_ns}ns",
-                f"--sizes={','.join(f'{size_ns}ns' for size_ns in self.plan.sizes_ns)}", f"--each={self.plan.each}",
-                f"--lead={self.plan.lead_ns}ns", f"--begin={due_mono_ns}"]
-        with Probing(self.link, argv, self.plan.seconds + 2 * _MARGIN_S) as hogging:
-            hogging.wait(self.plan.seconds + _MARGIN_S)
-        recording = hogging.recording()
-        return injections(recording), too_late(recording)
+    port: str
+    chip: str
+    line: int
 
 
-@dataclass(frozen=True)
-class Interrupt:
-    """Injects by a kernel module that keeps a CPU with interrupts off."""
-
-    board: VirtualBoard
-    plan: Plan
-    name: str = "module, interrupts off"
-
-    def inject(self, due_mono_ns: int) -> Injected:
-        """As the hog does."""
-        module = build_module(self.board.kernel, CHECKOUT / "target" / "module" / "inject")
-        self.board.insert(module, {
-            "sizes_ns": ",".join(map(str, self.plan.sizes_ns)), "each": self.plan.each, "cpu": self.plan.cpu,
-            "begin_ns": due_mono_ns, "interval_ns": self.plan.interval_ns, "lead_ns": self.plan.lead_ns})
-        try:
-            return _from_device(self._lines())
-        finally:
-            self.board.unload_module(INJECT)
-
-    def _lines(self) -> list[str]:
-        expected = len(self.plan.sizes_ns) * self.plan.each
-        deadline = time.monotonic() + self.plan.seconds + _MARGIN_S
-        while len(lines := self.board.link.read(INJECT_DEVICE).decode().splitlines()) < expected:
-            if time.monotonic() > deadline:
-                raise FastenoughError(f"only {len(lines)} of {expected} latencies were injected in time")
-            time.sleep(_POLL_S)
-        return lines
+Toggling = Callable[[Act], AbstractContextManager[Probing]]
+"""Starts an act on the board, in user space or in the kernel."""
 
 
-def _from_device(lines: Sequence[str]) -> Injected:
-    """Lines ``asked_ns,injected_ns,due_mono_ns``; nothing was injected where the second is 0."""
-    took_place: list[Injection] = []
-    late: dict[int, int] = {}
-    for line in lines:
-        asked_ns, injected_ns, due_mono_ns = map(int, line.split(","))
-        late[asked_ns] = late.get(asked_ns, 0) + (injected_ns == 0)
-        if injected_ns:
-            took_place.append(Injection(asked_ns, injected_ns, due_mono_ns))
-    return took_place, late
+@contextmanager
+def _in_kernel(booted: Booted, settings: Settings, act: Act) -> Iterator[Probing]:
+    """An act in the kernel, on its way."""
+    said = linux_kernel.words(booted.module(linux_kernel.MODULE), act)
+    with linux_kernel.inserted(booted, settings, linux_kernel.MODULE, said), \
+            Probing(booted.link, linux_kernel.reading(booted, act), act.limit_s) as task:
+        yield task
 
 
-Injector = Hog | Interrupt
-
-
-def timer_finds(link: Link, probe: str, plan: Plan, injector: Injector) -> Calibration:
+def timer_finds(booted: Booted, plan: Plan, injector: Injector) -> Calibration:
     """Does the timer probe find the latencies in its own wake-ups?"""
-    argv = [probe, "timer", f"--affinity={plan.cpu}", "--record=-", f"--report={_REPORT}",
-            f"--priority={_TASK_PRIORITY}", f"--interval={plan.period_ns}ns",
-            f"--threshold={min(plan.sizes_ns) // 2}ns"]
-    with Probing(link, argv, plan.seconds + 4 * _MARGIN_S) as delayed:
+    act = Act("timer", {"affinity": plan.cpu, "report": REPORT, "priority": _PRIORITY,
+                        "interval": f"{plan.period_ns}ns", "threshold": f"{min(plan.sizes_ns) // 2}ns"},
+              limit_s=plan.seconds + 4 * MARGIN_S)
+    with in_user_space(booted, act) as delayed:
         injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()
     rows = found_by_due(injected, late, delayed.recording(), "wakeup", plan.period_ns)
-    return Calibration(injector.name, "timer probe, self-measured", tuple(rows))
+    return Calibration(injector.name, SELF_MEASURED, tuple(rows))
 
 
-def handler_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
+def handler_finds(booted: Booted, settings: Settings, plan: Plan) -> Calibration:
     """Does a timer handler in the kernel find them?"""
-    with kernel_task(board, {"task": "timer-handler", "cpu": plan.cpu, "period_ns": plan.period_ns},
-                     max(10, min(100, plan.interval_ns // 4_000_000))) as handler:
+    report_ms = max(10, min(100, plan.interval_ns // 4_000_000))
+    act = Act("timer", {"affinity": plan.cpu, "interval": f"{plan.period_ns}ns", "report": f"{report_ms}ms"})
+    injector = Interrupt(booted, settings, plan)
+    with _in_kernel(booted, settings, act) as handler:
         injected, late = injector.inject(_a_due_time(handler))
         handler.interrupt()
     return Calibration(injector.name, "timer handler in the kernel, self-measured",
                        tuple(found_by_interval(injected, late, handler.recording(), 0)))
 
 
-def gauge_finds(board: VirtualBoard, plan: Plan, injector: Injector) -> Calibration:
-    """Does the instrument find them, on the pin that the kernel's periodic task toggles?
+def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggling: Toggling) -> Calibration:
+    """Does the instrument find them, on the pin that the board's periodic task toggles?
 
     Its raw samples, each the time from one falling edge to the next, add up to when each edge came.
     """
-    with ExitStack() as stack:
-        gauge = stack.enter_context(Gauge(board.wire_gauge().terminal))
-        toggling = stack.enter_context(kernel_task(board, {
-            "task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "cpu": plan.cpu, "period_ns": plan.period_ns},
-            100))
-        due_mono_ns = _a_due_time(toggling)
-        gauge.stream(True)
-        gauge.start_periodic(_ticks(gauge, 2 * plan.period_ns), gauge.identity.longest_ticks)
-        with _streamed(gauge) as frames:
-            injected, late = injector.inject(due_mono_ns)
-        gauge.stop()
-        toggling.interrupt()
-    edges_ns = falling_edges(frames, 2 * plan.period_ns, gauge.identity.tick_ps)
-    return Calibration(injector.name, "gauge, on a pin toggled by the kernel",
-                       tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
+    plan, witness = injector.plan, f"gauge, on a pin toggled by {by}"
+    if isinstance(wired, NotApplicable):
+        return Calibration(injector.name, witness, reason=str(wired))
+    if 2 * plan.period_ns < STREAMED_PERIOD_NS:
+        return Calibration(injector.name, witness, reason="its raw samples tell edges apart that are "
+                           f"{STREAMED_PERIOD_NS // 1000} µs apart: inject nothing shorter")
+    act = Act("periodic", {"chip": wired.chip, "out": wired.line, "affinity": plan.cpu,
+                           "interval": f"{plan.period_ns}ns", "report": "100ms"})
+    with Gauge(find_port(wired.port)) as gauge:
+        tick_ps = calibrated_tick_ps(gauge, gauge.calibrate(_CALIBRATION_S))
+        period_ticks = round(2 * plan.period_ns * 1000 / tick_ps)
+        with toggling(act) as task:
+            due_mono_ns = _a_due_time(task)
+            gauge.stream(True)
+            gauge.start_periodic(period_ticks, gauge.identity.longest_ticks)
+            with _streamed(gauge) as frames:
+                injected, late = injector.inject(due_mono_ns)
+            gauge.stop()
+            task.interrupt()
+    edges_ns = falling_edges(frames, period_ticks, tick_ps)
+    return Calibration(injector.name, witness, tuple(found_by_edges(injected, late, edges_ns, plan.lead_ns)))
 
 
 @contextmanager
@@ -241,55 +163,61 @@ def _streamed(gauge: Gauge) -> Iterator[list[Frame]]:
         collecting.result()
 
 
-def falling_edges(frames: Iterable[Frame], period_ns: int, tick_ps: int) -> list[int]:
-    """When each edge came after the first one, up to where a sample is missing."""
-    edges_ns = [0]
+def falling_edges(frames: Iterable[Frame], period_ticks: int, tick_ps: float) -> list[int]:
+    """When each edge came after the first one, in ns, up to where a sample is missing."""
+    edges_ticks = [0]
     expected = None
     for frame in frames:
         if expected is not None and frame.sequence != expected:
             break
         for ticks in deviations(frame):
-            edges_ns.append(edges_ns[-1] + period_ns + ticks * tick_ps // 1000)
+            edges_ticks.append(edges_ticks[-1] + period_ticks + ticks)
         expected = (frame.sequence + len(frame.samples)) & 0xFFFF
-    return edges_ns
-
-
-def _ticks(gauge: Gauge, ns: int) -> int:
-    return round(ns * 1000 / gauge.identity.tick_ps)
+    return [round(ticks * tick_ps / 1000) for ticks in edges_ticks]
 
 
 def _a_due_time(task: Probing) -> int:
     """From the first maximum the task reports."""
-    event = task.first_event(_MARGIN_S)
+    event = task.first_event(MARGIN_S)
     return event.at.mono_ns - (event.value or 0)
 
 
-@contextmanager
-def kernel_task(board: VirtualBoard, parameters: dict[str, str | int], report_ms: int) -> Iterator[Probing]:
-    """A task of fastenough.ko, recorded in intervals of that length; the module is taken out at the end."""
-    board.load_module(parameters)
+def calibrate(board: Board, configuration: str, plan: Plan, port: str | None = None,
+              output: Output | None = None) -> Iterator[Calibration]:
+    """Every witness of a board, with every injector that may be used there.
+
+    Interrupts are kept off only on a board that one can lose: a guest.  ``port``: the gauge's port or serial number,
+    None for the simulated one of a guest that is booted for the purpose; ``output``: what it watches, None where the
+    board knows it.  Raises BadInput where that is not known.
+    """
+    with board.boot(configuration) as booted:
+        gauge = _gauge_of(booted, port, output)
+        yield timer_finds(booted, plan, Hog(booted, plan))
+        yield gauge_finds(gauge, Hog(booted, plan.toggled), "user space", partial(in_user_space, booted))
+        if EMULATED not in booted.marks:
+            yield Calibration(Interrupt.name, SELF_MEASURED, reason="interrupts are kept off only on boards that one "
+                              "can lose: try --board virtual:stock")
+            return
+        with Settings(booted.link) as settings:
+            yield timer_finds(booted, plan, Interrupt(booted, settings, plan))
+            yield handler_finds(booted, settings, plan)
+            yield gauge_finds(gauge, Interrupt(booted, settings, plan.toggled), "the kernel",
+                              partial(_in_kernel, booted, settings))
+
+
+def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired | NotApplicable:
+    """The gauge that is named, or the simulated one, or why there is none."""
+    wired = None if booted.wires is None else (booted.wires.chip, booted.wires.output)
+    watched = output or wired
+    if port is None and wired is None:
+        return NotApplicable("no gauge is named; give its port, and the output that it watches: "
+                             "--gauge /dev/ttyACM0 --pin gpiochip0/27")
+    if watched is None:
+        raise BadInput("it is not known which output of the board the gauge watches; add --pin CHIP/LINE, such as "
+                       "gpiochip0/27")
     try:
-        with Probing(board.link, [PROBE, "kernel", "--record=-", f"--report={report_ms}ms"], 0.0) as task:
-            yield task
-    finally:
-        board.unload_module()
-
-
-def calibrate_local(link: Link, plan: Plan) -> Iterator[Calibration]:
-    """What can be tried on the machine the bench runs on."""
-    probe = find_probe(link)
-    yield timer_finds(link, probe, plan, Hog(link, probe, plan))
-    reason = ("inserting a module with interrupts off is left to boards one can lose: try --board virtual:stock, "
-              "or build target/module/inject on the board")
-    yield Calibration("module, interrupts off", "timer probe, self-measured", reason=reason)
-
-
-def calibrate_virtual(kernel: str, plan: Plan) -> Iterator[Calibration]:
-    """All of it, in a guest with that kernel."""
-    with VirtualBoard(kernel) as board:
-        probe = install(board.link)
-        hog, interrupt = Hog(board.link, probe, plan), Interrupt(board, plan)
-        yield timer_finds(board.link, probe, plan, hog)
-        yield timer_finds(board.link, probe, plan, interrupt)
-        yield handler_finds(board, plan, interrupt)
-        yield gauge_finds(board, plan, interrupt)
+        return Wired(port or booted.wire_gauge().terminal, *watched)
+    except BadInput as why:
+        return NotApplicable(str(why))
+    except NotApplicable as why:
+        return why

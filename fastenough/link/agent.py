@@ -43,10 +43,8 @@ class AgentLink:
 
     near = False
 
-    def __init__(self, stream: Stream, name: str, *, emulated: bool = False, pace: Pace = NO_PACE,
-                 timeout_s: float = 10.0) -> None:
+    def __init__(self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0) -> None:
         self.name = name
-        self.emulated = emulated
         self.gone = ""
         self._stream = stream
         self._pace = pace

@@ -66,10 +66,6 @@ class Link(Protocol):
         """What this board is called where several are."""
 
     @property
-    def emulated(self) -> bool:
-        """Known to be emulated, whatever it looks like from inside; its numbers then say nothing about speed."""
-
-    @property
     def near(self) -> bool:
         """Each question is answered at once; of a board farther away many things are asked at a time."""
 

@@ -14,7 +14,6 @@ class FakeLink:
     """``files`` maps paths to contents; ``commands`` maps a command line (words joined by blanks) to its output."""
 
     name = "fake"
-    emulated = False
     near = True
 
     @property

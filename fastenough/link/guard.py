@@ -107,11 +107,16 @@ def _first_in_namespace(command: list[str]) -> None:
 
 
 def _spawn(command: list[str], apart: bool) -> int:
-    """``apart``: in a PID namespace, where that is permitted."""
+    """``apart``: in a PID namespace, where that is permitted.
+
+    A signal that comes before the command listens waits for it: the guard's own handlers would swallow it.
+    """
     os.environ[TREE] = f"{os.getpid()}:{start_ticks(os.getpid())}"
     namespace = apart and _libc.unshare(_CLONE_NEWPID) == 0
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if namespace:

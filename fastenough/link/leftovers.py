@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import re
+import select
 import shutil
 import signal
 import tempfile
@@ -28,44 +29,64 @@ def scratch_parent() -> Path:
 
 
 def _is_ours(process: Path) -> bool:
-    """Of this user and in this PID namespace; the numbers of another one mean nothing here."""
     status = (process / "status").read_text(errors="replace")
     users = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
-    same_namespace = (process / "ns" / "pid").readlink() == Path("/proc/self/ns/pid").readlink()
-    return set(users) == {str(os.getuid())} and same_namespace
+    return set(users) == {str(os.getuid())}
 
 
-def _is_left(process: Path, guard: int | None) -> bool:
-    """Whether its guard is dead: by the mark in its environment, or by the session of ``guard``, known to be dead."""
-    if not _is_ours(process):
+def _is_marked(process: Path) -> bool | None:
+    """Whether the mark in its environment is that of a dead guard; None in the middle of its exec, when it shows none.
+
+    The numbers of another PID namespace mean nothing here.
+    """
+    if (process / "ns" / "pid").readlink() != Path("/proc/self/ns/pid").readlink():
         return False
-    pid = int(process.name)
-    if guard is not None and os.getsid(pid) == guard:
-        return True
-    mark = _MARK.search((process / "environ").read_bytes())
+    environment = (process / "environ").read_bytes()
+    if not environment and not (process / "cmdline").read_bytes():
+        (process / "exe").readlink()  # raises OSError for what has no program: a task of the kernel, one that has ended
+        return None
+    mark = _MARK.search(environment)
     return mark is not None and start_ticks(int(mark[1])) != int(mark[2])
 
 
-def _left(guard: int | None) -> Iterator[int]:
-    """A pidfd of each process that a dead guard left; looked at after opening it, so that it is no later one."""
+def _is_left(process: Path, guard: int | None) -> bool | None:
+    """Whether its guard is dead, as far as it can be told: by the session of ``guard``, known to be dead, or by a mark.
+
+    The first process of a namespace that ``guard`` made is in its session, and ends after all others in there.
+    """
+    if not _is_ours(process):
+        return False
+    return True if guard is not None and os.getsid(int(process.name)) == guard else _is_marked(process)
+
+
+def _left(guard: int | None) -> Iterator[tuple[int, bool | None]]:
+    """A pidfd of each process that a dead guard left, or may have left; looked at after opening it, so that it is no
+    later one."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, StopIteration):
             file = os.pidfd_open(int(process.name))
             try:
-                if _is_left(process, guard):
-                    yield file
+                if (left := _is_left(process, guard)) is not False:
+                    yield file, left
             finally:
                 os.close(file)
+
+
+def _ended(file: int, left: bool | None) -> bool:
+    """Kill what is known to be left; whether it has ended, all of it: one that is the first of its namespace with
+    everything in there."""
+    if left:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(file, signal.SIGKILL)
+    poller = select.poll()
+    poller.register(file, select.POLLIN)
+    return bool(poller.poll(0))
 
 
 def _end_processes(guard: int | None) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
-        found = 0
-        for file in _left(guard):
-            signal.pidfd_send_signal(file, signal.SIGKILL)
-            found += 1
-        if not found:
+        if sum(not _ended(*found) for found in _left(guard)) == 0:
             return
         time.sleep(_RETRY_S)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fastenough.link import guard, leftovers
 from fastenough.link.base import Completed, Link, Process, Stalled
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import FastenoughError
 
 _STOP_MARGIN_S = 30.0
 """How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
@@ -150,7 +150,6 @@ class LocalLink:
     """Touches the bench's own machine."""
 
     name = "local"
-    emulated = False
     near = True
 
     @property
@@ -198,10 +197,3 @@ class LocalLink:
 
     def which(self, tool: str) -> str | None:
         return shutil.which(tool) or shutil.which(tool, path=_SYSTEM_PATH)
-
-
-def open_local(which: str) -> LocalLink:
-    """The bench's own machine; there is only one."""
-    if which:
-        raise BadInput(f"there is only one local board; say 'local', not 'local:{which}'")
-    return LocalLink()

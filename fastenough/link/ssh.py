@@ -23,6 +23,7 @@ from fastenough.link.agent_frames import Pace, Stream
 from fastenough.link.base import BoardGone, Link, Stalled
 from fastenough.link.ssh_opening import Opening
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.words import LINE_CHARS, said_lines
 
 CONFIG_SETTING = "FASTENOUGH_SSH_CONFIG"
 """Environment variable that names another file than ~/.ssh/config."""
@@ -38,7 +39,6 @@ _OPTIONS = {
 }
 _LAST_WORDS_S = 2.0
 _SAID_MOST = 16384
-_WORDS_MOST = 200
 _NO_MATTER = "Warning: Permanently added"
 
 
@@ -65,7 +65,7 @@ def parse_address(text: str) -> Address:
     found = _ADDRESS.fullmatch(text)
     port = int(found["port"][1:]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65535):
-        raise BadInput(f"{text[:_WORDS_MOST]!r} is no address of a board; write ssh://USER@HOST:PORT "
+        raise BadInput(f"{text[:LINE_CHARS]!r} is no address of a board; write ssh://USER@HOST:PORT "
                        "(USER and PORT may be left out)")
     return Address(found["host"].strip("[]"), found["user"][:-1] if found["user"] else None, port)
 
@@ -122,9 +122,8 @@ class _Connection:
         """The last lines of ssh's complaints, without control characters."""
         with contextlib.suppress(OSError, ValueError):
             size = os.fstat(self._said.fileno()).st_size
-            text = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST)).decode(errors="replace")
-            lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.splitlines())
-            return [line[:_WORDS_MOST] for line in lines if line and not line.startswith(_NO_MATTER)]
+            said = os.pread(self._said.fileno(), _SAID_MOST, max(0, size - _SAID_MOST))
+            return [line for line in said_lines(said) if not line.startswith(_NO_MATTER)]
         return []
 
     def why(self) -> str:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from fastenough.model import NotApplicable
+from fastenough.words import said_lines
 
 _OPENING_S = 40.0
 _BYTES_PER_S = 20_000
 """How slow the copying may be."""
 _NOISE_MOST = 1 << 18
 """What login scripts may say before the shell gets to ours."""
-_WORDS_MOST = 200
 
 _SCRIPT = (
     'umask 077; k=KEY; say() { echo "$k $*"; }; gone() { rm -f "$f"; rmdir "$d"; } 2>/dev/null; '
@@ -80,12 +80,10 @@ class Opening:
                 pending += byte
                 if byte != b"\n":
                     continue
-                line = "".join(c if c.isprintable() else " " for c in pending.decode(errors="replace").rstrip("\n"))
-                pending = b""
-                key, _, said = line.partition(" ")
-                if key == self._key:
-                    word, _, rest = said.partition(" ")
-                    return word, rest[:_WORDS_MOST]
+                lines, pending = said_lines(pending), b""
+                told = next((line.split(" ", 2) for line in lines if line.startswith(f"{self._key} ")), None)
+                if told is not None:
+                    return told[1], " ".join(told[2:])
         return None
 
     def _write(self, process: subprocess.Popen[bytes], content: bytes) -> None:

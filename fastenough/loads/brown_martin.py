@@ -40,14 +40,17 @@ PermitUserEnvironment no
 GatewayPorts no
 UsePAM no
 StrictModes no
-PidFile none
+PidFile {scratch}/listening
 Subsystem sftp internal-sftp
 END
 chmod 600 conf allowed
 if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; mkdir -p /run/sshd; fi
 $(command -v sshd) -D -q -f conf &
 dd if=/dev/zero of=large bs=1M count=64 2>/dev/null
-sleep 0.5
+until [ -s listening ]; do
+	kill -0 $! 2>/dev/null || { echo "its SSH server does not listen on port $port" >&2; exit 1; }
+	sleep 0.1
+done
 while scp -q -F none -P $port -i user -o IdentitiesOnly=yes -o BatchMode=yes \\
 	-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
 	large 127.0.0.1:{scratch}/copy

@@ -6,6 +6,7 @@ from fastenough.model.parameters import HOW_LONG, parameter_name
 from fastenough.model.requirement import Requirement
 from fastenough.model.series import Role, Series
 from fastenough.model.terms import (
+    EMULATED,
     VERDICT_EXIT_STATUS,
     BadInput,
     ExitStatus,
@@ -15,5 +16,5 @@ from fastenough.model.terms import (
     Verdict,
 )
 
-__all__ = ["HOW_LONG", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus", "FastenoughError",
+__all__ = ["EMULATED", "HOW_LONG", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus", "FastenoughError",
            "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "parameter_name"]

@@ -18,6 +18,10 @@ class NotApplicable(FastenoughError):
     """This cannot be measured here; the message is the reason.  Never a pass, never a zero."""
 
 
+EMULATED = "emulated"
+"""The mark of a recording that shows function, and never speed."""
+
+
 class Outcome(StrEnum):
     """How a run ended."""
 

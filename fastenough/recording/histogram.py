@@ -98,18 +98,19 @@ def sums_fault(histogram: Histogram) -> str | None:
 
 
 def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tuple[IndexArray, CountArray]:
-    """Add any number of sparse histograms of one k, some at a time; at least one must have a bucket.
+    """Add sparse histograms of one k, at least one, some at a time.
 
-    ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; what comes back ascends and has
-    non-empty buckets only.  Time is linear in the number of entries.  Sums beyond
-    2^63 - 1 are not told: bound them before.
+    ``index[n]`` and ``count[n]`` are int64 arrays of one length, in any order; what comes back ascends, without
+    buckets that add up to 0.  Time is linear in the number of entries.  Sums beyond 2^63 - 1 are not told: bound them
+    before.
     """
     if len(index) > _AT_ONCE:
-        some = [pair for pair in zip(index, count, strict=True) if pair[0].size]
-        parts = [add_sparse(*zip(*some[first:first + _AT_ONCE], strict=True))
-                 for first in range(0, len(some), _AT_ONCE)]
+        parts = [add_sparse(index[first:first + _AT_ONCE], count[first:first + _AT_ONCE])
+                 for first in range(0, len(index), _AT_ONCE)]
         return add_sparse([part[0] for part in parts], [part[1] for part in parts])
     indices, counts = np.concatenate(index), np.concatenate(count)
+    if not indices.size:
+        return indices, counts
     lowest = int(indices.min())
     if int(indices.max()) - lowest >= _MOST_DENSE:
         found, place = np.unique(indices, return_inverse=True)

@@ -207,6 +207,17 @@ def event_of(raw: bytes, name: str) -> Event | None:
     return parsed_event(_checked(name, line, VERSIONS[-1])) if line["type"] == "event" else None
 
 
+def part_of(raw: bytes, name: str, head: Head) -> Interval | Event | None:
+    """What a line behind the head of a recording under way tells; None where it is neither interval nor event."""
+    line = _checked(name, _typed_line(name, raw), head.version)
+    match line["type"]:
+        case "interval":
+            return parsed_interval(name, line, {series.id: series for series in head.series})
+        case "event":
+            return parsed_event(line)
+    return None
+
+
 def _check_end(name: str, recording: Recording, end: End) -> None:
     """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there, and each series."""
     if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:

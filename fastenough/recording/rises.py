@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastenough.model import Series
 from fastenough.recording.head import LimitCount
-from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest
+from fastenough.recording.histogram import Histogram, add_sparse, bucket_highest, bucket_lowest
 
 EdgeArray = NDArray[np.int64]
 
@@ -39,10 +39,7 @@ class Rises:
         kept = [part for part in parts if part.edge.size]
         if not kept:
             return cls(k)
-        edge, inverse = np.unique(np.concatenate([part.edge for part in kept]), return_inverse=True)
-        delta = np.zeros(edge.size, dtype=np.int64)
-        np.add.at(delta, inverse, np.concatenate([part.delta for part in kept]))
-        return cls(k, edge[delta != 0], delta[delta != 0])
+        return cls(k, *add_sparse([part.edge for part in kept], [part.delta for part in kept]))
 
     def runs(self) -> EdgeArray:
         """How many runs of consecutive values in this bucket or above began, at each edge."""

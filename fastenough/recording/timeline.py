@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastenough.recording.histogram import add_sparse
+
 INTERVAL_K = 4
 """Buckets of intervals are folded to this scale: 6 % wide, some 30 of them, where k = 10 has hundreds."""
 
@@ -49,10 +51,7 @@ class Course:
     def buckets(self, entries: slice) -> tuple[IntArray, IntArray]:
         """Ascending bucket indices and counts of these entries together."""
         part = slice(int(self.offsets[entries.start]), int(self.offsets[entries.stop]))
-        index, inverse = np.unique(self.index[part], return_inverse=True)
-        count = np.zeros(index.size, dtype=np.int64)
-        np.add.at(count, inverse, self.bucket_count[part])
-        return index, count
+        return add_sparse([self.index[part]], [self.bucket_count[part]])
 
 
 @dataclass(frozen=True)

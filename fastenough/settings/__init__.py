@@ -23,7 +23,7 @@ from fastenough.settings.setting import Requested, Setting
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
-           "left_behind", "restored_text", "tell_settings"]
+           "left_behind", "restored_text", "run_journal", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(__name__, "SETTING", (
     "governor",
@@ -68,11 +68,15 @@ def place_name(entry: Mapping[str, Any], link: Link) -> str:
         return "a place that is not known"
 
 
+def run_journal(journal: Path) -> Path:
+    """Beside the journal of a campaign: of what is put back after each run, and not only at the end."""
+    return journal.with_name(f"{journal.stem}-cell{journal.suffix}")
+
+
 def journals(link: Link) -> list[Path]:
-    """The journals there are of a board: the campaigns', and the cells'."""
+    """The journals there are of a board: the campaigns', and the runs'."""
     journal = default_journal(link)
-    cells = journal.with_name(f"{journal.stem}-cell{journal.suffix}")
-    return [path for path in (journal, cells) if path.exists()]
+    return [path for path in (journal, run_journal(journal)) if path.exists()]
 
 
 def left_behind(link: Link, journal: Path) -> tuple[str, ...]:
@@ -95,8 +99,8 @@ def _boot_id(link: Link) -> str | None:
 class Settings:
     """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal.
 
-    ``put_back``: which places an earlier bench had left changed, ``restored``: how many they were; ``told``: what is to
-    be said about lines of the journal that were skipped.
+    ``put_back``: which places an earlier bench had left changed; ``told``: what is to be said about lines of the
+    journal that were skipped.
     """
 
     def __init__(self, link: Link, journal_path: Path | None = None) -> None:
@@ -106,7 +110,7 @@ class Settings:
         self.told: list[str] = []
         try:
             self.put_back: tuple[str, ...] = ()
-            self.restored = self._restore()
+            self._restore()
         except BaseException:
             self._journal.close()
             raise
@@ -168,8 +172,8 @@ class Settings:
             reason = reason or "the kernel took another value"
         return replace(unchanged, in_effect=in_effect, reason=reason if in_effect != value else None)
 
-    def _restore(self) -> int:
-        """Put everything back, newest first, and say how much there was; what a reboot has put back counts not."""
+    def _restore(self) -> None:
+        """Put everything back, newest first; what a reboot has put back counts not."""
         damaged = self._journal.damaged()
         noted_here = [entry for entry in self._journal.entries() if entry.get("boot_id") == self._boot_id]
         failed: list[tuple[dict[str, Any], str]] = []
@@ -190,7 +194,6 @@ class Settings:
         self._journal.replace(kept)
         if failed:
             raise FastenoughError(f"{failed[0][1]}; {_FIX}")
-        return len(restored)
 
     def _put_back(self, entry: dict[str, Any]) -> str | None:
         """What went wrong, None when the original is in force or the place is gone; raises Unusable."""

@@ -23,8 +23,6 @@ from fastenough.virtual.pins import Pins
 from fastenough.virtual.qemu import Qemu, require_qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
-MARK = "emulated"
-"""What the head of every recording made here must carry."""
 MODULE = "fastenough"
 _RESTORE_TIMEOUT_S = 20.0
 _DIRECTORY = "fastenough-board-"

@@ -21,7 +21,7 @@ def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) ->
             connection.shutdown(socket.SHUT_RDWR)
 
     stream = Stream(connection.fileno(), connection.fileno(), end, connection.close, lambda: _GONE)
-    return AgentLink(stream, name, emulated=True, timeout_s=timeout_s)
+    return AgentLink(stream, name, timeout_s=timeout_s)
 
 
 def connect_guest(path: Path, name: str) -> AgentLink:

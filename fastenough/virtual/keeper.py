@@ -26,7 +26,7 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.guest_link import connect_guest
 from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import fetch
+from fastenough.virtual.packages import Downloading, fetch, nobody_waits
 from fastenough.virtual.probe import build_probe, install
 from fastenough.virtual.qemu import require_qemu
 
@@ -98,7 +98,7 @@ def bench_state() -> BenchState | None:
     return BenchState(**json.loads(state.read_text()))
 
 
-def up(kernel: str, snapshot: bool = True) -> BenchState:
+def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits) -> BenchState:
     """Fetch, build, boot and wire; returns when all of it runs, on its own.
 
     Raises BadInput when one runs already or the kernel is unknown, NotApplicable where a tool is missing, and
@@ -109,7 +109,7 @@ def up(kernel: str, snapshot: bool = True) -> BenchState:
     if running is not None:
         raise BadInput(f"a virtual bench is running already (process {running}); end it with: fastenough bench down")
     require_qemu()
-    build_module(fetch(kernel))
+    build_module(fetch(kernel, downloading=downloading))
     build_probe()
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],

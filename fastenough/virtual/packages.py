@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,13 @@ GUEST_MODULES = ("virtio_mmio", "virtio_console")
 
 _TREE_VERSION = 1
 """Part of the cache's name: raise it when the layout of the unpacked tree changes."""
+
+Downloading = Callable[[Path, int], None]
+"""Told of a download that begins: the folder that fills, and how many bytes there will be."""
+
+
+def nobody_waits(folder: Path, size_bytes: int) -> None:
+    """Nobody wants to know how far a download is."""
 
 
 @dataclass(frozen=True)
@@ -189,11 +196,13 @@ class Apt:
         field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
         return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
 
-    def unpack(self, packages: Sequence[str], tree: Path) -> None:
+    def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = nobody_waits) -> None:
         """Download packages and unpack them into one tree."""
         download = self._directory / "download"
         for left in download.iterdir():
             left.unlink()
+        places = _output(["apt-get", "download", "-q", "--print-uris", *packages], self._environment, cwd=download)
+        downloading(download, sum(map(int, re.findall(r"^'[^']*' \S+ (\d+)", places, re.MULTILINE))))
         _output(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
         for archive in sorted(download.glob("*.deb")):
             _output(["dpkg", "-x", str(archive), str(tree)])
@@ -238,8 +247,10 @@ def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
         return None
 
 
-def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool = False) -> Kernel:
+def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool = False,
+          downloading: Downloading = nobody_waits) -> Kernel:
     """The kernel of that name (see KERNELS), from the cache or else through apt.
+
 
     Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where
     apt has no such package.
@@ -258,7 +269,7 @@ def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool =
         release, packages = _resolve(apt, name, arch)
         if image:
             packages += [f"linux-image-{release}:{arch}", f"busybox-static:{arch}"]
-        apt.unpack(packages, tree)
+        apt.unpack(packages, tree, downloading)
         kernel = Kernel(name, arch, release, tree)
         use_in_place(kernel.headers, tree)
         parts = {str(part.relative_to(tree)): file_hash(part) for part in (kernel.parts() if image else ())}

@@ -21,14 +21,13 @@ from labgrid.util.qmp import QMPError, QMPMonitor
 
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.virtual.packages import Kernel
+from fastenough.words import said_lines
 
 PROGRAM = "qemu-system-aarch64"
 _MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")
 _TAIL_LINES = 4
 _LAST_LINES = 12
-_LINE_CHARS = 160
 _LOG_TAIL_BYTES = 65536
-_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _TROUBLE = re.compile(r"Kernel panic|BUG: |Oops|Internal error|Unable to handle|sysrq: ")
 _POLL_S = 0.02
 _END_S = 1.0
@@ -199,11 +198,9 @@ def _how_ended(status: int) -> str:
 
 
 def _said_lines(log: Path) -> list[str]:
-    """The last lines of a log, of bounded length and without control characters; whoever wrote them is not trusted."""
+    """The last lines of a log; none where there is no such file."""
     if not log.is_file():
         return []
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-        text = _ESCAPES.sub("", stream.read(_LOG_TAIL_BYTES).decode(errors="replace")).replace("\r", "\n")
-    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
-    return [line[:_LINE_CHARS] for line in lines if line]
+        return said_lines(stream.read(_LOG_TAIL_BYTES))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #define _GNU_SOURCE
+#include <endian.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 
 #include "agent.h"
 #include "command.h"
+#include "guard.h"
 #include "tree.h"
 
 #define PROBE "fastenough-probe"
@@ -19,36 +21,18 @@
 
 static struct port port;
 
-static int own_signals(void)
-{
-	sigset_t signals;
-
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGCHLD);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* A bench begins: what another left is ended, and it learns whom it talks to. */
 static const char *reset(const char *content, size_t length)
 {
-	char answer[NONCE_SIZE + 12];
-	const uint32_t numbers[] = { AGENT_VERSION, (uint32_t)getpid(), (uint32_t)geteuid() };
+	const uint32_t numbers[] = { htole32(AGENT_VERSION), htole32((uint32_t)getpid()), htole32((uint32_t)geteuid()) };
+	char answer[NONCE_SIZE + sizeof(numbers)];
 
 	if (length != sizeof(uint32_t) + NONCE_SIZE)
 		return "a beginning of another length";
 	commands_end(&port);
 	port.patience_ms = number_at(content);
 	memcpy(answer, content + sizeof(uint32_t), NONCE_SIZE);
-	for (int i = 0; i < 3; i++) {
-		const unsigned char bytes[] = { numbers[i], numbers[i] >> 8, numbers[i] >> 16, numbers[i] >> 24 };
-
-		memcpy(answer + NONCE_SIZE + 4 * i, bytes, sizeof(bytes));
-	}
+	memcpy(answer + NONCE_SIZE, numbers, sizeof(numbers));
 	port_send(&port, 0, RESET, answer, sizeof(answer));
 	return NULL;
 }
@@ -172,6 +156,7 @@ int agent_main(int argc, char **argv, const char *own_name)
 		return 2;
 	}
 	commands_own_name = own_name;
+	signal(SIGPIPE, SIG_IGN);
 	signals = own_signals();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	widen_path();

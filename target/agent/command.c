@@ -44,6 +44,13 @@ static void close_ends(struct command *command)
 	close_end(&command->lifeline);
 }
 
+/* Its place is free. */
+static void forget(struct command *command)
+{
+	close_ends(command);
+	command->id = 0;
+}
+
 static struct command *find(uint32_t id)
 {
 	for (int i = 0; i < COMMANDS; i++)
@@ -66,10 +73,8 @@ static void refuse_start(struct port *port, struct command *command, uint32_t id
 {
 	port_send(port, id, ERRORS, why, strlen(why));
 	port_send_number(port, id, EXITED, CANNOT_START);
-	if (command) {
-		close_ends(command);
-		command->id = 0;
-	}
+	if (command)
+		forget(command);
 }
 
 const char *command_input(uint32_t id, const char *bytes, size_t length)
@@ -245,8 +250,7 @@ static void finish(struct port *port, struct command *command, uint32_t status)
 	while (pass_on(port, command->id, &command->errors, ERRORS))
 		;
 	port_send_number(port, command->id, EXITED, status);
-	close_ends(command);
-	command->id = 0;
+	forget(command);
 }
 
 static int guards(pid_t pids[COMMANDS])
@@ -294,7 +298,7 @@ void commands_end(struct port *port)
 
 	for (int i = 0; i < COMMANDS; i++) {
 		if (commands[i].id && !commands[i].guard)
-			commands[i].id = 0;
+			forget(&commands[i]);
 		if (commands[i].id)
 			tell(&commands[i], GUARD_KILL);
 	}

@@ -15,6 +15,9 @@ struct errand {
 	int input, output, errors, lifeline;
 };
 
+/* The end of a child, and what asks this process to end, come through this file from now on, and in no other way. */
+int own_signals(void);
+
 /* Becomes the guard; its exit status is the command's, once nothing of the tree is left. */
 _Noreturn void guard(const struct errand *errand);
 

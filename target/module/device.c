@@ -28,6 +28,7 @@ static void describe_task(void)
 	head.task = task->number;
 	head.series_count = task->series_count;
 	head.counters = task->counters;
+	head.threaded = task->thread_counters != NULL;
 	head.period_ns = task->needs_period ? fe_options.period_ns : 0;
 	head.in_line = task->needs_input ? fe_options.in_line : -1;
 	head.out_line = task->needs_output ? fe_options.out_line : -1;
@@ -35,13 +36,19 @@ static void describe_task(void)
 		strscpy(head.chip, fe_options.chip, sizeof(head.chip));
 }
 
-static void describe_settings(const struct fe_bank *bank)
+/* What it can only tell while it runs. */
+static void ask_task(void)
+{
+	if (task->settings)
+		task->settings(head.settings);
+	if (task->thread_counters)
+		task->thread_counters(head.thread_counters);
+}
+
+static void describe_cpu(const struct fe_bank *bank)
 {
 	struct fe_bank_value *cpu = &head.settings[FE_BANK_CPU];
 
-	memset(head.settings, 0, sizeof(head.settings));
-	if (task->settings)
-		task->settings(head.settings);
 	if (fe_cpu < 0)
 		return;
 	cpu->known = FE_BANK_IN_EFFECT | (fe_options.cpu >= 0 ? FE_BANK_REQUESTED : 0);
@@ -108,8 +115,10 @@ static ssize_t next_bank(char __user *to)
 
 	head.begin_ns = ktime_to_ns(begin);
 	head.end_ns = ktime_to_ns(end);
-	if (!head.stopped)
-		describe_settings(bank);
+	if (!head.stopped) {
+		ask_task();
+		describe_cpu(bank);
+	}
 	describe_bank(bank);
 	result = give(to, bank);
 	fe_recorder_clear(bank);
@@ -139,8 +148,8 @@ static ssize_t device_write(struct file *file, const char __user *from, size_t s
 		return -EINVAL;
 	if (mutex_lock_interruptible(&reading))
 		return -ERESTARTSYS;
-	if (!head.stopped && task->settings)
-		task->settings(head.settings);
+	if (!head.stopped)
+		ask_task();
 	fe_stop();
 	head.stopped = 1;
 	mutex_unlock(&reading);

@@ -6,7 +6,8 @@
  * pins.c           GPIO lines by chip label and offset
  * response.c  periodic.c  timer_handler.c  timer_thread.c      the tasks, one file each
  * grid.c           the due times of a periodic act, and what an act that comes late is charged with
- * recorder.c       histograms in two banks: the task fills one, the reader empties the other
+ * tally.c          what a value, or a stall of many periods, adds to a series
+ * recorder.c       the series in two banks: the task fills one, the reader empties the other
  * device.c         /dev/fastenough: each read gives a bank as format/bank.h lays it out
  */
 #ifndef FASTENOUGH_H
@@ -16,6 +17,7 @@
 #include <linux/types.h>
 
 #include "bank.h"
+#include "periodic.h"
 
 struct gpio_desc;
 
@@ -34,7 +36,6 @@ struct fe_options {
 extern struct fe_options fe_options;
 extern int fe_cpu; /* of timer or thread; -1: any */
 
-/* recorder.c */
 struct fe_tally {
 	struct fe_stats stats;
 	u64 lost, missed, gaps;
@@ -63,8 +64,17 @@ struct fe_task {
 	void (*stop)(void);
 	/* Reads back what only the task knows; the rest is unknown. */
 	void (*settings)(struct fe_bank_value settings[FE_BANK_SETTINGS]);
+	/* What befell its thread so far; NULL: it has none. */
+	void (*thread_counters)(fe_u64 counters[FE_BANK_THREAD_COUNTERS]);
 };
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread;
+
+/* tally.c */
+void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
+/* What an act that was just recorded is charged with besides. */
+void fe_record_charges(struct fe_bank *bank, unsigned int series, struct fe_charges charges);
+s32 fe_bucket(s64 value_ns);
+void fe_tally_clear(struct fe_tally *tally);
 
 /* main.c: stops the task, once; its pins and banks stay until the module is taken out. */
 void fe_stop(void);
@@ -82,15 +92,12 @@ int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
 /* For the task: an act, with preemption or interrupts off, asks for its instant's bank and fills only that. */
 struct fe_bank *fe_recorder_filling(ktime_t at);
-void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
-void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count);
 /*
  * For the one reader: parts the banks at an instant, waits until no act before it can still be under way, and gives
  * the bank of the time from *begin to *end.  It must be cleared before the next turn.
  */
 struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end);
 void fe_recorder_clear(struct fe_bank *bank);
-s32 fe_bucket(s64 value_ns);
 /* What was counted since the module was loaded, in banks already cleared. */
 u64 fe_recorder_counted(unsigned int counter);
 

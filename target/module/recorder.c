@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Histograms and counters in two banks, filled without a lock.  The reader names an instant a little ahead, from which
+ * Series and counters in two banks, filled without a lock.  The reader names an instant a little ahead, from which
  * on acts belong to the other bank; each act looks up the bank of its own instant, so that it lies in the interval in
  * which it is counted.  Once that instant is over, the reader waits until every context that could still be writing
  * has gone by: interrupts and sections with preemption off are RCU readers.  The other bank is always clear by then.
  */
 #include <linux/atomic.h>
-#include <linux/compiler.h>
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
-#include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
@@ -23,7 +21,6 @@
 static struct fe_bank banks[2];
 static atomic64_t parting; /* an instant; its lowest bit is the bank to fill from then on */
 static ktime_t parted;     /* the same, the one before */
-static u32 before[FE_BANK_MAX_SERIES]; /* coarse bucket of the last value, whatever its bank */
 static u64 counted[FE_BANK_COUNTERS];
 
 static struct fe_tally *tally(unsigned int i)
@@ -68,51 +65,6 @@ struct fe_bank *fe_recorder_filling(ktime_t at)
 	return &banks[(from & 1) ^ (ktime_to_ns(at) < from)];
 }
 
-s32 fe_bucket(s64 value_ns)
-{
-	s32 index = fe_hist_index(fe_magnitude(value_ns), FE_BANK_K);
-
-	return value_ns < 0 ? -index : index;
-}
-
-/* As the frame of the probe does it. */
-static void follow(struct fe_tally *tally, unsigned int series, s64 value_ns)
-{
-	u32 coarse = fe_hist_index(max_t(s64, value_ns, 0), FE_BANK_RISE_K);
-
-	if (coarse > before[series]) {
-		tally->rises[before[series] + 1]++;
-		tally->rises[coarse + 1]--;
-	}
-	before[series] = coarse;
-}
-
-void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count)
-{
-	bank->series[series].lost += count;
-	bank->series[series].gaps++;
-	before[series] = 0;
-}
-
-void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at)
-{
-	struct fe_tally *tally = &bank->series[series];
-	u32 *bucket = &tally->buckets[fe_bucket(max_t(s64, value_ns, -S64_MAX))];
-
-	bank->cpu = raw_smp_processor_id();
-	if (*bucket == U32_MAX) {
-		fe_record_lost(bank, series, 1);
-		return;
-	}
-	++*bucket;
-	follow(tally, series, value_ns);
-	if (tally->stats.count == 0 || value_ns > tally->stats.max) {
-		tally->max_at = at;
-		tally->max_cpu = bank->cpu;
-	}
-	fe_stats_add(&tally->stats, value_ns);
-}
-
 /* Where a hypervisor stopped this CPU for longer than it was ahead, acts went to the bank before until now. */
 static ktime_t name_instant(void)
 {
@@ -138,17 +90,6 @@ struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
 	return &banks[!(atomic64_read(&parting) & 1)];
 }
 
-static void clear_tally(struct fe_tally *tally)
-{
-	s32 first = fe_bucket(tally->stats.min), last = fe_bucket(tally->stats.max);
-
-	if (tally->stats.count)
-		memset(tally->buckets + first, 0, (last - first + 1) * sizeof(u32));
-	memset(&tally->stats, 0, sizeof(tally->stats));
-	memset(tally->rises, 0, sizeof(tally->rises));
-	tally->lost = tally->missed = tally->gaps = 0;
-}
-
 void fe_recorder_clear(struct fe_bank *bank)
 {
 	unsigned int i;
@@ -157,7 +98,7 @@ void fe_recorder_clear(struct fe_bank *bank)
 		counted[i] += bank->counters[i];
 	memset(bank->counters, 0, sizeof(bank->counters));
 	for (i = 0; i < FE_BANK_MAX_SERIES; i++)
-		clear_tally(&bank->series[i]);
+		fe_tally_clear(&bank->series[i]);
 	bank->cpu = -1;
 }
 

@@ -13,12 +13,13 @@ import re
 import sys
 from typing import Any
 
+from fastenough.board import AS_BOOTED, open_board
 from fastenough.facts import collect, gather
 from fastenough.facts.kernel import _OF_INTEREST
 from fastenough.facts.software import _OF_INTEREST as PACKAGES
 from fastenough.facts.software import parse_status
 from fastenough.facts.tasks import parse_task
-from fastenough.link import FakeLink, Link, open_link
+from fastenough.link import FakeLink, Link
 
 
 def _kept(path: str, text: str) -> str | None:
@@ -49,5 +50,6 @@ def record(link: Link, board: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(record(open_link(sys.argv[1]), sys.argv[2]), sys.stdout, indent=1, sort_keys=True)
+    with open_board(sys.argv[1]).boot(AS_BOOTED) as found:
+        json.dump(record(found.link, sys.argv[2]), sys.stdout, indent=1, sort_keys=True)
     print()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The module's grid as an ordinary program, for machines on which a long has 32 bits: prints, as JSON, the first due
- * time after time 0 and what one late act records.  Arguments: period_ns late_ns.
+ * The module's grid and series as an ordinary program, for machines on which a long has 32 bits: prints, as JSON, the
+ * first due time after time 0 and what late acts record, one after the other.  Arguments: period_ns late_ns...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,48 +10,68 @@
 
 struct fe_options fe_options;
 
-static u64 charged;
-static s64 largest, smallest, sum;
-
 ktime_t ktime_get(void)
 {
 	return 0;
 }
 
-void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at)
+static void print_buckets(const struct fe_tally *tally)
 {
-	(void)bank;
-	(void)at;
-	if (series != FE_WAKEUP_CORRECTED)
-		return;
-	if (charged == 0 || value_ns > largest)
-		largest = value_ns;
-	if (charged == 0 || value_ns < smallest)
-		smallest = value_ns;
-	charged++;
-	sum += value_ns;
+	const char *between = "";
+
+	printf(", \"buckets\": [");
+	for (s32 i = fe_bucket(tally->stats.min); i <= fe_bucket(tally->stats.max); i++)
+		if (tally->buckets[i]) {
+			printf("%s[%d, %u]", between, i, tally->buckets[i]);
+			between = ", ";
+		}
+	printf("]");
 }
 
-void fe_record_lost(struct fe_bank *bank, unsigned int series, u64 count)
+static void print_rises(const struct fe_tally *tally)
 {
-	bank->series[series].lost += count;
+	const char *between = "";
+
+	printf(", \"rises\": [");
+	for (u32 i = 1; i <= FE_BANK_EDGES; i++)
+		if (tally->rises[i]) {
+			printf("%s[%u, %d]", between, i, tally->rises[i]);
+			between = ", ";
+		}
+	printf("]");
+}
+
+static void print_series(const struct fe_tally *tally)
+{
+	const struct fe_stats *stats = &tally->stats;
+
+	printf("{\"missed\": %llu, \"lost\": %llu, \"gaps\": %llu, \"count\": %llu, \"min\": %lld, \"max\": %lld, \"sum\": %lld, "
+	       "\"sum_sq\": [%llu, %llu]",
+	       (unsigned long long)tally->missed, (unsigned long long)tally->lost, (unsigned long long)tally->gaps,
+	       (unsigned long long)stats->count, (long long)stats->min, (long long)stats->max, (long long)stats->sum,
+	       (unsigned long long)stats->sum_sq_hi, (unsigned long long)stats->sum_sq_lo);
+	print_buckets(tally);
+	print_rises(tally);
+	printf("}");
 }
 
 int main(int argc, char **argv)
 {
+	static u32 buckets[FE_BANK_MAX_SERIES][FE_BANK_BUCKETS];
 	static struct fe_bank bank;
-	u64 steps;
 
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
+	for (int i = 0; i < FE_BANK_MAX_SERIES; i++)
+		bank.series[i].buckets = buckets[i] + FE_BANK_HALF - 1;
 	fe_options.period_ns = strtoul(argv[1], NULL, 10);
-	steps = fe_grid_act(&bank, 1000, 1000 + strtoll(argv[2], NULL, 10));
-	printf("{\"long_bytes\": %zu, \"first\": %lld, \"steps\": %llu, \"missed\": %llu, \"charged\": %llu, "
-	       "\"missed_corrected\": %llu, \"largest\": %lld, \"smallest\": %lld, \"sum\": %lld, \"lost\": %llu}\n",
-	       sizeof(long), (long long)fe_grid_first(), (unsigned long long)steps,
-	       (unsigned long long)bank.series[FE_WAKEUP].missed, (unsigned long long)charged,
-	       (unsigned long long)bank.series[FE_WAKEUP_CORRECTED].missed, (long long)largest,
-	       (long long)smallest, (long long)sum,
-	       (unsigned long long)bank.series[FE_WAKEUP_CORRECTED].lost);
+	printf("{\"long_bytes\": %zu, \"first\": %lld, \"steps\": [", sizeof(long), (long long)fe_grid_first());
+	for (int i = 2; i < argc; i++)
+		printf("%s%llu", i > 2 ? ", " : "", (unsigned long long)fe_grid_act(&bank, 1000, 1000 + strtoll(argv[i], NULL, 10)));
+	printf("], \"wakeup\": ");
+	print_series(&bank.series[FE_WAKEUP]);
+	printf(", \"corrected\": ");
+	print_series(&bank.series[FE_WAKEUP_CORRECTED]);
+	printf("}\n");
 	return 0;
 }

@@ -3,19 +3,9 @@
 #ifndef GAUGE_HARDWARE_H
 #define GAUGE_HARDWARE_H
 
-#include "host_memory.h"
+#include "host_hardware.h"
 
-#define MACHINE_NAME "host"
-#define MACHINE_TICK_PS 62500
 #define MACHINE_K 6
 #define MACHINE_BITS 26
-#define MACHINE_CARRIES 8
-#define MACHINE_QUEUE 8
-#define MACHINE_SHORTEST_PERIOD 400
-#define MACHINE_SHORTEST_TIMEOUT 64
-#define MACHINE_WAIT_MIN 48
-#define MACHINE_WAIT_MAX 113136
-#define MACHINE_SELFTEST_WAIT 1600
-#define MACHINE_SELFTEST_TIMEOUT 16000
 
 #endif

@@ -36,6 +36,8 @@ static void check(const struct settings *settings, const struct fe_bank_head *he
 		bad_input("the module's task does not count its acts; leave --loops out and give --duration");
 	if (settings->threshold_ns)
 		bad_input("the module gives histograms, not single values; leave --threshold and --breaktrace out");
+	if (settings->limit_ns)
+		bad_input("the module counts nothing at a limit; leave --limit out: the histogram tells what exceeded one");
 	if (settings->interval_ns != NS_PER_MS && (uint64_t)settings->interval_ns != head->period_ns)
 		bad_input("the module's task has a period of %lld ns; insert it with another period_ns=, or leave --interval out",
 			  (long long)head->period_ns);

@@ -77,8 +77,11 @@ static inline __attribute__((always_inline)) int act_on(struct worker *self, str
 		begin_ns = clock_ns(act->sleep.clock);
 		if (error)
 			break;
-		if (keep)
+		grid_fetch(&act->wakeups);
+		if (keep) {
+			samples_fetch(act->samples);
 			samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
+		}
 		grid_account_missed(&act->sleep.grid, &act->wakeups, begin_ns, missed(&act->sleep, begin_ns));
 		act->sleep.begin_ns = begin_ns;
 	}

@@ -52,7 +52,7 @@ static bool series_fit(const struct fe_bank_head *head)
 
 static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 {
-	if (head->task >= FE_BANK_TASKS || head->counters >> FE_BANK_COUNTERS || !series_fit(head))
+	if (head->task >= FE_BANK_TASKS || head->counters >> FE_BANK_COUNTERS || head->threaded > 1 || !series_fit(head))
 		return unsound(fault, "the bank is of no known task");
 	if (!terminated(head->chip, sizeof(head->chip)) || !terminated(head->module_version, sizeof(head->module_version)))
 		return unsound(fault, "a text in the bank has no end");
@@ -60,6 +60,9 @@ static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 		return unsound(fault, "the bank's times are impossible");
 	for (int i = 0; i < FE_BANK_COUNTERS; i++)
 		if (head->counted[i] > head->counted_since_load[i] || head->counted_since_load[i] > MOST)
+			return unsound(fault, "the bank's counters are impossible");
+	for (int i = 0; i < FE_BANK_THREAD_COUNTERS; i++)
+		if (head->thread_counters[i] > MOST)
 			return unsound(fault, "the bank's counters are impossible");
 	return true;
 }

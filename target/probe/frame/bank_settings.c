@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What was requested of a task in the kernel and what is in effect, before the run and after it. */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,16 +15,7 @@ static const char *const setting_names[FE_BANK_SETTINGS] = {
 
 const char *source_policy(int policy)
 {
-	switch (policy) {
-	case SCHED_FIFO:
-		return "fifo";
-	case SCHED_RR:
-		return "rr";
-	case SCHED_OTHER:
-		return "other";
-	default:
-		return "unknown";
-	}
+	return policy_text(thread_policy_of(policy));
 }
 
 static void value_text(char text[64], int which, int32_t value)

@@ -147,7 +147,8 @@ const char *source_probe(const struct run *run)
 	return run->source->probe;
 }
 
-_Static_assert(FE_BANK_K == SERIES_K && FE_BANK_HALF == SERIES_HALF && FE_BANK_RISE_K == SERIES_RISE_K, "scales differ");
+_Static_assert(FE_BANK_K == SERIES_K && FE_BANK_HALF == SERIES_HALF && FE_BANK_RISE_K == SERIES_RISE_K &&
+	       FE_BANK_SUM_MOST == SERIES_SUM_MOST, "scales differ");
 
 static bool fill(struct series *series, const struct fe_bank_series *from, const fe_u32 *buckets)
 {
@@ -190,6 +191,21 @@ struct instant source_part(struct run *run)
 	for (int i = 0; i < FE_BANK_COUNTERS; i++)
 		source->counted[i] += bank->head.counted[i];
 	return end_of(&bank->head);
+}
+
+void source_thread(const struct run *run, struct counters *counters)
+{
+	static const enum counter counter_of[FE_BANK_THREAD_COUNTERS] = {
+		[FE_BANK_VOLUNTARY_SWITCHES] = COUNTER_VOLUNTARY_SWITCHES,
+		[FE_BANK_INVOLUNTARY_SWITCHES] = COUNTER_INVOLUNTARY_SWITCHES,
+		[FE_BANK_MIGRATIONS] = COUNTER_MIGRATIONS,
+	};
+	const struct bank_source *source = run->source;
+
+	if (source->lost || !source->bank.head.threaded)
+		return;
+	for (int i = 0; i < FE_BANK_THREAD_COUNTERS; i++)
+		counter_set(counters, counter_of[i], (int64_t)source->bank.head.thread_counters[i]);
 }
 
 /*

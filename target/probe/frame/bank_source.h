@@ -33,6 +33,8 @@ struct instant source_part(struct run *run); /* the current epochs then hold wha
 /* Counters of the task: of the interval that ended last, or of the whole run and since it was loaded. */
 void json_source_interval(struct json *json, const struct run *run);
 void json_source_total(struct json *json, const struct run *run);
+/* What befell the thread that acts, since it was made; unknown of an interrupt, which has nothing of it. */
+void source_thread(const struct run *run, struct counters *counters);
 /* A kernel's SCHED_* in words. */
 const char *source_policy(int policy);
 /* What was requested of the kernel and is in effect, as settings of the run. */

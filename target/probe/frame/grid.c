@@ -44,12 +44,9 @@ bool grid_sleep(const struct worker *self, const struct grid *grid)
 
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
 {
-	uint64_t charged = missed < CHARGED_MOST ? missed : CHARGED_MOST;
+	struct fe_charges charges = fe_charges_of(grid->due_ns, begin_ns, grid->period_ns, missed);
 
-	for (uint64_t n = 1; n <= charged; n++)
-		series_add(wakeups->corrected, fe_delay_charged(grid->due_ns, begin_ns, grid->period_ns, n));
-	if (missed > charged)
-		series_add_lost(wakeups->corrected, missed - charged);
+	series_add_charges(wakeups->corrected, &charges);
 	series_add_missed(wakeups->each, missed);
 	series_add_missed(wakeups->corrected, missed);
 }

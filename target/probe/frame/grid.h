@@ -17,10 +17,6 @@
 #include "frame.h"
 #include "periodic.h"
 
-/* More missed periods than these in one go are counted as lost values, so that charging them does not
- * itself become a stall. */
-#define CHARGED_MOST (1u << 20)
-
 struct grid {
 	int64_t due_ns, period_ns;
 };
@@ -41,6 +37,13 @@ bool grid_sleep(const struct worker *self, const struct grid *grid);
 
 /* Of an act that began then.  Rare, so that it is not part of the loop. */
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed);
+
+/* Between an act and its account: both series at once come from memory, which a sleeping thread's caches no longer hold. */
+static inline void grid_fetch(const struct wakeups *wakeups)
+{
+	series_fetch(wakeups->each);
+	series_fetch(wakeups->corrected);
+}
 
 /* An act that began then, where it is known how many periods it missed.  The next due time follows those. */
 static inline void grid_account_missed(struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)

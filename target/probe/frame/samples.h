@@ -34,6 +34,13 @@ struct samples {
 	struct sample ring[SAMPLES_RING];
 };
 
+/* As grid_fetch, for the ring. */
+static inline void samples_fetch(const struct samples *samples)
+{
+	__builtin_prefetch(samples, 1);
+	__builtin_prefetch(&samples->read);
+}
+
 /* The worker's side: whole cost of keeping a sample. */
 static inline void samples_keep(struct samples *samples, int64_t due_ns, int64_t latency_ns)
 {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "periodic.h"
 
 /* How long an add may be seen under way before its writer counts as stuck. */
 #define STUCK_NS (2 * NS_PER_S)
@@ -117,17 +118,15 @@ bool series_next_event(struct series *series, struct event *event)
 	return true;
 }
 
-void series_exceed(struct series *series, struct epoch *epoch)
+void series_exceed(struct series *series, struct epoch *epoch, uint64_t count)
 {
 	struct exceedances *over = &epoch->over;
-	uint64_t more;
 
-	over->exceeded++;
+	over->exceeded += count;
 	over->runs += series->run_length == 0;
-	series->run_length++;
-	more = 2 * series->run_length - 1;
-	over->sum_sq_lo += more;
-	over->sum_sq_hi += over->sum_sq_lo < more;
+	/* (length + count)^2 - length^2 */
+	fe_add_product(&over->sum_sq_lo, &over->sum_sq_hi, count, 2 * series->run_length + count);
+	series->run_length += count;
 	if (series->run_length > over->longest)
 		over->longest = series->run_length;
 }
@@ -139,12 +138,59 @@ void series_gap(struct series *series, struct epoch *epoch)
 	series->run_length = 0;
 }
 
-void series_add_lost(struct series *series, uint64_t count)
+static void lose(struct series *series, struct epoch *epoch, uint64_t count)
 {
-	struct epoch *epoch = series_enter(series);
-
 	epoch->lost += count;
 	series_gap(series, epoch);
+}
+
+void series_add_lost(struct series *series, uint64_t count)
+{
+	lose(series, series_enter(series), count);
+	series_leave(series);
+}
+
+/* Charges of one bucket, either all above the limit or none. */
+static void charge(struct series *series, struct epoch *epoch, const struct fe_charges *charges)
+{
+	uint32_t *bucket = &epoch->buckets[series_bucket(charges->first)];
+	int64_t sum_before = epoch->stats.sum;
+
+	if (charges->count > UINT32_MAX - *bucket) {
+		lose(series, epoch, charges->count);
+		return;
+	}
+	*bucket += (uint32_t)charges->count;
+	fe_stats_add_charges(&epoch->stats, charges);
+	series->magnitudes += fe_magnitude(epoch->stats.sum - sum_before);
+	series_follow(series, epoch, series_size(series, charges->first));
+	if (series->run_length)
+		series_exceed(series, epoch, charges->count - 1);
+}
+
+/* The least charge that is in the first one's bucket, and above the limit if that one is. */
+static int64_t least_alike(const struct series *series, int64_t first)
+{
+	int64_t least = fe_bucket_least(first, SERIES_K);
+	bool exceeds = first > 0 && (uint64_t)first > series->limit_ns;
+
+	return exceeds && (uint64_t)least <= series->limit_ns ? (int64_t)series->limit_ns + 1 : least;
+}
+
+void series_add_charges(struct series *series, const struct fe_charges *charges)
+{
+	struct epoch *epoch = series_enter(series);
+	struct fe_charges left = *charges;
+
+	if (!fe_charges_fit(&left, SERIES_SUM_MOST - series->magnitudes)) {
+		lose(series, epoch, left.count);
+		left.count = 0;
+	}
+	while (left.count) {
+		struct fe_charges alike = fe_charges_take(&left, least_alike(series, left.first));
+
+		charge(series, epoch, &alike);
+	}
 	series_leave(series);
 }
 

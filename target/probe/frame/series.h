@@ -149,8 +149,8 @@ static inline uint64_t series_size(const struct series *series, int64_t value)
 	return fe_magnitude(value) & ~((uint64_t)(value >> 63) & series->one_sided);
 }
 
-/* A value above the limit. */
-void series_exceed(struct series *series, struct epoch *epoch);
+/* Values above the limit, one after the other. */
+void series_exceed(struct series *series, struct epoch *epoch, uint64_t count);
 /* A value was lost: what follows begins anew. */
 void series_gap(struct series *series, struct epoch *epoch);
 
@@ -164,7 +164,7 @@ static inline void series_follow(struct series *series, struct epoch *epoch, uin
 	}
 	series->before = bucket;
 	if (__builtin_expect(size > series->limit_ns, 0))
-		series_exceed(series, epoch);
+		series_exceed(series, epoch, 1);
 	else
 		series->run_length = 0;
 }
@@ -185,6 +185,14 @@ static inline void series_store(struct series *series, struct epoch *epoch, int6
 	series_follow(series, epoch, series_size(series, value));
 }
 
+/* After a long sleep nothing of a series is in the cache: fetch all that an add touches at once, not one after the other. */
+static inline void series_fetch(const struct series *series)
+{
+	__builtin_prefetch(series, 1);
+	for (int i = 0; i < 2; i++)
+		__builtin_prefetch(&series->epochs[i].stats, 1);
+}
+
 /* Store one value: the whole cost of recording a sample. */
 static inline void series_add(struct series *series, int64_t value)
 {
@@ -197,6 +205,12 @@ static inline void series_add(struct series *series, int64_t value)
 /* Count values that were taken but could not be stored, and acts that never took place. */
 void series_add_lost(struct series *series, uint64_t count);
 void series_add_missed(struct series *series, uint64_t count);
+
+struct fe_charges;
+
+/* What an act is charged with besides its own delay, which is longer than any of it: of a one-sided series, and no
+ * event.  The cost grows with the buckets that it fills, not with the charges. */
+void series_add_charges(struct series *series, const struct fe_charges *charges);
 
 /*
  * The reporter's side.  Flipping makes the other epoch current and takes no time, so that one instant parts what all

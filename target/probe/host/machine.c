@@ -164,7 +164,7 @@ static void read_usage(struct run *run, struct counters *counters)
 	getrusage(RUSAGE_THREAD, &reporter);
 	count_others(machine, counters, COUNTER_MAJOR_FAULTS, all.ru_majflt - reporter.ru_majflt);
 	count_others(machine, counters, COUNTER_MINOR_FAULTS, all.ru_minflt - reporter.ru_minflt);
-	if (run->source) /* what a thread of the kernel did is not known here, and an interrupt has none of these */
+	if (run->source)
 		return;
 	count_others(machine, counters, COUNTER_VOLUNTARY_SWITCHES, all.ru_nvcsw - reporter.ru_nvcsw);
 	count_others(machine, counters, COUNTER_INVOLUNTARY_SWITCHES, all.ru_nivcsw - reporter.ru_nivcsw);
@@ -324,6 +324,8 @@ void machine_read(struct run *run, struct counters *counters)
 	read_clock_steps(run, counters);
 	read_usage(run, counters);
 	read_migrations(run, counters);
+	if (run->source)
+		source_thread(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);
 	counters_trust(&run->machine.seen, counters);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "frame.h"
+#include "periodic.h"
 #include "units.h"
 #include "sleep.h"
 
@@ -92,13 +93,9 @@ static void parse_sizes(struct hog *hog, const char *text)
 /* The first due time that is not too near. */
 static int64_t first_due_ns(int64_t begin_mono_ns, int64_t interval_ns)
 {
-	int64_t now = mono_ns(), earliest = now + AHEAD_NS;
+	int64_t earliest_ns = mono_ns() + AHEAD_NS;
 
-	if (!begin_mono_ns)
-		return earliest;
-	if (begin_mono_ns >= earliest)
-		return begin_mono_ns;
-	return begin_mono_ns + ((earliest - begin_mono_ns) / interval_ns + 1) * interval_ns;
+	return begin_mono_ns ? fe_due_after(begin_mono_ns, earliest_ns, interval_ns) : earliest_ns;
 }
 
 static void check(const struct hog *hog)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What grid.c needs of the kernel, so that it can be tried as an ordinary program; see run.c. */
+/* What grid.c and tally.c need of the kernel, so that it can be tried as an ordinary program; see run.c. */
 #ifndef TYPES_H
 #define TYPES_H
 
@@ -14,6 +14,5 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 #define __printf(text, first) __attribute__((format(printf, text, first)))
-#define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 
 #endif

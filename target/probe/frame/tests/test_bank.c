@@ -93,6 +93,7 @@ static void test_absurd(unsigned char *bytes)
 	ABSURD(series_count, 3);
 	ABSURD(series_count, UINT32_MAX);
 	ABSURD(counters, 1u << FE_BANK_COUNTERS);
+	ABSURD(threaded, 2);
 	ABSURD(begin_ns, -1);
 	ABSURD(end_ns, 999);
 	ABSURD(end_ns, INT64_MAX);
@@ -100,6 +101,7 @@ static void test_absurd(unsigned char *bytes)
 	ABSURD(period_ns, UINT64_MAX);
 	ABSURD(counted[FE_BANK_TOGGLED], 10);
 	ABSURD(counted_since_load[FE_BANK_TOGGLED], UINT64_MAX);
+	ABSURD(thread_counters[FE_BANK_MIGRATIONS], UINT64_MAX);
 	ABSURD(series[0].kind, FE_BANK_ANSWER);
 	ABSURD(series[0].stats.count, 0);
 	ABSURD(series[0].stats.count, UINT64_MAX);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every period is one value of the corrected series, whatever is late; and charges have one limit for all acts. */
+/* Every period is one value of the corrected series, however late an act is: as if each had been added by itself. */
+#include <string.h>
+
 #include "check.h"
 #include "grid.h"
 
 #define PERIOD_NS 100
+#define LIMIT_NS 12345
+#define STALLS 3000
 
-static struct series *added[2];
+static struct series *added[4];
 static int added_count;
 
 /* What of the frame the grid uses. */
@@ -55,21 +59,109 @@ static void late_by_periods(void)
 	check(wakeups.corrected->spec.silent && !wakeups.each->spec.silent);
 }
 
-static void more_than_are_charged(void)
-{
-	struct wakeups wakeups = {added[0], added[1]};
-	struct grid grid = {0, PERIOD_NS};
-	uint64_t before = added[1]->total.count;
+static uint64_t state = 88172645463325252u;
 
-	grid_account(&grid, &wakeups, (int64_t)(CHARGED_MOST + 10) * PERIOD_NS);
-	read_all();
-	check(added[1]->total.count - before == CHARGED_MOST + 1 && added[1]->total_lost == 10);
-	check(grid.due_ns == (int64_t)(CHARGED_MOST + 11) * PERIOD_NS);
+static uint64_t next_random(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+static bool same(const struct series *a, const struct series *b)
+{
+	int32_t low = series_bucket(a->total.min), high = series_bucket(a->total.max);
+
+	return !memcmp(&a->total, &b->total, sizeof(a->total)) && !memcmp(&a->total_over, &b->total_over, sizeof(a->total_over)) &&
+	       !memcmp(a->total_rises, b->total_rises, sizeof(a->total_rises)) && a->total_lost == b->total_lost &&
+	       a->total_gaps == b->total_gaps && a->magnitudes == b->magnitudes && a->before == b->before &&
+	       a->run_length == b->run_length &&
+	       a->totals && b->totals && !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
+}
+
+static void read_one(struct series *series)
+{
+	series_flip(series);
+	series_settle(series, series_flipped(series));
+}
+
+static struct series *limited(void)
+{
+	struct series *series = series_new(0, &(struct series_spec){.name = "x", .corrected = true, .silent = true}, 0);
+
+	series->limit_ns = LIMIT_NS;
+	return series;
+}
+
+/* Short stalls and long ones, of short periods and long ones; a full bucket and lost values between them. */
+static void as_one_by_one(void)
+{
+	struct series *at_once = limited(), *each = limited();
+
+	for (int i = 0; i < STALLS; i++) {
+		int64_t period_ns = 1 + (int64_t)(next_random() >> (40 + next_random() % 23));
+		struct fe_charges charges = {(int64_t)(next_random() >> (36 + next_random() % 28)), period_ns, 0};
+
+		charges.count = 1 + next_random() % 4096;
+		if (charges.count > (uint64_t)(charges.first / period_ns) + 2)
+			charges.count = (uint64_t)(charges.first / period_ns) + 2; /* the last one may lie below 0 */
+		series_add_charges(at_once, &charges);
+		for (uint64_t n = 0; n < charges.count; n++)
+			series_add(each, charges.first - (int64_t)n * period_ns);
+		if (i % 16 == 0) {
+			series_add_lost(at_once, 3);
+			series_add_lost(each, 3);
+		}
+		read_one(at_once);
+		read_one(each);
+		check(same(at_once, each));
+	}
+	check(at_once->total_over.runs > 100 && at_once->total_over.exceeded > 10000 && at_once->total.min < 0);
+	series_free(at_once);
+	series_free(each);
+}
+
+/* 2^32 values in one bucket: as many as are counted there. */
+static void no_room_in_a_bucket(void)
+{
+	struct series *series = limited();
+	struct fe_charges charges = {1000, 1, 3};
+
+	series->epochs[0].buckets[999] = UINT32_MAX;
+	series_add_charges(series, &charges);
+	check(series->epochs[0].lost == 1 && series->epochs[0].gaps == 1 && series->epochs[0].stats.count == 2);
+	check(series->epochs[0].stats.sum == 1998 && series->magnitudes == 1998);
+	series_free(series);
+}
+
+/* A minute and a half at 5 us is charged period by period; after it another of two minutes might be more than the sum of
+ * a run can hold, and a clock set from 1970 is more than any sum. */
+static void the_longest(void)
+{
+	struct wakeups wakeups = grid_add_series(NULL, &(struct series_spec){.name = "wakeup", .period_ns = 5000});
+	struct grid grid = {0, 5000};
+	int64_t late_ns = 90000000000, later_ns = 140000000000, since_1970_ns = 1790000000000000000;
+	uint64_t periods = (uint64_t)late_ns / 5000;
+
+	grid_account(&grid, &wakeups, late_ns);
+	check(grid.due_ns == late_ns + 5000);
+	check(wakeups.corrected->epochs[0].stats.count == periods + 1 && wakeups.corrected->epochs[0].lost == 0);
+	check(wakeups.corrected->epochs[0].stats.sum == (int64_t)(periods * (periods + 1) / 2 * 5000));
+	grid_account(&grid, &wakeups, grid.due_ns + later_ns);
+	check(wakeups.corrected->epochs[0].lost == (uint64_t)later_ns / 5000);
+	grid_account(&grid, &wakeups, since_1970_ns);
+	check(wakeups.corrected->epochs[0].lost == wakeups.corrected->epochs[0].missed - periods);
+	check(wakeups.corrected->epochs[0].stats.count == periods + 3 && wakeups.corrected->epochs[0].gaps == 2);
+	grid_account(&grid, &wakeups, grid.due_ns + 3);
+	check(wakeups.corrected->epochs[0].stats.count == periods + 4);
 }
 
 int main(void)
 {
 	late_by_periods();
-	more_than_are_charged();
+	as_one_by_one();
+	no_room_in_a_bucket();
+	the_longest();
 	return failures != 0;
 }

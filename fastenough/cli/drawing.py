@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What moves on a terminal: bars with the time left, and the picture of a run under way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from fastenough import words
+from fastenough.cli.output import clean, leave_out, readable
+from fastenough.cli.progress_words import age, heading, how_far, losses, place
+from fastenough.jobs.following import Following, Standing
+
+_COLUMNS = ("", "samples", "missed", "99.9 %", "worst", "seen", "last interval")
+_SPARE = ("samples", "99.9 %", "last interval", "missed")
+"""Columns that a narrow terminal does without, in this order."""
+_OTHER_LINES = 7
+"""Of the picture, besides the rows."""
+_BAR, _LONG_BAR = 24, 60
+
+
+def bar(done: float, total: float, *texts: str, width: int = _BAR) -> RenderableType:
+    """A bar with words behind it, on one line."""
+    whole = max(total, 0.1)
+    line = Table.grid(padding=(0, 1))
+    line.add_row(ProgressBar(whole, min(max(done, 0.0), whole), width=width, complete_style="green",
+                             finished_style="green"), Text(", ".join(text for text in texts if text)))
+    return line
+
+
+def picture(following: Following, state: str, width: int, height: int) -> Group:
+    """What a terminal of that size shows; ``state`` is a line of its own, or empty."""
+    if following.head is None:
+        return Group(Text(state or "waiting for the recording's first line"))
+    lines: list[RenderableType] = [Text(clean(heading(following.head))), Text(how_far(following))]
+    planned = following.planned_ns
+    if planned is not None:
+        lines.append(bar(following.measured_ns, planned, width=min(width, _LONG_BAR)))
+    standings = following.standings()
+    shown, others = _most_telling(standings, height - _OTHER_LINES)
+    lines.append(_table(shown, width))
+    lines += [Text(clean(line)) for line in (others, losses(standings), state) if line]
+    return Group(*lines)
+
+
+def _most_telling(standings: Sequence[Standing], most: int) -> tuple[list[Standing], str]:
+    """As many as there is room for, the worst of them, in their order; and what is said of the others."""
+    if len(standings) <= most:
+        return list(standings), ""
+    worst = sorted(standings, key=lambda standing: -(standing.maximum_ns or 0))[:max(1, most)]
+    kept = [standing for standing in standings if standing in worst]
+    return kept, f"and {len(standings) - len(kept)} more, none of them worse"
+
+
+def _row(standing: Standing, alone: bool) -> tuple[str, ...]:
+    return (place(standing.series, alone), words.number(standing.n), words.number(standing.missed),
+            readable(standing.tail_ns), readable(standing.maximum_ns), age(standing.since_maximum_ns),
+            readable(standing.latest_ns))
+
+
+def _table(standings: Sequence[Standing], width: int) -> RenderableType:
+    alone = len({standing.series.name for standing in standings}) == 1
+    first = clean(standings[0].series.name) if alone else ""
+    rows = [tuple(map(clean, _row(standing, alone))) for standing in standings]
+    columns, rows_left = leave_out((first, *_COLUMNS[1:]), rows, _SPARE, width)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for position, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if position else "left", overflow="fold")
+    for row in rows_left:
+        table.add_row(*map(Text, row))
+    return table

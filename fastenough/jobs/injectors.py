@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What injects known latencies on a board: a task in user space, or a kernel module."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from fastenough.analysis.injections import Injection, injections, too_late
+from fastenough.board import Booted
+from fastenough.implementations import Act, linux_kernel, linux_user
+from fastenough.implementations.task import Probing
+from fastenough.model import BadInput, FastenoughError
+from fastenough.settings import Settings
+
+MODULE = "fastenough_inject"
+MARGIN_S = 20.0
+REPORT = "50ms"
+"""Between two intervals of a task: short, so that the bounded ring of events is never full."""
+_DEVICE = f"/dev/{MODULE}"
+_PRIORITY = 99
+_POLL_S = 0.2
+
+Injected = tuple[list[Injection], dict[int, int]]
+"""What took place, and by size how many did not because the injector came too late."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to inject: these sizes in turn, ``each`` times, on one CPU; ``period_ns`` of the task that is delayed.
+
+    ``lead_ns``: how long before a due time the injector begins; if it comes only after it, nothing is injected there.
+    """
+
+    sizes_ns: tuple[int, ...]
+    each: int
+    cpu: int = 0
+    period_ns: int = 1_000_000
+    lead_ns: int = 300_000
+
+    def __post_init__(self) -> None:
+        if not self.sizes_ns or self.each < 1:
+            raise BadInput("nothing to inject: name at least one size, and inject it at least once")
+        if any(longer < 1.5 * shorter for shorter, longer in pairwise(self.sizes_ns)):
+            raise BadInput("the sizes must ascend, each at least half as long again as the one before, "
+                           "so that they can be told apart")
+
+    @property
+    def interval_ns(self) -> int:
+        """From one injection to the next: leaves others most of the CPU, and is a multiple of the period."""
+        return self.period_ns * max(10, math.ceil(4 * (max(self.sizes_ns) + self.lead_ns) / self.period_ns))
+
+    @property
+    def toggled(self) -> Plan:
+        """The same for a pin that is toggled so often that the shortest delay holds up both of its edges."""
+        return replace(self, period_ns=min(self.period_ns, min(self.sizes_ns) // 2))
+
+    @property
+    def seconds(self) -> float:
+        return len(self.sizes_ns) * self.each * self.interval_ns / 1e9
+
+
+@contextmanager
+def in_user_space(booted: Booted, act: Act) -> Iterator[Probing]:
+    """An act in user space, on its way."""
+    with Probing(booted.link, [booted.probe, *linux_user.words(act)], act.limit_s) as task:
+        yield task
+
+
+@dataclass(frozen=True)
+class Hog:
+    """Injects by a task of higher priority that computes for known times."""
+
+    booted: Booted
+    plan: Plan
+    name: str = "user-space hog"
+
+    def inject(self, due_mono_ns: int) -> Injected:
+        """Inject everything planned; one of the delayed task's due times is given."""
+        act = Act("hog", {
+            "affinity": self.plan.cpu, "report": REPORT, "threshold": "1ns", "priority": _PRIORITY,
+            "interval": f"{self.plan.interval_ns}ns", "sizes": ",".join(f"{size}ns" for size in self.plan.sizes_ns),
+            "each": self.plan.each, "lead": f"{self.plan.lead_ns}ns", "begin": due_mono_ns},
+            limit_s=self.plan.seconds + 2 * MARGIN_S)
+        with in_user_space(self.booted, act) as hogging:
+            hogging.wait(self.plan.seconds + MARGIN_S)
+        recording = hogging.recording()
+        return injections(recording), too_late(recording)
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """Injects by a kernel module that keeps a CPU with interrupts off."""
+
+    booted: Booted
+    settings: Settings
+    plan: Plan
+    name: str = "module, interrupts off"
+
+    def inject(self, due_mono_ns: int) -> Injected:
+        """As the hog does."""
+        parameters = {"sizes_ns": ",".join(map(str, self.plan.sizes_ns)), "each": self.plan.each, "cpu": self.plan.cpu,
+                      "begin_ns": due_mono_ns, "interval_ns": self.plan.interval_ns, "lead_ns": self.plan.lead_ns}
+        said = " ".join([self.booted.module(MODULE), *(f"{name}={value}" for name, value in parameters.items())])
+        with linux_kernel.inserted(self.booted, self.settings, MODULE, said):
+            return _from_device(self._lines())
+
+    def _lines(self) -> list[str]:
+        expected = len(self.plan.sizes_ns) * self.plan.each
+        deadline = time.monotonic() + self.plan.seconds + MARGIN_S
+        while len(lines := self.booted.link.read(_DEVICE).decode().splitlines()) < expected:
+            if time.monotonic() > deadline:
+                raise FastenoughError(f"only {len(lines)} of {expected} latencies were injected in time")
+            time.sleep(_POLL_S)
+        return lines
+
+
+def _from_device(lines: Sequence[str]) -> Injected:
+    """Lines ``asked_ns,injected_ns,due_mono_ns``; nothing was injected where the second is 0."""
+    took_place: list[Injection] = []
+    late: dict[int, int] = {}
+    for line in lines:
+        asked_ns, injected_ns, due_mono_ns = map(int, line.split(","))
+        late[asked_ns] = late.get(asked_ns, 0) + (injected_ns == 0)
+        if injected_ns:
+            took_place.append(Injection(asked_ns, injected_ns, due_mono_ns))
+    return took_place, late
+
+
+Injector = Hog | Interrupt

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``compare`` says first what follows, and of each difference whether its interval excludes zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cli_calls import fastenough
+from recordings import latencies
+from terminal import Terminal, screen
+from test_cli_variants import keep
+
+from fastenough.analysis import Comparison
+from fastenough.analysis.compare import QuantileDifference
+from fastenough.cli.compare import GREATER, NONE, OPEN, SMALLER, conclusion, finding
+from fastenough.store import Store
+
+
+def quantile(lower_ns: float | None, upper_ns: float | None, share: float = 0.99) -> QuantileDifference:
+    middle = None if lower_ns is None or upper_ns is None else (lower_ns + upper_ns) / 2
+    return QuantileDifference(share, 1000.0, 2000.0, middle, lower_ns, upper_ns)
+
+
+def comparison(*quantiles: QuantileDifference, series: str = "wakeup_corrected") -> Comparison:
+    return Comparison("a", "b", series, (1000, 1000), (), quantiles, (1.0, 2.0), (), 0.95)
+
+
+@pytest.mark.parametrize(("bounds", "said"), [((1, 2), GREATER), ((-2, -1), SMALLER), ((-1, 1), OPEN), ((0, 1), OPEN),
+                                              ((None, None), NONE)])
+def test_a_difference_is_one_where_its_interval_excludes_zero(bounds: tuple[float | None, float | None],
+                                                              said: str) -> None:
+    assert finding(quantile(*bounds)) == said
+
+
+def test_the_conclusion_is_that_of_the_judged_series() -> None:
+    plain, judged = comparison(quantile(-2, -1), series="wakeup"), comparison(quantile(1000, 3000))
+    assert conclusion([plain, judged], {"wakeup_corrected"}) == (
+        "wakeup_corrected: the second run is greater at 99 % (at 99 % by 2.00 µs, 95 % interval 1.00 to 3.00 µs)")
+    assert "no difference is shown" in conclusion([replace(judged, quantiles=(quantile(-1, 1),))], {"wakeup_corrected"})
+    assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
+    mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
+    assert "greater at 50 % and smaller at 99.9 %" in conclusion([mixed], set())
+    assert "greater at some quantile in 1 and smaller in 1" in conclusion([plain, judged], set())
+    assert conclusion([replace(plain, quantiles=(quantile(-1, 1),))] * 2, set()) == (
+        "no difference is shown in any of 2 series")
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_what_was_made_slower_is_found_slower(tmp_path: Path, columns: int) -> None:
+    """Each latency of the second run is 3 µs longer; the maxima get no test."""
+    store = Store(tmp_path / "fastenough-data")
+    values = latencies(1)
+    first = keep(store, tmp_path / "scratch", values=values)
+    second = keep(store, tmp_path / "scratch", values=[[row + 3000 for row in rows] for rows in values])
+    with Terminal("compare", first, second, cwd=tmp_path, columns=columns) as terminal:
+        status, said = terminal.end()
+    shown = screen(said)
+    assert status == 0
+    assert shown[0].startswith("wakeup_corrected: the second run is greater at 50 %, 95 %")
+    rows = [line for line in shown if line.startswith(("50 %", "95 %"))]
+    assert len(rows) == 4 and all(line.endswith("greater") for line in rows)
+    assert max(map(len, rows)) <= columns
+    assert sum("no test can say" in line for line in shown) == 2
+
+
+def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
+    keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch")
+    said = fastenough("compare", "last", "last", "--limit", "10us", cwd=tmp_path).stdout.decode()
+    assert said.startswith("wakeup_corrected: no difference is shown")
+    assert "greater" not in said and "zero is not excluded" in said
