@@ -28,7 +28,7 @@ def _text(assessment: Assessment) -> str:
 
 
 def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
-    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    few = _run(tmp_path, values=[cpu[:7] for cpu in VALUES])
     alone, twice = judge([few], LIMIT), judge([few, few, few], LIMIT)
     assert alone.verdict is twice.verdict is Verdict.INCONCLUSIVE
     assert twice.reasons == alone.reasons
@@ -36,7 +36,7 @@ def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_copy_under_another_id_is_not_believed(tmp_path: Path) -> None:
-    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    few = _run(tmp_path, values=[cpu[:7] for cpu in VALUES])
     copy = replace(few, head=replace(few.head, run_id="copy"))
     assessment = judge([few, copy], LIMIT)
     assert assessment.verdict is Verdict.BROKEN
@@ -71,7 +71,7 @@ def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("relative", "expected"), [(True, Verdict.PASS), (False, Verdict.BROKEN)])
 def test_a_relative_sleep_lasts_its_interval_and_the_latency(tmp_path: Path, relative: bool, expected: Verdict) -> None:
     """At a period of 200 us and a latency of 60 us an act comes every 260 us: none of them is absent."""
-    values = [[np.full(4000, 60_000)] * 12]
+    values = [[np.full(4000, 60_000)] * 16]
     run = _run(tmp_path, values=values, period_ns=200_000, interval_ns=4000 * 260_000)
     told = replace(run, head=replace(run.head, series=tuple(
         replace(series, relative=relative and not series.corrected) for series in run.series)))

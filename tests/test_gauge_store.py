@@ -145,7 +145,7 @@ def test_a_load_that_somebody_states_is_no_proof(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
 
     def judged(load: str | None) -> tuple[Verdict, str]:
-        assessment = judge([stored(store, Outside("a", "b", load))], Requirement(1_000_000, 0.001))
+        assessment = judge([stored(store, Outside("a", "b", load))], Requirement(1_000_000, 0.001, longest_burst=1))
         return assessment.verdict, str(assessment.reasons)
 
     assert judged("none")[0] is Verdict.PASS

@@ -76,7 +76,8 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
-        added = replace(described(site), load=added.load, requirement=added.requirement)
+        added = replace(described(site), load=added.load, requirement=added.requirement,
+                        planned_ns=round(spec.duration_s * 1e9))
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)

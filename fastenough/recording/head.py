@@ -184,6 +184,7 @@ class Head:
     """What was measured, how, and at what cost.  ``version``: of the file it was read from.
 
     ``requirement``: stated before the run, and of this run alone.
+    ``planned_n``: how many activations of each series were planned before the run, where that was known.
     """
 
     tool: Tool
@@ -204,6 +205,7 @@ class Head:
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
+    planned_n: int | None = None
     version: int = VERSION
 
 

@@ -43,7 +43,7 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=_load_stated(line.get("load")),
         profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
-        instrument=line.get("instrument"),
+        instrument=line.get("instrument"), planned_n=line.get("planned_n"),
         requirement=Requirement(**line["requirement"]) if "requirement" in line else None)
 
 
