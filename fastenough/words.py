@@ -112,6 +112,17 @@ def round_up(value_ns: float, digits: int = 2) -> int:
     return max(1, round(math.ceil(value_ns / step - 1e-9) * step))
 
 
+def said_lines(said: bytes) -> list[str]:
+    """What another program or machine said, line by line, none of them empty: to be told in a sentence of ours.
+
+    Whoever wrote it is not trusted: escape sequences are left out, what else cannot be printed becomes a blank, and
+    lines are of bounded length.
+    """
+    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
+    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
+    return [line[:LINE_CHARS] for line in lines if line]
+
+
 def round_down(value: float, digits: int = 3) -> float:
     """The greatest value not above this one that has no more than ``digits`` significant digits; 0 for less than 0."""
     if value <= 0:
@@ -133,12 +144,3 @@ def rate_at_most(value: float) -> str:
     if value >= 1:
         return "all"
     return f"{math.ceil(value * 1e4) / 100:.10g} %" if value > 0.01 else f"1 in {int(round_down(1 / value)):,}"
-def said_lines(said: bytes) -> list[str]:
-    """What another program or machine said, line by line, none of them empty: to be told in a sentence of ours.
-
-    Whoever wrote it is not trusted: escape sequences are left out, what else cannot be printed becomes a blank, and
-    lines are of bounded length.
-    """
-    text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
-    lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
-    return [line[:LINE_CHARS] for line in lines if line]

@@ -91,10 +91,10 @@ class Judgment:
     supported: tuple[Supported, ...]
     not_measured: tuple[int, ...] = ()
     """CPUs of the machine about which these runs say nothing."""
-    shown: tuple[Stated, ...] = ()
-    """What the samples of each CPU show, of the runs whose data can be trusted."""
     requirement: Requirement | None = None
     uncharged: int = 0
+    shown: tuple[Stated, ...] = ()
+    """What the samples of each CPU show, of the runs whose data can be trusted."""
 
 
 @dataclass(frozen=True)

@@ -229,20 +229,11 @@ def stated(one: Shown) -> Stated:
         wording.statement(one) if one.upper is None else wording.rate_text(one))
 
 
-def confidence_of_look(confidence: float, look: int) -> float:
-    """Of a further look at a requirement that did not pass: each may err half as often as the one before it."""
-    return 1.0 - (1.0 - confidence) / 2.0**look
-
-
-def with_failing(together: Sequence[Evidence]) -> list[Evidence]:
-    """The same, each with what fails of it: Holm's method over every CPU and load that is judged together.
-
-    Where requirements state several confidences, the strictest holds for all.
-    """
+def with_failing(together: Sequence[Evidence], confidence: float) -> list[Evidence]:
+    """The same, each with what fails of it: Holm's method over every CPU and load that is judged together."""
     every = [one for evidence in together for one in evidence.shown]
-    error = min((1.0 - one.confidence for one in every), default=0.0)
     rejected = {id(one) for one, fails in zip(
-        every, clusters.holm([one.p_value for one in every], error), strict=True) if fails}
+        every, clusters.holm([one.p_value for one in every], 1.0 - confidence), strict=True) if fails}
     return [replace(evidence, failing=tuple(one for one in evidence.shown if id(one) in rejected))
             for evidence in together]
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.distinct import distinct, said_of
-from fastenough.analysis.evidence import Evidence, confidence_of_look
+from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import grouped, judged_series, load_name
@@ -46,32 +46,32 @@ def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Runs of one key and what is required of them: what each by itself says against a PASS, and what those that can be
-    trusted show together."""
+    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together."""
 
     requirement: Requirement | None
     recordings: list[Recording]
+    confidence: float
     findings: list[Finding]
     evidence: Evidence | None
 
 
-def _weigh(asked: Asked, minimum: Minimum, look: int) -> _Weighed:
+def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
     requirement, recordings = asked
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
     found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
              for recording, of_run in checked for finding in of_run]
+    if requirement is None or any(is_emulated(recording) for recording in recordings):
+        return _Weighed(requirement, recordings, confidence, found, None)
     sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
-    if requirement is None or not sound or any(is_emulated(recording) for recording in recordings):
-        return _Weighed(requirement, recordings, found, None)
-    sure = confidence_of_look(requirement.confidence, look)
-    return _Weighed(requirement, recordings, found, evidence.evidence_of(sound, requirement, minimum, sure))
+    return _Weighed(requirement, recordings, confidence, found,
+                    evidence.evidence_of(sound, requirement, minimum, confidence) if sound else None)
 
 
-def _with_failing(weighed: Sequence[_Weighed]) -> list[_Weighed]:
+def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
     """Every CPU and load is one of the hypotheses that are judged together."""
-    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None]))
+    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None], confidence))
     return [one if one.evidence is None else replace(one, evidence=next(failing)) for one in weighed]
 
 
@@ -83,9 +83,9 @@ def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None,
     return _weightiest(found, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
 
 
-def _judge_group(weighed: _Weighed, otherwise: float) -> Judgment:
-    requirement, recordings, shown = weighed.requirement, weighed.recordings, weighed.evidence
-    confidence = otherwise if requirement is None else requirement.confidence
+def _judge_group(weighed: _Weighed) -> Judgment:
+    requirement, recordings, shown, confidence = (
+        weighed.requirement, weighed.recordings, weighed.evidence, weighed.confidence)
     findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
     merged = evidence.merged_per_cpu(recordings)
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
@@ -142,17 +142,19 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
     were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
-    ``look``: how often this was judged before without a PASS; each further look may err half as often as the one before
-    it.  Never raises for what recordings hold: that is a finding.
+    ``look``: how often this requirement was judged before, by fewer data; each further look may err half as often as
+    the one before it.  Never raises for what recordings hold: that is a finding.
     """
     recordings, again = distinct(recordings)
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
-    minimum = Minimum(minimum_duration_ns)
-    weighed = [_weigh(asked, minimum, look) for asked in _asked_of(judgeable, requirement, probe)]
-    judgments = tuple(_judge_group(one, confidence) for one in _with_failing(weighed))
+    asked = _asked_of(judgeable, requirement, probe)
+    least = max((required.confidence for required, _ in asked if required is not None), default=confidence)
+    sure = 1.0 - (1.0 - least) / 2**look
+    weighed = [_weigh(one, Minimum(minimum_duration_ns), sure if one[0] else confidence) for one in asked]
+    judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
@@ -170,8 +172,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judgments, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *said_of(again),
-                  *wording.looked_before(look if required else 0)),
+        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),
         judgments=judgments,
         supported=overall_supported(judgments),
         not_applicable=unfit,

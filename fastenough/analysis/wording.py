@@ -21,7 +21,7 @@ _EMULATED = "Emulated: no verdict. Function was shown; speed can only be measure
 def _requirement_text(requirement: Requirement) -> str:
     limit = words.latency(requirement.limit_ns)
     if requirement.miss_rate == 0:
-        return f"never later than {limit}"
+        return f"never later than {limit}"  # the reasons say how long "never" is
     return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
 
 
@@ -102,18 +102,19 @@ def _label(judgment: Judgment) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _sound_reason(judgment: Judgment) -> str:
-    """Of runs against which nothing is said: what they hold, and what that does not exclude.
+def _seen_reason(judgment: Judgment) -> str:
+    """Of runs of which nothing is required."""
+    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}"
+            + _not_measured_text(judgment.not_measured))
 
-    One n and one bound, of the CPU of which least is known.
-    """
-    missing = _not_measured_text(judgment.not_measured)
+
+def _pass_reason(judgment: Judgment) -> str:
+    """One n and one bound, of the CPU of which least is known."""
     weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
     if weakest is None:
-        sure = f"{words.percent(judgment.bound.confidence)} confidence, each CPU{' measured' if missing else ''}"
-        return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, worst "
-                f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} ({sure}){missing}")
+        return f"{_label(judgment)}: nothing was judged"
     several = len(judgment.shown) > 1
+    missing = _not_measured_text(judgment.not_measured)
     scope = f"on each CPU{' measured' if missing else ''}, " if several else ""
     return (f"{_label(judgment)}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
             f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
@@ -155,8 +156,9 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
     ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
                for finding in judgment.findings if finding.verdict is weight]
-    sound = (Verdict.PASS, Verdict.NO_LIMIT) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else (Verdict.PASS,)
-    return _said_once(ordered) + tuple(_sound_reason(judgment) for judgment in judgments if judgment.verdict in sound)
+    passed = tuple(_pass_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.PASS)
+    seen = tuple(_seen_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.NO_LIMIT)
+    return _said_once(ordered) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
@@ -193,12 +195,12 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
-def looked_before(look: int) -> Iterator[str]:
+def looked_before(look: int, confidence: float) -> Iterator[str]:
     """What follows where the requirement was judged before."""
     if look:
         yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
-               f"may err 1/{2**look} as often as stated: who looks until it passes errs more often. Judge all runs "
-               "together")
+               f"is judged at {words.percent(confidence)} confidence: who looks until it passes errs more often than "
+               "stated. Judge all runs together")
 
 
 def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],

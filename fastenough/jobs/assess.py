@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough.analysis import Assessment, judge
@@ -68,18 +68,20 @@ def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress:
     return judge_and_report(recordings, question, store, out, campaign.signal)
 
 
-def _asked(recordings: Sequence[Recording], given: Requirement | None) -> str | None:
-    """The question: the requirements, and of what each is required; None where nothing is."""
+def _asked(recordings: Sequence[Recording], question: Question) -> str | None:
+    """The question: the requirement, given or stated by all of the runs, and of what; None where there is no one."""
     heads = [recording.head for recording in recordings]
-    asked = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation,
-              str(given or head.requirement)) for head in heads if given or head.requirement}
-    return question_of(*sorted(map(str, asked))) if asked else None
+    stated = {head.requirement for head in heads}
+    required = question.required or (stated.pop() if len(stated) == 1 else None)
+    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
+                for head in heads}
+    return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
 
 
 def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path,
                      signal: int = 0) -> Answer:
     """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
-    asked, runs = _asked(recordings, question.required), [recording.run_id for recording in recordings]
+    asked, runs = _asked(recordings, question), [recording.run_id for recording in recordings]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing,
                        look=store.looks_before(asked, runs) if asked else 0)

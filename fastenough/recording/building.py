@@ -48,8 +48,8 @@ class Added:
     settings: tuple[Setting, ...] = ()
     marks: tuple[str, ...] = ()
     instrument: Mapping[str, Any] | None = None
-    planned_ns: int | None = None
     requirement: Requirement | None = None
+    planned_ns: int | None = None
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
@@ -123,14 +123,21 @@ def interval_line(seq: int, begin: Instant, end: Instant, series: Sequence[Mappi
                   counters: Mapping[str, int | None], *, load: LoadUse | None = None) -> Line:
     """One interval, its series as ``interval_series`` makes them."""
     return {"type": "interval", "seq": seq, "begin": asdict(begin), "end": asdict(end), "series": list(series),
-            "counters": dict(counters)} | ({} if load is None else {"load": asdict(load)})
+            "counters": dict(counters)} | ({} if load is None else {"load": _use_line(load)})
+
+
+def _use_line(use: LoadUse) -> Line:
+    entry = asdict(use)
+    if use.window_ns is None:
+        del entry["window_ns"]
+    return entry
 
 
 def with_load(interval: bytes, use: LoadUse | None) -> bytes:
     """A whole interval line with what the load did, without reading its buckets again."""
     if use is None:
         return interval
-    return interval.rstrip()[:-1] + b',"load":' + json.dumps(asdict(use), separators=(",", ":")).encode() + b"}\n"
+    return interval.rstrip()[:-1] + b',"load":' + json.dumps(_use_line(use), separators=(",", ":")).encode() + b"}\n"
 
 
 def series_end(total: Histogram, lost: int = 0, missed: int = 0, *, rises: Rises | None = None,
