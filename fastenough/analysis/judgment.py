@@ -142,8 +142,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
     were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
-    ``look``: how often this requirement was judged before, by fewer data; each further look may err half as often as
-    the one before it.  Never raises for what recordings hold: that is a finding.
+    ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
     """
     recordings, again = distinct(recordings)
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
