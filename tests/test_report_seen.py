@@ -53,6 +53,17 @@ def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -
     assert faults_of(page, tmp_path, width=width, dark=dark) == []
 
 
+def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
+    """With the tables of an instrument, with what failed, and with what is folded."""
+    runs = [recording(tmp_path, Plan([[values]], run_id=name, views=("response",), outcome=outcome, reasons=("broke",),
+                                     series={"labels": {"edge": "falling"}},
+                                     head={"probe": "response", "configuration": name, "instrument": {"name": "uno"}}))
+            for name, values, outcome in (("stock", np.arange(5000, 9000), "completed"),
+                                          ("rt", np.arange(4000, 5000), "failed"))]
+    write_report(runs, judge(runs), tmp_path / "report")
+    assert faults_of(tmp_path / "report" / "index.html", tmp_path, width=1280, dark=False) == []
+
+
 def test_axe_would_find_something(page: Path, tmp_path: Path) -> None:
     """So that nothing found means that it looked."""
     (tmp_path / "spoilt.html").write_text(
