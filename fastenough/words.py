@@ -121,3 +121,26 @@ def said_lines(said: bytes) -> list[str]:
     text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
     lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
     return [line[:LINE_CHARS] for line in lines if line]
+
+
+def round_down(value: float, digits: int = 3) -> float:
+    """The greatest value not above this one that has no more than ``digits`` significant digits; 0 for less than 0."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.floor(value / step * (1 + 1e-12)) * step
+
+
+def at_least(ns: float) -> str:
+    """A duration that is not overstated: rounded down."""
+    for unit, length_ns in _DURATIONS:
+        if ns >= (2.0 if length_ns > 1e9 else 1.0) * length_ns:
+            return f"{round_down(ns / length_ns):,.15g} {unit}"
+    return f"{round_down(ns):.15g} ns"
+
+
+def rate_at_most(value: float) -> str:
+    """A rate per activation that is not understated: rounded up, as "1 in ..." where it is small."""
+    if value >= 1:
+        return "all"
+    return f"{math.ceil(value * 1e4) / 100:.10g} %" if value > 0.01 else f"1 in {int(round_down(1 / value)):,}"

@@ -64,15 +64,17 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @store_option
 @json_option
 def command(
-    *, limit_ns: int | None, miss_rate: float, confidence: float, duration_ns: int, loads: list[str], interval: str,
-    priority: int, board: str, out: Path, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+    *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+    return_time_ns: int, duration_ns: int, loads: list[str], interval: str, priority: int, board: str, out: Path,
+    resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
     With --limit it is judged by that limit; without, the answer is what was seen, and no verdict.
     """
-    question = Question(requirement(limit_ns, miss_rate, confidence), confidence, tuple(loads), ASSESSED)
-    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=question.required)
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    question = Question(required, confidence, tuple(loads), ASSESSED)
+    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required)
     require_writable(out)
     store = Store(store_path)
     with Display(then="judging, and making the report") as display:
