@@ -152,6 +152,8 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
     assert numbers["assessment"]["verdict"] == "INCONCLUSIVE"
     assert numbers["runs"] == [one.run_id for one in recordings]
     assert [row[3:5] for row in numbers["tables"]["bounds"]["rows"][1:3]] == [["0", 3000], ["1", 3000]]
+    shown = [one["text"] for judgment in numbers["assessment"]["judgments"] for one in judgment["shown"]]
+    assert shown and [row[7] for row in numbers["tables"]["shown"]["rows"][1:]] == shown
     assert [row[1] for row in numbers["tables"]["overview"]["rows"][1:]] == [6000] * len(LOADS)
 
 
