@@ -20,7 +20,7 @@ from fastenough.analysis import judge, merge_samples
 from fastenough.model import BadInput, Configuration, Requirement
 from fastenough.recording import Histogram, Interval, Recording
 from fastenough.recording.aggregate import Aggregate
-from fastenough.report import plot, write_report
+from fastenough.report import plot, write, write_report
 from fastenough.report.context import make_context
 from fastenough.report.sections import SECTIONS, heat_map, latency_plot
 
@@ -152,6 +152,8 @@ def test_all_files_are_there_and_agree_with_the_recordings(ordinary: tuple[Path,
     assert numbers["assessment"]["verdict"] == "INCONCLUSIVE"
     assert numbers["runs"] == [one.run_id for one in recordings]
     assert [row[3:5] for row in numbers["tables"]["bounds"]["rows"][1:3]] == [["0", 3000], ["1", 3000]]
+    shown = [one["text"] for judgment in numbers["assessment"]["judgments"] for one in judgment["shown"]]
+    assert shown and [row[7] for row in numbers["tables"]["shown"]["rows"][1:]] == shown
     assert [row[1] for row in numbers["tables"]["overview"]["rows"][1:]] == [6000] * len(LOADS)
 
 
@@ -250,6 +252,15 @@ def test_the_next_report_leaves_nothing_of_the_former(tmp_path: Path) -> None:
     _report(recordings[:1], out)
     assert len(list((out / "figures").glob("*.svg"))) == 3
     assert (out / "figures" / "mine.txt").exists()
+
+
+def test_a_first_screen_that_cannot_be_made_leaves_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(_: object) -> None:
+        raise ValueError("too odd")
+
+    monkeypatch.setattr(write, "make_overview", odd)
+    text = _report([recording(tmp_path, Plan(_values()))], tmp_path / "report").text
+    assert "what the first screen cannot show (ValueError: too odd)" in text and "What was measured" in text
 
 
 def test_where_it_cannot_write_it_says_so(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six loads; one of them with missed periods, with events and their culprits."""
     folder = tmp_path_factory.mktemp("seen")
     runs = [recording(folder, Plan(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load,
-                                   events=({"kind": "max", "series": 1, "value": 50_000, "culprit": {"comm": "dd"}},)))
+                                   events=({"kind": "max", "series": 1, "value": 3_000, "culprit": {"comm": "dd"}},)))
             for seed, load in enumerate(LOADS)]
     write_report(runs, judge(runs, Requirement(200_000)), folder / "report")
     return folder / "report" / "index.html"
@@ -51,6 +51,17 @@ def test_the_first_screen_has_table_and_figure(page: Path, tmp_path: Path, width
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, True), (390, False)])
 def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(page, tmp_path, width=width, dark=dark) == []
+
+
+def test_axe_finds_nothing_in_a_broken_experiment(tmp_path: Path) -> None:
+    """With the tables of an instrument, with what failed, and with what is folded."""
+    runs = [recording(tmp_path, Plan([[values]], run_id=name, views=("response",), outcome=outcome, reasons=("broke",),
+                                     series={"labels": {"edge": "falling"}},
+                                     head={"probe": "response", "configuration": name, "instrument": {"name": "uno"}}))
+            for name, values, outcome in (("stock", np.arange(5000, 9000), "completed"),
+                                          ("rt", np.arange(4000, 5000), "failed"))]
+    write_report(runs, judge(runs), tmp_path / "report")
+    assert faults_of(tmp_path / "report" / "index.html", tmp_path, width=1280, dark=False) == []
 
 
 def test_axe_would_find_something(page: Path, tmp_path: Path) -> None:

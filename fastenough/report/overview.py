@@ -89,7 +89,7 @@ def _not_excluded(context: Context, entry: Entry) -> Cell:
         return Cell(None, "nothing is excluded")
     every_ns = judgment.bound.every_ns
     return Cell(judgment.bound.rate, f"{int(1 / judgment.bound.rate):,} activations",
-                "" if every_ns is None else words.duration(every_ns))
+                "" if every_ns is None else words.at_least(every_ns))
 
 
 def _row(context: Context, entry: Entry, several: bool) -> list[Any]:

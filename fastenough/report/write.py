@@ -33,6 +33,8 @@ from fastenough.report.theme import themed
 _HERE = Path(__file__).parent
 _FILES = ("index.html", "report.json")
 _FOLDERS = {"figures": (".svg", ".png", ".csv"), "tables": (".csv",)}
+_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a part of the report may raise over recordings that no program of ours wrote."""
 _MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula, and runs it."""
@@ -85,11 +87,20 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
+def _first_screen(context: Context) -> Overview:
+    """What can be shown on it; where odd recordings do not let it be made, it says so, and the rest stands."""
+    try:
+        return make_overview(context)
+    except _ODD as error:
+        return Overview(f"These recordings hold what the first screen cannot show ({type(error).__name__}: {error}).",
+                        (), "", None, None)
+
+
 def _made(make: Callable[[Context], Section | None], context: Context) -> Section | None:
     """A section; one that trips over what odd recordings hold says so, and the others stand."""
     try:
         return make(context)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except _ODD as error:
         name = make.__module__.rpartition(".")[2]
         return Section(f"unmade-{name}", f"Not made: {name.replace('_', ' ')}",
                        f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
@@ -98,7 +109,7 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
 def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file but report.json, which lists them."""
     context = make_context(recordings, assessment)
-    overview = make_overview(context)
+    overview = _first_screen(context)
     sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]

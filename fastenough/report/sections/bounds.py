@@ -24,8 +24,19 @@ def _table(name: str, caption: str, rows: list[list[Any]]) -> Table:
     columns = (Column("load", numeric=False), Column("series", numeric=False), Column("run", numeric=False),
                Column("CPU"), Column("activations"), Column("lost"), Column("missed"),
                Column("maximum [µs]", words.microseconds), Column("not excluded: one in every … activations"),
-               Column("= one in every", lambda ns: "–" if ns is None else words.duration(ns)))
+               Column("= one in every", lambda ns: "–" if ns is None else words.at_least(ns)))
     return Table(name, caption, columns, rows)
+
+
+def _shown(context: Context) -> list[Table]:
+    """What the samples of each CPU show about its requirement; nothing where nothing is required."""
+    rows = [(judgment.load or "not stated", shown.series, ", ".join(map(str, shown.cpus)) or "–", shown.n,
+             shown.exceeded, " to ".join(map(str, dict.fromkeys(shown.disturbances))), shown.longest, shown.text,
+             shown.source) for judgment in context.assessment.judgments for shown in judgment.shown]
+    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"), Column("activations"),
+               Column("above limit"), Column("disturbances"), Column("longest run"),
+               Column("what follows", numeric=False), Column("order known from", numeric=False))
+    return [Table("shown", "What was shown about the limit, each CPU by itself", columns, rows)] if rows else []
 
 
 def _by_run(group: Group, kind: Kind) -> list[list[Any]]:
@@ -41,7 +52,8 @@ def section(context: Context) -> Section | None:
     rows = [_row(group, kind, "all", values) for group, kind in chosen for values in kind.per_cpu]
     per_run = [row for group, kind in chosen if len(group.recordings) > 1 for row in _by_run(group, kind)]
     table = _table("bounds", "95 % confidence, each CPU by itself", rows)
-    parts: list[Table | Folded] = [table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table])]
+    parts: list[Table | Folded] = [*_shown(context),
+                                   table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table])]
     if per_run:
         parts.append(Folded("The same, run by run",
                             [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)]))

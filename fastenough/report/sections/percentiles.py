@@ -65,5 +65,5 @@ def section(context: Context) -> Section | None:
         per_cpu = _table("percentiles-by-cpu", f"Latency in µs, CPU by CPU. {interval}", single)
         tables.append(per_cpu if len(single) <= _MOST_OPEN else Folded("CPU by CPU", [per_cpu]))
     return Section("percentiles", "Percentiles",
-                   "Intervals come from order statistics and suppose no distribution; where n is too small for a "
-                   "quantile or for an end of its interval, it is left out (–, ?).", tables)
+                   "Intervals come from blocks of time, since values of one disturbance are not independent, and "
+                   "suppose no distribution; where the samples do not reach so far, it is left out (–, ?).", tables)
