@@ -33,7 +33,7 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
     series = tuple(_series(name, entry) for entry in line["series"])
     if len({one.id for one in series}) != len(series):
         raise BadInput(f"{name}: two series share one id")
-    if len({repr((one.name, one.cpu, sorted(one.labels.items()))) for one in series}) != len(series):
+    if len({repr((one.name, one.cpu, one.bytes, sorted(one.labels.items()))) for one in series}) != len(series):
         raise BadInput(f"{name}: one series stands twice in the head, under two ids")
     tool = line["tool"]
     return Head(
