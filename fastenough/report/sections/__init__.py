@@ -25,6 +25,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "heat_map",
     "percentiles",
     "bounds",
+    "extremes",
     "frequency",
     "views",
     "machine",
