@@ -23,8 +23,10 @@ Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 LEVEL = 0.01
 """Chance of finding any change where nothing changed."""
-LEAST_BLOCKS = 20
+LEAST_BLOCKS = 50
 _LEAST_SIDE = 5
+_KEPT_TOGETHER = 5
+"""Blocks shuffled together, so that what lasts for a few of them and goes is not taken for a change."""
 _BLOCKS = 200
 _PERMUTATIONS = 299
 _SEED = 20260101
@@ -49,7 +51,7 @@ def ranks(values: FloatArray) -> FloatArray:
 
 
 def change_points(maxima: Maxima) -> list[Change]:
-    """In the order of time; none where fewer than 20 maxima are known."""
+    """In the order of time; none where fewer than 50 maxima are known."""
     blocks = maxima.blocks(_BLOCKS)
     values = blocks.values_ns
     random = np.random.default_rng(_SEED)
@@ -62,7 +64,7 @@ def change_points(maxima: Maxima) -> list[Change]:
 
 def _search(values: FloatArray, first: int, random: np.random.Generator) -> Iterator[int]:
     """Places that may be changes, in no order."""
-    found = _scanned(values, _arcs(values.size), random) if values.size >= LEAST_BLOCKS else None
+    found = _scanned(values, _arcs(values.size), random, _KEPT_TOGETHER) if values.size >= LEAST_BLOCKS else None
     if found is None:
         return
     places = [place for place in found if 0 < place < values.size]
@@ -76,7 +78,7 @@ def _standing(values: FloatArray, places: Sequence[int], random: np.random.Gener
     before = 0
     for later in [*places, values.size][1:]:
         between = values[before:later]
-        found = _scanned(between, _splits(between.size), random) if between.size >= 2 * _LEAST_SIDE else None
+        found = _scanned(between, _splits(between.size), random, 1) if between.size >= 2 * _LEAST_SIDE else None
         if found is not None:
             before += found[1]
             yield before
@@ -99,11 +101,16 @@ def _arcs(n: int) -> Arcs:
     return np.concatenate([begins for begins, _ in arcs]), np.concatenate([ends for _, ends in arcs])
 
 
-def _scanned(values: FloatArray, arcs: Arcs, random: np.random.Generator) -> tuple[int, int] | None:
-    """The arc that differs most from the rest; None where shuffled values have arcs that differ as much."""
+def _scanned(values: FloatArray, arcs: Arcs, random: np.random.Generator, together: int) -> tuple[int, int] | None:
+    """The arc that differs most from the rest; None where shuffled values have arcs that differ as much.
+
+    So many neighbours are shuffled ``together``.
+    """
     ranked = ranks(values)
     ranked -= ranked.mean()
-    shuffled = random.permuted(np.tile(ranked, (_PERMUTATIONS, 1)), axis=1)
+    of_group = (np.arange(values.size) + int(random.integers(together))) // together
+    places = random.permuted(np.tile(np.arange(of_group[-1] + 1), (_PERMUTATIONS, 1)), axis=1)[:, of_group]
+    shuffled = ranked[np.argsort(places, axis=1, kind="stable")]
     seen = _differences(ranked[None, :], arcs)[0]
     greatest = _differences(shuffled, arcs).max(axis=1)
     if (1 + np.count_nonzero(greatest >= seen.max() * (1 - 1e-12))) / (1 + _PERMUTATIONS) > LEVEL:

@@ -27,8 +27,10 @@ _BLOCKS = 100
 _MOST_EXCEEDANCES = 200
 _ONE_IN = 5
 """At most so few stretches may exceed the threshold: then what exceeds it in one of them is one disturbance."""
-_H = 3600 * 10**9
-MISSIONS_NS = (_H, 24 * _H, 30 * 24 * _H, 365 * 24 * _H)
+_HOUR_NS = 3600 * 10**9
+MISSIONS_NS = {_HOUR_NS: "an hour", 24 * _HOUR_NS: "a day", 30 * 24 * _HOUR_NS: "in 30 days",
+               365 * 24 * _HOUR_NS: "a year"}
+"""How long, and how people say that one disturbance comes in so long."""
 _FARTHEST = 100
 """Of missions longer than so many times the time measured nothing is said."""
 

@@ -47,7 +47,8 @@ def _level(level: ReturnLevel | None) -> Cell:
 
 def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[Any]:
     by_mission = {level.mission_ns: level for level in found.levels}
-    return [*names, found.method, found.maxima, found.shape, found.fit,
+    rate = "" if found.per_hour is None else f"{found.per_hour:,.3g} disturbances an hour"
+    return [*names, Cell(found.method, found.method, rate), found.maxima, found.shape, found.fit,
             *(_level(by_mission.get(mission)) for mission in missions)]
 
 
@@ -58,7 +59,7 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
                Column("greatest seen [µs]", words.microseconds), Column("estimated from", numeric=False),
                Column("maxima"), Column("shape", lambda shape: f"{shape:.2f}"),
                Column("p of the fit", lambda p: f"{p:.2f}"),
-               *(Column(f"one in {words.duration(mission)} above [µs]") for mission in missions))
+               *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions))
     header = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit",
               "mission_ns", "level_ns", "low_ns", "high_ns"]
     csv = [[*names, found.method, found.maxima, found.shape, found.fit, level.mission_ns, level.level_ns, level.low_ns,
