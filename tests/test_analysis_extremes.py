@@ -3,47 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from extreme_values import (
+    HOUR_NS,
+    LOCATION_NS,
+    REFUSED,
+    SCALE_NS,
+    SHAPES,
+    Values,
+    autocorrelated,
+    drifting,
+    gev,
+    maxima,
+    true_level_ns,
+    two_kinds,
+    two_regimes,
+)
 from recordings import COUNTERS, Plan, latencies, recording
 from scipy import stats
 
 from fastenough.analysis import judge
 from fastenough.analysis.changes import LEVEL, change_points
-from fastenough.analysis.estimates import Estimate, by_blocks, by_threshold, estimates
+from fastenough.analysis.estimates import by_blocks, by_threshold, estimates
 from fastenough.analysis.extreme_tests import GEV, GPD, checked_model
 from fastenough.analysis.extremes import Likelihood, Tail
-from fastenough.analysis.maxima import Maxima, maxima_of
+from fastenough.analysis.maxima import maxima_of
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report.context import make_context
 from fastenough.report.sections import extremes as section
-
-Values = NDArray[np.float64]
-SHAPES = (-0.3, 0.0, 0.2)
-HOUR_NS = 3600e9
-LOCATION_NS, SCALE_NS = 50_000.0, 8_000.0
-
-
-def maxima(values: Values, step_ns: float = 1.0) -> Maxima:
-    """Of one second each."""
-    begins = np.arange(values.size, dtype=np.int64) * 10**9
-    return Maxima(np.round(values / step_ns) * step_ns, begins, step_ns, 1e9)
-
-
-def gev(shape: float, n: int, seed: int) -> Values:
-    """Drawn by scipy's own distribution, whose sign of the shape is the other one."""
-    return np.asarray(stats.genextreme.rvs(-shape, LOCATION_NS, SCALE_NS, n, random_state=np.random.default_rng(seed)))
-
-
-def true_level_ns(shape: float, mission_ns: float) -> float:
-    """Above it one disturbance in so long: the maximum of a second stays below with chance exp(-1 s / mission)."""
-    return float(stats.genextreme.isf(-np.expm1(-1e9 / mission_ns), -shape, LOCATION_NS, SCALE_NS))
 
 
 def threshold_ns(values: Values, exceedances: int) -> float:
@@ -109,44 +101,38 @@ def test_sound_data_are_seldom_refused_and_what_is_given_covers_the_truth() -> N
     assert covered >= stats.binom.ppf(0.001, sum(given.values()), 0.92)
 
 
-def _two_tails(shape: float) -> Values:
-    values = gev(shape, 600, 3)
-    return np.where(np.arange(600) % 7 == 0, values + 150_000, values)
-
-
-REFUSED: dict[str, tuple[Values, str]] = {
-    "trend": (gev(0.0, 600, 3) + np.linspace(0, 12_000, 600), "rise with time"),
-    "two regimes": (np.concatenate([gev(0.0, 300, 3), gev(0.0, 100, 4) + 30_000, gev(0.0, 200, 5)]), "maxima changed"),
+SINGLE: dict[str, tuple[Values, str]] = {
+    "rising": (drifting(600, 3), "rise with time"),
+    "another regime": (two_regimes(600, 3), "maxima changed"),
     "too few": (gev(0.0, 49, 3), "fewer than 50 maxima, from 49 intervals"),
-    "heavy tail": (gev(0.9, 600, 3), "too heavy"),
-    "every second": (gev(0.0, 600, 3) + np.tile([0.0, 20_000.0], 300), "not independent"),
-    "two kinds of disturbances": (_two_tails(0.0), "the distribution does not fit"),
+    "heavy": (gev(0.9, 600, 3), "too heavy"),
     "coarse": (np.round(gev(0.0, 600, 3) / 20_000) * 20_000, "too coarse"),
     "constant": (np.full(600, 5_000.0), "too coarse"),
+    "two kinds": (two_kinds(199, 3), "the distribution does not fit"),
 }
 
 
-def _autocorrelated(seed: int) -> Values:
-    random = np.random.default_rng(seed)
-    values = np.empty(600)
-    values[0] = 0.0
-    for place in range(1, 600):
-        values[place] = 0.8 * values[place - 1] + 0.6 * random.standard_normal()
-    return np.asarray(50_000 + 5_000 * np.exp(values))
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_such_tail_is_refused(name: str) -> None:
-    values, reason = REFUSED[name]
-    method: Callable[[Maxima], Estimate] = by_threshold if name == "every second" else by_blocks
-    found = method(maxima(values)) if name != "two kinds of disturbances" else by_blocks(maxima(values[:199]))
+@pytest.mark.parametrize("name", SINGLE)
+def test_what_is_no_such_tail_is_refused_with_its_reason(name: str) -> None:
+    values, reason = SINGLE[name]
+    found = by_blocks(maxima(values))
     assert found.levels == ()
     assert found.refused is not None and reason in found.refused
 
 
-def test_autocorrelated_maxima_are_refused() -> None:
-    refused = [by_blocks(maxima(_autocorrelated(seed)[:150])).refused for seed in range(20)]
-    assert all(refused)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_must_be_refused_is_refused_again_and_again(name: str) -> None:
+    given = [by_blocks(maxima(REFUSED[name](150, seed))) for seed in range(20)]
+    assert sum(bool(one.levels) for one in given) <= 2
+
+
+def test_every_second_exceedance_is_refused_by_the_threshold_too() -> None:
+    values = gev(0.0, 600, 3) + np.tile([0.0, 20_000.0], 300)
+    assert "not independent" in str(by_threshold(maxima(values)).refused)
+
+
+def test_autocorrelated_maxima_are_refused_as_dependent() -> None:
+    refused = [by_blocks(maxima(autocorrelated(150, seed, 0.8))).refused for seed in range(20)]
     assert sum("independent" in str(one) for one in refused) >= 10
 
 
@@ -188,13 +174,7 @@ def test_a_change_is_found_where_it_is_and_none_where_there_is_none() -> None:
 def test_what_lasts_for_a_moment_is_no_change() -> None:
     """Bursts of a few maxima: shuffled one by one, two thirds of these would be taken for changes."""
     trials = 100
-    random = np.random.default_rng(1)
-    false = 0
-    for _ in range(trials):
-        values = random.standard_normal(160)
-        for place in range(1, 160):
-            values[place] += 0.5 * values[place - 1]
-        false += bool(change_points(maxima(50_000 + 5_000 * np.exp(values[10:]))))
+    false = sum(bool(change_points(maxima(autocorrelated(150, seed, 0.5)))) for seed in range(trials))
     assert false <= stats.binom.ppf(0.999, trials, 0.05)
 
 
