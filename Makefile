@@ -13,9 +13,9 @@ check: setup-test lint
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
+	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
-	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.

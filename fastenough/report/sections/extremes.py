@@ -113,4 +113,5 @@ def _made(given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], cha
     return Section("extremes", "Estimates beyond the maximum",
                    "A maximum is a lower bound of the worst case. What follows extrapolates from the maxima of equal "
                    "stretches of time, on the CPU with the greatest one, to times longer than were measured. It is an "
-                   "estimate, it holds only while the system stays as it was, and it is no part of the verdict." + which, parts)
+                   "estimate, it holds only while the system stays as it was, and it is no part of the verdict."
+                   + which, parts)
