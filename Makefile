@@ -13,6 +13,7 @@ check: setup-test lint
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
+	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py

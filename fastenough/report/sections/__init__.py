@@ -26,6 +26,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "heat_map",
     "events",
     "frequency",
+    "extremes",
     "views",
     "runs",
     "settings",

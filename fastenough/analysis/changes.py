@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Change points: when the maxima became others than they had been before.
+
+The ranks of maxima before and after each moment are compared (Pettitt 1979), and those within a stretch and outside of
+it (Olshen and others 2004); the greatest difference is held against those that shuffled maxima show, which is a
+permutation test, exact whatever the maxima are like.  Where a change is found, each side is searched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.analysis.maxima import Maxima
+
+FloatArray = NDArray[np.float64]
+Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Where stretches begin, and where they end, this one excluded."""
+
+LEVEL = 0.01
+"""Chance of finding any change where nothing changed."""
+LEAST_BLOCKS = 50
+_LEAST_SIDE = 5
+_KEPT_TOGETHER = 5
+"""Blocks shuffled together, so that what lasts for a few of them and goes is not taken for a change."""
+_BLOCKS = 200
+_PERMUTATIONS = 299
+_SEED = 20260101
+
+
+@dataclass(frozen=True)
+class Change:
+    """``after_ns``: measured before it; ``within_ns``: known no better than so.  Medians of the blocks' maxima up to
+    the changes beside it."""
+
+    wall_ns: int
+    after_ns: float
+    within_ns: float
+    before_ns: float
+    later_ns: float
+
+
+def ranks(values: FloatArray) -> FloatArray:
+    """1 to n; equal values share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[place], dtype=np.float64)
+
+
+def change_points(maxima: Maxima) -> list[Change]:
+    """In the order of time; none where fewer than 50 maxima are known."""
+    blocks = maxima.blocks(_BLOCKS)
+    values = blocks.values_ns
+    random = np.random.default_rng(_SEED)
+    places = list(_standing(values, sorted(_search(values, 0, random)), random))
+    bounds = [0, *places, values.size]
+    medians = [float(np.median(values[first:last])) for first, last in pairwise(bounds) if last > first]
+    return [Change(int(blocks.begin_wall_ns[place]), place * blocks.stretch_ns, blocks.stretch_ns,
+                   medians[number], medians[number + 1]) for number, place in enumerate(places)]
+
+
+def _search(values: FloatArray, first: int, random: np.random.Generator) -> Iterator[int]:
+    """Places that may be changes, in no order."""
+    found = _scanned(values, _arcs(values.size), random, _KEPT_TOGETHER) if values.size >= LEAST_BLOCKS else None
+    if found is None:
+        return
+    places = [place for place in found if 0 < place < values.size]
+    yield from (first + place for place in places)
+    for begin, end in pairwise([0, *places, values.size]):
+        yield from _search(values[begin:end], first + begin, random)
+
+
+def _standing(values: FloatArray, places: Sequence[int], random: np.random.Generator) -> Iterator[int]:
+    """Of places in order those that are a change between the ones beside them too, each where it is greatest."""
+    before = 0
+    for later in [*places, values.size][1:]:
+        between = values[before:later]
+        found = _scanned(between, _splits(between.size), random, 1) if between.size >= 2 * _LEAST_SIDE else None
+        if found is not None:
+            before += found[1]
+            yield before
+
+
+def _splits(n: int) -> Arcs:
+    """From the beginning to each moment."""
+    ends = np.arange(_LEAST_SIDE, n - _LEAST_SIDE + 1)
+    return np.zeros_like(ends), ends
+
+
+def _arcs(n: int) -> Arcs:
+    """The same, and stretches within of some lengths, each twice the one before it."""
+    arcs = [_splits(n)]
+    length = _LEAST_SIDE
+    while length <= n - 2 * _LEAST_SIDE:
+        begins = np.arange(_LEAST_SIDE, n - _LEAST_SIDE - length + 1)
+        arcs.append((begins, begins + length))
+        length *= 2
+    return np.concatenate([begins for begins, _ in arcs]), np.concatenate([ends for _, ends in arcs])
+
+
+def _scanned(values: FloatArray, arcs: Arcs, random: np.random.Generator, together: int) -> tuple[int, int] | None:
+    """The arc that differs most from the rest; None where shuffled values have arcs that differ as much.
+
+    So many neighbours are shuffled ``together``.
+    """
+    ranked = ranks(values)
+    ranked -= ranked.mean()
+    of_group = (np.arange(values.size) + int(random.integers(together))) // together
+    places = random.permuted(np.tile(np.arange(of_group[-1] + 1), (_PERMUTATIONS, 1)), axis=1)[:, of_group]
+    shuffled = ranked[np.argsort(places, axis=1, kind="stable")]
+    seen = _differences(ranked[None, :], arcs)[0]
+    greatest = _differences(shuffled, arcs).max(axis=1)
+    if (1 + np.count_nonzero(greatest >= seen.max() * (1 - 1e-12))) / (1 + _PERMUTATIONS) > LEVEL:
+        return None
+    place = int(seen.argmax())
+    return int(arcs[0][place]), int(arcs[1][place])
+
+
+def _differences(rows: FloatArray, arcs: Arcs) -> FloatArray:
+    """Between what lies in an arc and the rest, in standard errors up to a constant; rows add up to 0."""
+    begins, ends = arcs
+    up_to = np.concatenate([np.zeros((rows.shape[0], 1)), np.cumsum(rows, axis=1)], axis=1)
+    length = ends - begins
+    return np.asarray(np.abs(up_to[:, ends] - up_to[:, begins]) / np.sqrt(length * (rows.shape[1] - length)))

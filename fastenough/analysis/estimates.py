@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Estimates of what lies beyond the maximum that was seen, each with its tests, or the reason why there is none.
+
+None of them is a part of a verdict: what was measured is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastenough.analysis import words
+from fastenough.analysis.extreme_tests import GEV, GPD, OVER_TIME, Family, checked_model
+from fastenough.analysis.extremes import Likelihood, NoFit, ReturnLevel
+from fastenough.analysis.machine import is_emulated, steal_text
+from fastenough.analysis.maxima import FloatArray, Maxima, maxima_of
+from fastenough.model import Series
+from fastenough.recording import Recording
+
+LEAST_MAXIMA = 50
+MOST_SHAPE = 0.5
+LEAST_SHAPE = -0.5
+"""Below, the interval of a profile likelihood does not hold what it says (Smith 1985)."""
+_BLOCKS = 100
+_MOST_EXCEEDANCES = 200
+_ONE_IN = 5
+"""At most so few stretches may exceed the threshold: then what exceeds it in one of them is one disturbance."""
+_HOUR_NS = 3600 * 10**9
+MISSIONS_NS = {_HOUR_NS: "an hour", 24 * _HOUR_NS: "a day", 30 * 24 * _HOUR_NS: "in 30 days",
+               365 * 24 * _HOUR_NS: "a year"}
+"""How long, and how people say that one disturbance comes in so long."""
+_FARTHEST = 100
+"""Of missions longer than so many times the time measured nothing is said."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``maxima``: how many; ``per_hour``: disturbances above the threshold, None where there is none; ``fit``: chance
+    of a worse fit if the distribution is the right one; ``refused``: why the levels are left out."""
+
+    method: str
+    maxima: int
+    stretch_ns: float
+    threshold_ns: float | None = None
+    per_hour: float | None = None
+    shape: float | None = None
+    fit: float | None = None
+    levels: tuple[ReturnLevel, ...] = ()
+    refused: str | None = None
+
+
+def estimates(parts: Sequence[tuple[Recording, Series]]) -> list[Estimate]:
+    """Of series of one CPU that may be merged: by block maxima, and by what exceeds a threshold."""
+    maxima = maxima_of(parts)
+    refused = _machine(parts)
+    if refused is not None:
+        return [Estimate("none", maxima.values_ns.size, maxima.stretch_ns, refused=refused)]
+    return [by_blocks(maxima), by_threshold(maxima)]
+
+
+def _machine(parts: Sequence[tuple[Recording, Series]]) -> str | None:
+    """What refuses whatever the values are."""
+    recordings = [recording for recording, _ in parts]
+    if any(map(is_emulated, recordings)):
+        return "the machine is emulated: its times mean nothing"
+    if any("virtual-machine" in recording.head.marks for recording in recordings):
+        return "this is a virtual machine: what its host does next cannot be learned from inside"
+    steal = steal_text(recordings)
+    if steal is not None:
+        return f"time was taken from this machine: {steal}"
+    if any(recording.lost(series.id) for recording, series in parts):
+        return "samples were lost, and the greatest may be among them"
+    if any(recording.missed(series.id) and not series.corrected for recording, series in parts):
+        return "periods were missed that no value stands for"
+    return None
+
+
+def by_blocks(maxima: Maxima) -> Estimate:
+    """GEV fitted to maxima of blocks."""
+    blocks = maxima.blocks(_BLOCKS)
+    method = f"GEV, maxima of {words.duration(blocks.stretch_ns)}"
+    if blocks.values_ns.size < LEAST_MAXIMA:
+        return Estimate(method, blocks.values_ns.size, blocks.stretch_ns, refused=_too_few(maxima, 1))
+    return _tested(Estimate(method, blocks.values_ns.size, blocks.stretch_ns), blocks, blocks.values_ns, GEV,
+                   maxima.duration_ns)
+
+
+def by_threshold(maxima: Maxima) -> Estimate:
+    """GPD fitted to what exceeds a threshold."""
+    n = maxima.values_ns.size
+    if n < LEAST_MAXIMA * _ONE_IN:
+        return Estimate("GPD, above a threshold", n // _ONE_IN, maxima.stretch_ns, refused=_too_few(maxima, _ONE_IN))
+    wanted = min(_MOST_EXCEEDANCES, max(LEAST_MAXIMA, n // 10))
+    threshold_ns = float(np.sort(maxima.values_ns)[-wanted - 1])
+    excesses = maxima.values_ns[maxima.values_ns > threshold_ns] - threshold_ns
+    tail = replace(maxima, values_ns=np.maximum(maxima.values_ns, threshold_ns))
+    found = Estimate(f"GPD, above {words.latency(threshold_ns)}", excesses.size, maxima.stretch_ns, threshold_ns)
+    if excesses.size < LEAST_MAXIMA:
+        return replace(found, refused="too many maxima are equal: the clock is too coarse for an estimate")
+    return _tested(found, tail, excesses, GPD, maxima.duration_ns)
+
+
+def _too_few(maxima: Maxima, times: int) -> str:
+    n, needed = maxima.values_ns.size, LEAST_MAXIMA * times
+    return (f"fewer than {LEAST_MAXIMA} maxima, from {words.counted(n, 'interval')}: it takes {needed} intervals, "
+            f"which are {words.duration(needed * maxima.stretch_ns)}")
+
+
+def _tested(found: Estimate, maxima: Maxima, values: FloatArray, family: Family, measured_ns: float) -> Estimate:
+    """Test by test, the cheapest first; only what passes all of them gets levels."""
+    refused = next((reason for test in OVER_TIME if (reason := test(maxima))), None)
+    if refused is not None:
+        return replace(found, refused=refused)
+    model = checked_model(values, maxima.step_ns, family)
+    found = replace(found, fit=model.fit, refused=model.reason)
+    if found.refused is not None:
+        return found
+    try:
+        return _levelled(found, Likelihood(maxima, found.threshold_ns), measured_ns)
+    except NoFit as error:
+        return replace(found, refused=f"the fit failed: {error}")
+
+
+def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Estimate:
+    tail = likelihood.fitted()
+    found = replace(found, shape=tail.shape)
+    if found.threshold_ns is not None:
+        found = replace(found, per_hour=tail.per_hour(found.threshold_ns))
+    if tail.shape > MOST_SHAPE:
+        return replace(found, refused=f"the tail is too heavy (shape {tail.shape:.2f}, above {MOST_SHAPE}): far beyond "
+                                      "what was seen anything is possible")
+    if tail.shape < LEAST_SHAPE:
+        return replace(found, refused=f"the maxima crowd at an upper end (shape {tail.shape:.2f}, below "
+                                      f"{LEAST_SHAPE}), where no interval can be given")
+    missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
+    if not missions:
+        return replace(found, refused=f"an hour is more than {_FARTHEST} times what was measured")
+    return replace(found, levels=tuple(map(likelihood.return_level, missions)))

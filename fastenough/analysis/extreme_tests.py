@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What refuses an estimate of extremes: each test answers with the reason in plain words, or None.
+
+Tests of the course over time need no model.  The three of the model (fit, threshold stability, back-test) compare the
+maxima with samples drawn from the tail that was fitted to them, each fitted anew (a parametric bootstrap: Stute,
+Gonzalez Manteiga and Presedo Quindimil 1993).  There, tails are fitted by probability-weighted moments (Hosking, Wallis
+and Wood 1985; Hosking and Wallis 1987), which are closed formulas: likelihood would take seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fastenough.analysis import words
+from fastenough.analysis.changes import change_points, ranks
+from fastenough.analysis.maxima import Maxima
+
+FloatArray = NDArray[np.float64]
+
+LEAST_DIFFERENT = 20
+"""Maxima that take fewer values than these tell of the clock and not of the tail."""
+LEVEL_OVER_TIME = 0.01
+"""Chance at which what does not change is taken to change."""
+LEVEL_OF_MODEL = 0.05
+"""Chance at which each test of the model refuses a tail that is one."""
+_LAGS = 5
+_DRAWS = 299
+_SEED = 20260101
+_TINY = 1e-12
+
+
+def coarseness(maxima: Maxima) -> str | None:
+    """Whether the values are told apart finely enough."""
+    different = np.unique(maxima.values_ns).size
+    if different >= LEAST_DIFFERENT:
+        return None
+    return f"the maxima take only {words.counted(different, 'value')}: too coarse for an estimate"
+
+
+def trend(maxima: Maxima) -> str | None:
+    """Rank correlation with time (Spearman)."""
+    ranked = ranks(maxima.values_ns)
+    time = np.arange(ranked.size, dtype=np.float64)
+    correlation = _correlation(ranked, time)
+    if 2.0 * special.ndtr(-abs(correlation) * np.sqrt(ranked.size - 1)) > LEVEL_OVER_TIME:
+        return None
+    way = "rise" if correlation > 0 else "fall"
+    return f"the maxima {way} with time: the system was another one at the end than at the beginning"
+
+
+def regimes(maxima: Maxima) -> str | None:
+    """Change points."""
+    found = change_points(maxima)
+    if not found:
+        return None
+    first = found[0]
+    return (f"the maxima changed {words.duration(first.after_ns)} after the beginning, from a median of "
+            f"{words.latency(first.before_ns)} to {words.latency(first.later_ns)}")
+
+
+def dependence(maxima: Maxima) -> str | None:
+    """Autocorrelation of ranks at lags 1 to 5, taken together (Ljung and Box 1978)."""
+    ranked = ranks(maxima.values_ns)
+    n = ranked.size
+    lags = range(1, _LAGS + 1)
+    seen = sum(_correlation(ranked[lag:], ranked[:-lag]) ** 2 * (n + 2) * n / (n - lag) for lag in lags)
+    if special.chdtrc(_LAGS, seen) > LEVEL_OVER_TIME:
+        return None
+    return "a great maximum tells that more will follow: they are not independent of one another"
+
+
+def _correlation(one: FloatArray, other: FloatArray) -> float:
+    one, other = one - one.mean(), other - other.mean()
+    squares = float((one @ one) * (other @ other))
+    return float(one @ other) / squares ** 0.5 if squares > 0 else 0.0
+
+
+OVER_TIME: tuple[Callable[[Maxima], str | None], ...] = (coarseness, trend, regimes, dependence)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of tail: what is fitted to rows of values, and the share of each row's tail that lies above values."""
+
+    fitted: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+    above: Callable[[FloatArray, FloatArray], FloatArray]
+    reached: Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def _moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The first three probability-weighted moments of each row, unbiased."""
+    ordered = np.sort(rows, axis=1)
+    n = rows.shape[1]
+    place = np.arange(n, dtype=np.float64)
+    first = ordered.mean(axis=1, keepdims=True)
+    second = (ordered @ (place / (n - 1)) / n)[:, None]
+    third = (ordered @ (place * (place - 1) / ((n - 1) * (n - 2))) / n)[:, None]
+    return first, second, third
+
+
+def gev_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Location, scale and shape of each row."""
+    first, second, third = _moments(rows)
+    c = (2 * second - first) / np.maximum(3 * third - first, _TINY) - np.log(2) / np.log(3)
+    k = np.clip(7.8590 * c + 2.9554 * c * c, -0.99, 5.0)
+    k = np.where(abs(k) < 1e-6, 1e-6, k)
+    gamma = special.gamma(1 + k)
+    scale = np.maximum((2 * second - first) * k / (gamma * (1 - 2.0 ** -k)), _TINY)
+    return first + scale * (gamma - 1) / k, scale, -k
+
+
+def gpd_by_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """0, scale and shape of each row of excesses above 0."""
+    first, second, _ = _moments(rows)
+    least = first - second
+    k = np.clip(first / np.maximum(first - 2 * least, _TINY) - 2, -0.99, 5.0)
+    k = np.where(abs(k) < 1e-6, 1e-6, k)
+    return np.zeros_like(first), np.maximum(first * (1 + k), _TINY), -k
+
+
+def _pareto_above(z: FloatArray, shape: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(np.maximum(1 + shape * z, 0.0) ** (-1 / shape))
+
+
+GEV = Family(gev_by_moments, lambda z, shape: -np.expm1(-np.minimum(_pareto_above(z, shape), 700.0)),
+             lambda share, shape: ((-np.log1p(-share)) ** -shape - 1) / shape)
+GPD = Family(gpd_by_moments, _pareto_above, lambda share, shape: (share ** -shape - 1) / shape)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Chances that a tail of the family that was fitted shows values as far from it as these."""
+
+    fit: float
+    stability: float
+    back_test: float
+    reason: str | None
+
+
+def checked_model(values: FloatArray, step: float, family: Family) -> Model:
+    """``values`` in the order of time; of the GPD, what they are above the threshold."""
+    location, scale, shape = family.fitted(values[None, :])
+    random = np.random.default_rng(_SEED)
+    share = np.maximum(random.random((_DRAWS, values.size)), _TINY)
+    drawn = location + scale * family.reached(share, shape)
+    rows = np.vstack([values[None, :], np.round(drawn / step) * step])
+    fit, stability, back_test = (float(np.mean(seen >= seen[0])) for seen in (
+        statistic(rows, family) for statistic in (_distance, _instability, _surprise)))
+    return Model(fit, stability, back_test, _reason(fit, stability, back_test))
+
+
+def _reason(fit: float, stability: float, back_test: float) -> str | None:
+    if fit < LEVEL_OF_MODEL:
+        return f"the distribution does not fit the maxima (p = {fit:.3f})"
+    if stability < LEVEL_OF_MODEL:
+        return f"the shape depends on where the tail is taken to begin (p = {stability:.3f})"
+    if back_test < LEVEL_OF_MODEL:
+        return f"fitted to the first half, it does not expect the maximum of the second one (p = {back_test:.3f})"
+    return None
+
+
+def _distance(rows: FloatArray, family: Family) -> FloatArray:
+    """Anderson and Darling's distance of each row from the tail fitted to it."""
+    location, scale, shape = family.fitted(rows)
+    above = np.clip(family.above((np.sort(rows, axis=1) - location) / scale, shape), _TINY, 1 - _TINY)
+    n = rows.shape[1]
+    weight = 2 * np.arange(1, n + 1) - 1
+    return np.asarray(-n - (weight * (np.log1p(-above) + np.log(above[:, ::-1]))).mean(axis=1))
+
+
+def _instability(rows: FloatArray, family: Family) -> FloatArray:
+    """How far the shape of the upper half and of the upper quarter of each row are from that of all."""
+    ordered = np.sort(rows, axis=1)
+    shape = family.fitted(rows)[2]
+    far = np.zeros(rows.shape[0])
+    for part in (2, 4):
+        kept = rows.shape[1] // part
+        excesses = ordered[:, -kept:] - ordered[:, -kept - 1, None]
+        far = np.maximum(far, np.abs(gpd_by_moments(excesses)[2] - shape)[:, 0] * kept ** 0.5)
+    return far
+
+
+def _surprise(rows: FloatArray, family: Family) -> FloatArray:
+    """How far beyond what the first half of each row lets expect the maximum of the second half is.
+
+    Of maxima beyond an upper end, which are all impossible, the farther one surprises more.
+    """
+    first, second = np.split(rows, [rows.shape[1] // 2], axis=1)
+    location, scale, shape = family.fitted(first)
+    z = (second.max(axis=1, keepdims=True) - location) / scale
+    return np.asarray(-np.log(np.maximum(family.above(z, shape), 1e-300)) + 1e-6 * z)[:, 0]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Beyond the maximum: estimates that passed their tests, why there are no others, and when the tail changed."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from fastenough.analysis import Merged, words
+from fastenough.analysis.changes import change_points
+from fastenough.analysis.differences import kind_text
+from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
+from fastenough.analysis.extremes import ReturnLevel
+from fastenough.analysis.maxima import Maxima, maxima_of
+from fastenough.model import Series, Verdict
+from fastenough.recording import Recording
+from fastenough.report.context import Context, Group, Kind
+from fastenough.report.document import Cell, Column, Section, Table, Text
+
+_MOST = 6
+"""So many of what was measured, those with the greatest maxima: each takes up to 0.08 s."""
+
+
+def _greatest(values: Merged) -> float:
+    return -math.inf if values.maximum_ns is None else values.maximum_ns
+
+
+def _parts(group: Group, kind: Kind, values: Merged) -> list[tuple[Recording, Series]]:
+    """The series that were merged to these values of one CPU."""
+    wanted = kind_text(group.recordings[0], kind.series)
+    cpu = values.cpus[0] if values.cpus else None
+    return [(recording, series) for recording in group.recordings for series in recording.series
+            if series.refused is None and series.cpu == cpu and kind_text(recording, series) == wanted]
+
+
+def _broken(context: Context, group: Group) -> bool:
+    runs = {recording.run_id for recording in group.recordings}
+    return any(runs & set(one.run_ids) and one.verdict is Verdict.BROKEN for one in context.assessment.judgments)
+
+
+def _level(level: ReturnLevel | None) -> Cell:
+    if level is None:
+        return Cell(None, "–")
+    low, high = words.microseconds(level.low_ns), words.microseconds(words.round_up(level.high_ns, 3))
+    return Cell(level.level_ns, words.microseconds(words.round_up(level.level_ns, 3)), f"{low} to {high}")
+
+
+def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[Any]:
+    by_mission = {level.mission_ns: level for level in found.levels}
+    rate = "" if found.per_hour is None else f"{found.per_hour:,.3g} disturbances an hour"
+    return [*names, Cell(found.method, found.method, rate), found.maxima, found.shape, found.fit,
+            *(_level(by_mission.get(mission)) for mission in missions)]
+
+
+def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
+    missions = [mission for mission in MISSIONS_NS if any(
+        level.mission_ns == mission for _, found in rows for level in found.levels)]
+    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"),
+               Column("greatest seen [µs]", words.microseconds), Column("estimated from", numeric=False),
+               Column("maxima"), Column("shape", lambda shape: f"{shape:.2f}"),
+               Column("p of the fit", lambda p: f"{p:.2f}"),
+               *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions))
+    header = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit",
+              "mission_ns", "level_ns", "low_ns", "high_ns"]
+    csv = [[*names, found.method, found.maxima, found.shape, found.fit, level.mission_ns, level.level_ns, level.low_ns,
+            level.high_ns] for names, found in rows for level in found.levels]
+    return Table("extremes", "Estimated levels above which one disturbance comes in so long, on average; below each, "
+                 "its 95 % interval (profile likelihood)", columns, [_row(*row, missions) for row in rows],
+                 csv=(header, csv))
+
+
+def _changes(title: str, maxima: Maxima) -> list[str]:
+    return [f"{title}: {words.duration(one.after_ns)} after the beginning (to within {words.duration(one.within_ns)}, "
+            f"{datetime.fromtimestamp(one.wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC) "
+            f"the median of the maxima went from {words.latency(one.before_ns)} to {words.latency(one.later_ns)}"
+            for one in change_points(maxima)]
+
+
+def section(context: Context) -> Section | None:
+    chosen = [(group, kind, max(kind.per_cpu, key=_greatest)) for group in context.groups
+              for kind in group.judged_kinds if kind.all_cpus.n]
+    if not chosen:
+        return None
+    given: list[tuple[tuple[Any, ...], Estimate]] = []
+    refused: list[str] = []
+    changes: list[str] = []
+    for group, kind, values in sorted(chosen, key=lambda one: -_greatest(one[2]))[:_MOST]:
+        title = ", ".join(filter(None, (group.title, kind.name, words.cpus(values.cpus) if values.cpus else "")))
+        if _broken(context, group):
+            refused.append(f"{title}: the data cannot be trusted, as the verdict says")
+            continue
+        parts = _parts(group, kind, values)
+        names = (group.title.removeprefix("load "), kind.name, values.cpus[0] if values.cpus else None,
+                 values.maximum_ns)
+        for found in estimates(parts):
+            if found.levels:
+                given.append((names, found))
+            else:
+                refused.append(f"{title}: {found.method}: {found.refused}")
+        changes += _changes(title, maxima_of(parts))
+    return _made(given, refused, changes, len(chosen) > _MOST)
+
+
+def _made(given: list[tuple[tuple[Any, ...], Estimate]], refused: list[str], changes: list[str],
+          left_out: bool) -> Section:
+    which = f" Of what was measured, the {_MOST} with the greatest maxima are looked at." if left_out else ""
+    parts: list[Table | Text] = [_table(given)] if given else []
+    if refused:
+        parts.append(Text("No estimate is given where a test refuses it:", refused))
+    if changes:
+        parts.append(Text("The greatest latencies changed while they were measured:", changes))
+    return Section("extremes", "Estimates beyond the maximum",
+                   "A maximum is a lower bound of the worst case. What follows extrapolates from the maxima of equal "
+                   "stretches of time, on the CPU with the greatest one, to times longer than were measured. It is an "
+                   "estimate, it holds only while the system stays as it was, and it is no part of the verdict."
+                   + which, parts)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Maxima of seconds whose tail is known, drawn by scipy's distributions; and some that are no such tail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fastenough.analysis.maxima import Maxima
+
+Values = NDArray[np.float64]
+HOUR_NS = 3600e9
+LOCATION_NS, SCALE_NS = 50_000.0, 8_000.0
+SHAPES = (-0.3, 0.0, 0.2)
+
+
+def maxima(values: Values, step_ns: float = 1.0) -> Maxima:
+    """Of one second each."""
+    begins = np.arange(values.size, dtype=np.int64) * 10**9
+    return Maxima(np.round(values / step_ns) * step_ns, begins, step_ns, 1e9)
+
+
+def gev(shape: float, n: int, seed: int) -> Values:
+    """scipy's sign of the shape is the other one."""
+    random = np.random.default_rng(seed)
+    return np.asarray(stats.genextreme.rvs(-shape, LOCATION_NS, SCALE_NS, n, random_state=random))
+
+
+def true_level_ns(shape: float, mission_ns: float) -> float:
+    """Above it one disturbance in so long: the maximum of a second stays below with chance exp(-1 s / mission)."""
+    return float(stats.genextreme.isf(-np.expm1(-1e9 / mission_ns), -shape, LOCATION_NS, SCALE_NS))
+
+
+def autocorrelated(n: int, seed: int, correlation: float) -> Values:
+    """Log-normal, of a first-order autoregression."""
+    random = np.random.default_rng(seed)
+    values = random.standard_normal(n)
+    for place in range(1, n):
+        values[place] = correlation * values[place - 1] + (1 - correlation**2) ** 0.5 * values[place]
+    return np.asarray(LOCATION_NS + 5_000 * np.exp(values))
+
+
+def drifting(n: int, seed: int) -> Values:
+    """The location rises by one and a half scales."""
+    return gev(0.0, n, seed) + np.linspace(0.0, 1.5 * SCALE_NS, n)
+
+
+def two_regimes(n: int, seed: int) -> Values:
+    """Another location for a sixth of the time."""
+    return gev(0.0, n, seed) + np.where(np.arange(n) * 6 // n == 3, 4 * SCALE_NS, 0.0)
+
+
+def two_kinds(n: int, seed: int) -> Values:
+    """One maximum in seven is of another kind, and much greater."""
+    random = np.random.default_rng(seed + 10**6)
+    return gev(0.0, n, seed) + np.where(random.random(n) < 1 / 7, 20 * SCALE_NS, 0.0)
+
+
+REFUSED: dict[str, Callable[[int, int], Values]] = {
+    "location rises by 1.5 scales": drifting,
+    "other regime for a sixth of the time": two_regimes,
+    "autocorrelation 0.8": lambda n, seed: autocorrelated(n, seed, 0.8),
+    "two kinds of disturbances": two_kinds,
+    "heavy tail, shape 0.9": lambda n, seed: gev(0.9, n, seed),
+}
+"""What must be refused; of how many maxima, seed."""
