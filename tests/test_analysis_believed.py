@@ -113,6 +113,15 @@ def test_due_periods_that_are_absent_may_have_been_late(tmp_path: Path, absent: 
         assert judge([run], required).verdict is expected
 
 
+def test_periods_of_a_length_that_is_not_told_cannot_be_accounted_for(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    assert judge([run], LIMIT).verdict is Verdict.PASS
+    untold = tuple(replace(series, period_ns=None) for series in run.series)
+    assessment = judge([replace(run, head=replace(run.head, series=untold))], LIMIT)
+    assert assessment.verdict is Verdict.INCONCLUSIVE
+    assert "how long one of its periods is" in _text(assessment)
+
+
 def test_a_run_that_was_to_last_so_long_may_be_written_later(tmp_path: Path) -> None:
     """Of 60 s of periods 59.5 are there, and the last half a second is what it took to write them."""
     values = [[*cpu[:29], cpu[29][:1500]] for cpu in VALUES]

@@ -105,10 +105,6 @@ def _ns_in_ticks(lines: Lines) -> None:
     lines[0]["series"][1]["tick_ps"] = 1
 
 
-def _no_period(lines: Lines) -> None:
-    del lines[0]["series"][1]["period_ns"]
-
-
 IMPOSSIBLE: dict[str, tuple[Callable[[Lines], None], str]] = {
     "a count of -5 beside +5": (_minus_beside_plus, "a count from 1"),
     "an interval twice": (_twice, "does not follow"),
@@ -126,7 +122,6 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Lines], None], str]] = {
     "an end before the last interval's": (_early_end, "before the end of the last interval"),
     "one series under two ids": (_two_ids, "stands twice"),
     "ns that are counted in ticks": (_ns_in_ticks, "tick_ps"),
-    "a correction by no period": (_no_period, "period_ns"),
     "a count with a point": (lambda lines: _entry(lines).update(count=40.0), "not a line"),
     "a minimum with a point": (lambda lines: _entry(lines).update(min=float(_entry(lines)["min"])), "not a line"),
     "NaN among the buckets": (lambda lines: _entry(lines)["buckets"].append([float("nan"), 1]), "not a line"),

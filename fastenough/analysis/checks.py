@@ -252,8 +252,13 @@ def _time_of_periods_ns(recording: Recording) -> int:
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     """A corrected series has one value for each period that was due, and no more."""
     for series in judged_series(recording):
-        if not series.corrected or series.period_ns is None:
+        if not series.corrected:
             continue
+        if series.period_ns is None:
+            yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so whether "
+                          "all of them are accounted for cannot be told", "judge a probe whose periods are of one length, "
+                          "such as timer")
+            return
         held = recording.totals[series.id].total + recording.lost(series.id)
         most = recording.duration_ns / series.period_ns
         due_ns = _time_of_periods_ns(recording) - max(0.0, _lateness_ns(recording, series))

@@ -66,8 +66,6 @@ def _contradictions(series: Series) -> Iterator[str]:
         yield "counts ticks but does not say how long one is (tick_ps)"
     if series.unit == "ns" and series.tick_ps is not None:
         yield "counts ns and says how long a tick is (tick_ps)"
-    if series.corrected and series.period_ns is None:
-        yield "is corrected for missed periods but does not say how long one is (period_ns)"
     if (series.role is Role.THROUGHPUT) != (series.bytes is not None):
         yield "must have both the role throughput and bytes per sample, or neither"
     if series.corrected and series.relative:
