@@ -16,6 +16,8 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
+	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
+	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
@@ -30,6 +32,7 @@ lock:
 	cd setup && for name in run test; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
+	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
 setup:
 	@setup/install run

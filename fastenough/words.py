@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LINE_CHARS = 200
 """So much of a line that somebody else wrote is told."""
@@ -23,13 +23,38 @@ def duration(ns: float) -> str:
 
 
 def microseconds(ns: float | None) -> str:
-    """A latency as a bare number of µs, with the digits that mean something."""
+    """A latency as a bare number of µs, with the digits that mean something; no magnitude is rounded down."""
+    return _microseconds(ns, lambda steps: math.copysign(math.ceil(abs(steps)), steps))
+
+
+def microseconds_down(ns: float | None) -> str:
+    """The same for the lower end of an interval: never rounded up."""
+    return _microseconds(ns, math.floor)
+
+
+def _microseconds(ns: float | None, whole: Callable[[float], float]) -> str:
     if ns is None:
         return "–"
-    us = ns / 1000.0
-    if abs(us) < 10:
-        return f"{us:.2f}"
-    return f"{us:.1f}" if abs(us) < 1000 else f"{us:,.0f}"
+    decimals = 2 if abs(ns) < 10_000 else 1 if abs(ns) < 1_000_000 else 0
+    steps = ns / 10.0 ** (3 - decimals)
+    near = round(steps)
+    steps = near if abs(steps - near) < _NEARLY_WHOLE else whole(steps)
+    return f"{steps / 10.0**decimals + 0.0:,.{decimals}f}"
+
+
+_NEARLY_WHOLE = 1e-6
+"""What floating point adds or takes must not become a digit."""
+
+
+def digits_down(value: float, digits: int = 3) -> str:
+    """A number >= 0 with at least so many significant digits, not rounded up: for what is worse the smaller it is."""
+    if value <= 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(value)))
+    steps = value * 10.0**decimals
+    near = round(steps)
+    steps = near if abs(steps - near) < _NEARLY_WHOLE else math.floor(steps)
+    return f"{steps / 10.0**decimals:,.{decimals}f}"
 
 
 def latency(ns: float | None) -> str:
@@ -96,3 +121,26 @@ def said_lines(said: bytes) -> list[str]:
     text = _ESCAPES.sub("", said.decode(errors="replace")).replace("\r", "\n")
     lines = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.split("\n"))
     return [line[:LINE_CHARS] for line in lines if line]
+
+
+def round_down(value: float, digits: int = 3) -> float:
+    """The greatest value not above this one that has no more than ``digits`` significant digits; 0 for less than 0."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.floor(value / step * (1 + 1e-12)) * step
+
+
+def at_least(ns: float) -> str:
+    """A duration that is not overstated: rounded down."""
+    for unit, length_ns in _DURATIONS:
+        if ns >= (2.0 if length_ns > 1e9 else 1.0) * length_ns:
+            return f"{round_down(ns / length_ns):,.15g} {unit}"
+    return f"{round_down(ns):.15g} ns"
+
+
+def rate_at_most(value: float) -> str:
+    """A rate per activation that is not understated: rounded up, as "1 in ..." where it is small."""
+    if value >= 1:
+        return "all"
+    return f"{math.ceil(value * 1e4) / 100:.10g} %" if value > 0.01 else f"1 in {int(round_down(1 / value)):,}"

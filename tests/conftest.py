@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 from gauge_simulation import Build, Paced, paced
-from tools import ROOT, build, build_probe, configure
+from labgrid_lab import Lab, running_lab
+from ssh_boards import Server, ssh_server
+from tools import ROOT, build, build_probe, configure, require
 
+from fastenough.board.labgrid import COORDINATOR_SETTING
 from fastenough.link import find_probe
+from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
 
@@ -62,3 +66,30 @@ def instrument(gauge_build: Build, tmp_path: Path) -> Iterator[Paced]:
     """A simulated gauge at the pace of the wall clock."""
     with paced(gauge_build, tmp_path) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A board behind ssh."""
+    require("ssh", "sshd", "ssh-keygen")
+    with ssh_server() as one:
+        yield one
+
+
+@pytest.fixture
+def at_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This bench knows how that board lets it in."""
+    monkeypatch.setenv(CONFIG_SETTING, str(server.config))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A labgrid whose places lead to that board."""
+    with running_lab(tmp_path_factory.mktemp("lab")) as one:
+        yield one
+
+
+@pytest.fixture
+def at_lab(at_server: None, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This bench uses that labgrid."""
+    monkeypatch.setenv(COORDINATOR_SETTING, lab.coordinator)

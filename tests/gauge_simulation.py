@@ -189,9 +189,10 @@ class Paced:
 
 
 @contextlib.contextmanager
-def paced(build: Build, directory: Path) -> Iterator[Paced]:
+def paced(build: Build, directory: Path, before: Sequence[str] = ()) -> Iterator[Paced]:
+    """``before`` is put in front of its command, as to start it as another user."""
     pins, link = directory / "pins", directory / "gauge"
-    process = subprocess.Popen([str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
+    process = subprocess.Popen([*before, str(build.paced), "--pins", str(pins), "--link", str(link), "atmega328p",
                                 str(build.firmware("atmega328p"))], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout and process.stdout.readline().startswith("ready ")

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import os
 import socket
 import socketserver
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +21,9 @@ import pytest
 from processes import eventually
 from serial import serial_for_url
 from serial.rfc2217 import PortManager
-from ssh_boards import Server
 from tools import TOOLS
 
 from fastenough.board import AS_BOOTED, open_board
-from fastenough.board.labgrid import COORDINATOR_SETTING
 
 _EXPORT = """board:
   NetworkPowerPort:
@@ -70,6 +67,15 @@ class Wire:
         assert eventually(lambda: bool(self.listeners), 30)
         for listener in list(self.listeners):
             listener.sendall(said.replace(b"\xff", b"\xff\xff") if self.protocol == "rfc2217" else said)
+
+    @contextmanager
+    def meanwhile(self, speak: Callable[[], None]) -> Iterator[None]:
+        """While inside, the board speaks; it has said all at the end."""
+        speaker = threading.Thread(target=speak, daemon=True)
+        speaker.start()
+        yield
+        speaker.join(30)
+        assert not speaker.is_alive()
 
 
 @dataclass(frozen=True)
@@ -185,14 +191,6 @@ def running_lab(place: Path) -> Iterator[Lab]:
             for process in (exporter, coordinator):
                 process.kill()
                 process.wait()
-
-
-def known(server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This bench uses that lab, and its board's SSH server."""
-    monkeypatch.setenv(COORDINATOR_SETTING, lab.coordinator)
-    for name, value in server.environment().items():
-        if name not in os.environ:
-            monkeypatch.setenv(name, value)
 
 
 def holder(lab: Lab, place: str = "board") -> str:

@@ -49,6 +49,14 @@ PROFILE: dict[str, Any] = {
 COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
             "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0}
 
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {"name": "policy", "requested": "fifo", "in_effect": "fifo"},
+    {"name": "priority", "requested": 98, "in_effect": 98},
+    {"name": "rt_throttling_us", "requested": None, "in_effect": 950000},
+)
+RAN = {"cpu_ns": 400_000_000, "context_switches": 1000, "processes": 4}
+"""What a load did in an interval."""
+
 
 def quiet(run_id: str) -> list[list[NDArray[np.int64]]]:
     """Enough for a PASS at 1 ms and above: 32 s, 32,000 activations on each of two CPUs; of no two runs the same."""
@@ -84,6 +92,8 @@ class Plan:
     end: dict[str, Any] = field(default_factory=dict)
     rise_k: int | None = None
     limit_ns: int = 50_000
+    load_use: Sequence[dict[str, Any] | None] = (RAN,)
+    """What the load did in each interval, again and again where these are fewer; None: not told."""
 
 
 def _configuration(name: str) -> dict[str, Any]:
@@ -123,11 +133,7 @@ def _series(plan: Plan, k: int) -> list[dict[str, Any]]:
 
 def _head(plan: Plan) -> dict[str, Any]:
     load = {} if plan.load is None else {"load": {"name": plan.load, "commands": []}}
-    settings = plan.settings or (
-        {"name": "policy", "requested": "fifo", "in_effect": "fifo"},
-        {"name": "priority", "requested": 98, "in_effect": 98},
-        {"name": "rt_throttling_us", "requested": None, "in_effect": 950000},
-    )
+    settings = plan.settings or SETTINGS
     head: dict[str, Any] = {
         "type": "head", "format": "fastenough-recording", "version": 2, "tool": {"name": "test", "version": "0"},
         "run_id": plan.run_id, "probe": "timer", "implementation": "linux-user",
@@ -137,6 +143,17 @@ def _head(plan: Plan) -> dict[str, Any]:
         "profile_sha256": "0" * 64, "board": "testboard", "configuration": "stock",
     } | load | plan.head
     return head | {"configuration": _configuration(head["configuration"])}
+
+
+def _use(plan: Plan, seq: int) -> dict[str, Any]:
+    use = plan.load_use[seq % len(plan.load_use)]
+    return {} if plan.load in (None, "none") or use is None else {"load": use}
+
+
+def _after(plan: Plan) -> list[dict[str, Any]]:
+    """All settings as they were before."""
+    return [{name: value for name, value in setting.items() if name not in ("requested", "reason")}
+            for setting in plan.settings or SETTINGS]
 
 
 def _proof(plan: Plan) -> dict[str, Any]:
@@ -194,7 +211,7 @@ def write(path: Path, plan: Plan) -> Path:
             length = plan.interval_ns or len(plan.values[0][seq]) * plan.period_ns
             counters = {name: value if seq == 0 or value is None else 0 for name, value in plan.counters.items()}
             writer.line({"type": "interval", "seq": seq, "begin": instant(now), "end": instant(now + length),
-                         "series": entries, "counters": counters})
+                         "series": entries, "counters": counters} | _use(plan, seq))
             now += length
         for event in plan.events:
             writer.line({"type": "event", "at": instant(now)} | event)
@@ -204,7 +221,8 @@ def write(path: Path, plan: Plan) -> Path:
                                                     **ordered.total(identity)))
                     for identity, held in totals.items()]
             writer.line({"type": "end", "outcome": plan.outcome, "reasons": list(plan.reasons), "at": instant(now),
-                         "series": ends, "counters": plan.counters, "events_dropped": 0} | _proof(plan) | plan.end)
+                         "series": ends, "counters": plan.counters, "events_dropped": 0, "settings": _after(plan)}
+                        | _proof(plan) | plan.end)
     return path
 
 

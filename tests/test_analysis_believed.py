@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import Plan, latencies, recording
+from recordings import COUNTERS, RAN, SETTINGS, Plan, latencies, recording
 
 from fastenough.analysis import Assessment, judge
 from fastenough.model import Requirement, Verdict
@@ -28,7 +28,7 @@ def _text(assessment: Assessment) -> str:
 
 
 def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
-    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    few = _run(tmp_path, values=[cpu[:7] for cpu in VALUES])
     alone, twice = judge([few], LIMIT), judge([few, few, few], LIMIT)
     assert alone.verdict is twice.verdict is Verdict.INCONCLUSIVE
     assert twice.reasons == alone.reasons
@@ -36,7 +36,7 @@ def test_the_same_run_given_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_copy_under_another_id_is_not_believed(tmp_path: Path) -> None:
-    few = _run(tmp_path, values=[cpu[:12] for cpu in VALUES])
+    few = _run(tmp_path, values=[cpu[:7] for cpu in VALUES])
     copy = replace(few, head=replace(few.head, run_id="copy"))
     assessment = judge([few, copy], LIMIT)
     assert assessment.verdict is Verdict.BROKEN
@@ -71,8 +71,150 @@ def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("relative", "expected"), [(True, Verdict.PASS), (False, Verdict.BROKEN)])
 def test_a_relative_sleep_lasts_its_interval_and_the_latency(tmp_path: Path, relative: bool, expected: Verdict) -> None:
     """At a period of 200 us and a latency of 60 us an act comes every 260 us: none of them is absent."""
-    values = [[np.full(4000, 60_000)] * 12]
+    values = [[np.full(4000, 60_000)] * 16]
     run = _run(tmp_path, values=values, period_ns=200_000, interval_ns=4000 * 260_000)
     told = replace(run, head=replace(run.head, series=tuple(
         replace(series, relative=relative and not series.corrected) for series in run.series)))
     assert judge([told], LIMIT).verdict is expected
+
+
+STOPPED = {"cpu_ns": 0, "context_switches": 0, "processes": 4}
+GONE = STOPPED | {"processes": 0}
+
+
+def _uses(of_30: int, use: dict[str, Any] | None) -> list[dict[str, Any] | None]:
+    return [RAN] * (30 - of_30) + [use] * of_30
+
+
+@pytest.mark.parametrize(("uses", "expected", "said"), [
+    (_uses(24, GONE), Verdict.BROKEN, "it did nothing in 24 of 30 intervals"),
+    (_uses(24, STOPPED), Verdict.BROKEN, "it did nothing in 24 of 30 intervals"),
+    (_uses(1, GONE), Verdict.BROKEN, "it did nothing in 1 of 30 intervals"),
+    (_uses(1, STOPPED), Verdict.INCONCLUSIVE, "may not have run all the time"),
+    (_uses(1, STOPPED | {"window_ns": 10_000_000}), Verdict.PASS, "no more than one disturbance above 200.0 µs"),
+    (_uses(5, None), Verdict.INCONCLUSIVE, "it is told of 25 of 30 intervals"),
+    (_uses(30, None), Verdict.INCONCLUSIVE, "it is told of 0 of 30 intervals"),
+    (_uses(30, {"cpu_ns": None, "context_switches": None, "processes": 4}), Verdict.INCONCLUSIVE, "0 of 30"),
+])
+def test_a_load_that_ran_for_a_part_of_the_time_is_not_proven(tmp_path: Path, uses: list[dict[str, Any] | None],
+                                                              expected: Verdict, said: str) -> None:
+    """Its proof, of what it consumed in all, says that it ran."""
+    assessment = judge([_run(tmp_path, load_use=uses)], LIMIT)
+    assert assessment.verdict is expected and said in _text(assessment)
+
+
+@pytest.mark.parametrize(("absent", "expected"), [
+    (0.0, Verdict.PASS), (0.001, Verdict.PASS), (0.01, Verdict.INCONCLUSIVE), (0.045, Verdict.INCONCLUSIVE),
+    (0.06, Verdict.BROKEN)])
+def test_due_periods_that_are_absent_may_have_been_late(tmp_path: Path, absent: float, expected: Verdict) -> None:
+    """A tenth of a second is what threads may take to begin and to end."""
+    run = _run(tmp_path, interval_ns=round(2000 * 1_000_000 / (1 - absent)))
+    for required in (LIMIT, Requirement(200_000, 0.001, longest_burst=5)):
+        assert judge([run], required).verdict is expected
+
+
+def test_a_run_that_was_to_last_so_long_may_be_written_later(tmp_path: Path) -> None:
+    """Of 60 s of periods 59.5 are there, and the last half a second is what it took to write them."""
+    values = [[*cpu[:29], cpu[29][:1500]] for cpu in VALUES]
+    for duration_ns, passes in ((29_500_000_000, True), (10**10, True), (10**12, False)):
+        run = _run(tmp_path, values=values, period_ns=500_000, interval_ns=10**9,
+                   head={"parameters": {"duration_ns": duration_ns}})
+        assert (judge([run], LIMIT).verdict is Verdict.PASS) == passes
+
+
+def _holes(of_12: int) -> list[Any]:
+    return [cpu[:12 - of_12] + [np.array([], dtype=np.int64)] * of_12 for cpu in VALUES]
+
+
+@pytest.mark.parametrize(("views", "said"), [
+    (("wakeup",), "wakeup on CPU 0 has no value in 8 s of the 12 s"), (("wakeup", "wakeup_corrected"), "due periods")])
+def test_a_hole_is_no_part_of_the_time_measured(tmp_path: Path, views: tuple[str, ...], said: str) -> None:
+    whole, holed = (_run(tmp_path, values=_holes(hole), views=views, interval_ns=10**9, period_ns=500_000)
+                    for hole in (0, 8))
+    loose = Requirement(200_000, 0.01, longest_burst=5)
+    assert judge([whole], loose).verdict is Verdict.PASS
+    assessment = judge([holed], loose)
+    assert assessment.verdict is not Verdict.PASS and said in _text(assessment)
+
+
+def test_a_hole_in_one_long_interval_is_one_too(tmp_path: Path) -> None:
+    """3 s with values, and 8 s that one interval is too long."""
+    run = _run(tmp_path, values=[cpu[:4] for cpu in VALUES], views=("wakeup",), interval_ns=3 * 10**9)
+    assert "has no value in 4 s of the 12 s" in _text(judge([run], Requirement(200_000, 0.01, longest_burst=5)))
+
+
+@pytest.mark.parametrize(("marks", "counter", "said"), [
+    ((), "throttled", "RT throttling"), (("virtual-machine",), "steal_ns", "time taken by the hypervisor"),
+])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_counter_that_cannot_be_read_is_not_zero(tmp_path: Path, marks: tuple[str, ...], counter: str, said: str,
+                                                   gone: bool) -> None:
+    counters = {name: value for name, value in COUNTERS.items() if name != counter} if gone else (
+        COUNTERS | {counter: None})
+    assessment = judge([_run(tmp_path, marks=marks, counters=counters)], Requirement(200_000, 0.01, longest_burst=5))
+    assert assessment.verdict is Verdict.INCONCLUSIVE and said in _text(assessment)
+    assert judge([_run(tmp_path, marks=marks)], Requirement(200_000, 0.01, longest_burst=5)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("counter", ["steal_ns", "throttled", "cgroup_throttled"])
+def test_a_counter_that_went_backwards_is_not_zero(tmp_path: Path, counter: str) -> None:
+    run = _run(tmp_path, counters=COUNTERS | {counter: -1})
+    assert judge([run], LIMIT).verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_the_intervals_counted_is_not_denied_by_the_end(tmp_path: Path) -> None:
+    run = _run(tmp_path, counters=COUNTERS | {"throttled": 3})
+    assert run.end is not None
+    denied = replace(run, end=replace(run.end, counters=COUNTERS))
+    assert judge([denied], LIMIT).verdict is Verdict.BROKEN
+
+
+OTHER = {"name": "policy", "requested": "other", "in_effect": "other"}
+
+
+@pytest.mark.parametrize(("change", "expected", "said"), [
+    ({"settings": ({"name": "rt_throttling_us", "requested": None, "in_effect": 950000},)}, Verdict.INCONCLUSIVE,
+     "no scheduling policy was requested and read back"),
+    ({"settings": (OTHER | {"requested": None},)}, Verdict.INCONCLUSIVE, "no scheduling policy was requested"),
+    ({"settings": (OTHER,), "head": {"parameters": {"policy": "fifo"}}}, Verdict.BROKEN,
+     "the policy fifo was to be measured, and was requested for no thread"),
+    ({"settings": (OTHER | {"requested": "fifo"},)}, Verdict.BROKEN, "requested to be fifo but is other"),
+    ({"settings": (OTHER,), "head": {"parameters": {"policy": "other"}}, "marks": ("not-real-time",)}, Verdict.PASS,
+     ""),
+    ({"end": {"settings": []}}, Verdict.INCONCLUSIVE, "policy was not read back after the run"),
+    ({"end": {"settings": [{"name": "policy", "in_effect": "fifo"}, {"name": "priority", "in_effect": None}]}},
+     Verdict.INCONCLUSIVE, "priority was not read back after the run"),
+    ({"end": {"settings": [{"name": "policy", "in_effect": "other"}, {"name": "priority", "in_effect": 98}]}},
+     Verdict.BROKEN, "policy from fifo to other"),
+])
+def test_settings_are_as_asked_before_and_after(tmp_path: Path, change: dict[str, Any], expected: Verdict,
+                                                said: str) -> None:
+    assessment = judge([_run(tmp_path, **change)], LIMIT)
+    assert assessment.verdict is expected and said in _text(assessment)
+
+
+def test_no_setting_at_all_is_not_what_was_asked_for(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    assert run.end is not None and len(SETTINGS) == len(run.head.settings)
+    empty = replace(run, head=replace(run.head, settings=()), end=replace(run.end, settings=None))
+    assert judge([empty], LIMIT).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_idle_run_alone_says_that_no_load_was_applied(tmp_path: Path) -> None:
+    alone = judge([_run(tmp_path, load="none")], LIMIT)
+    assert alone.verdict is Verdict.PASS and alone.headline.endswith("the machine was idle: no load was applied")
+    both = judge([_run(tmp_path, load="none"), _run(tmp_path, run_id="loaded", values=latencies(2))], LIMIT)
+    assert both.verdict is Verdict.PASS and "idle" not in both.headline
+
+
+def test_an_idle_machine_with_commands_was_not_idle(tmp_path: Path) -> None:
+    run = _run(tmp_path, load="none", head={"load": {"name": "none", "commands": [["stress-ng"]]}})
+    assert judge([run], LIMIT).verdict is Verdict.BROKEN
+
+
+@pytest.mark.parametrize("fact", ["emulated", "hypervisor"])
+def test_what_the_profile_says_needs_no_mark(tmp_path: Path, fact: str) -> None:
+    run = _run(tmp_path, counters=COUNTERS | {"steal_ns": None})
+    told = replace(run, head=replace(run.head, profile={**(run.head.profile or {}), fact: True}))
+    assert judge([run], LIMIT).verdict is Verdict.PASS
+    assert judge([told], LIMIT).verdict is Verdict.INCONCLUSIVE

@@ -132,7 +132,8 @@ def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
 @pytest.mark.parametrize("change", [
     _profile(hostname="another name"), _profile(boot_id="another boot", uptime_s=9.0, load_average="8 8 8"),
     _profile(memory=PROFILE["memory"] | {"free_bytes": 5}), _profile(real_time_tasks=[{"pid": 77}]),
-    _profile(kernel=PROFILE["kernel"] | {"tainted": 4096}), _parameter(duration_ns=5, loops=3, floor_ns=21, seed=4),
+    _profile(kernel=PROFILE["kernel"] | {"tainted": 4096}),
+    _parameter(duration_ns=5, loops=3, floor_ns=21, seed=4, limit_ns=9),
     _head(begin=Instant(5 * 10**14, 1_800_000_000_000_000_000)), _head(cost_ns={"clock_read_ns": 31}),
 ])
 def test_what_changes_from_day_to_day_does_not_matter(tmp_path: Path, change: Callable[[Head], Head]) -> None:

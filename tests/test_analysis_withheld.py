@@ -14,6 +14,7 @@ from fastenough.analysis.machine import counter_total
 from fastenough.model import Requirement, Verdict
 
 LOOSE = Requirement(limit_ns=1_000_000)
+POLICY = {"name": "policy", "requested": "fifo", "in_effect": "fifo"}
 PINNED = tuple({"name": "affinity", "thread": "timer", "cpu": cpu, "requested": str(cpu), "in_effect": str(cpu)}
                for cpu in (0, 1))
 
@@ -29,17 +30,18 @@ def _judged(folder: Path, cpus: int = 2, online: object = "0-1", **what: Any) ->
 
 
 def test_nothing_withheld_is_a_pass_without_a_word(tmp_path: Path) -> None:
-    found = _judged(tmp_path, settings=PINNED)
+    found = _judged(tmp_path, settings=(POLICY, *PINNED))
     assert found.verdict is Verdict.PASS
     assert "not measured" not in found.headline + " ".join(found.reasons)
-    assert "each CPU)" in found.reasons[0]
+    assert "on each CPU, no more than one disturbance" in found.reasons[0]
 
 
 def test_a_cpu_that_was_not_measured_is_named(tmp_path: Path) -> None:
     found = _judged(tmp_path, online="0-3")
     assert found.verdict is Verdict.PASS
     assert found.headline.endswith("; CPUs 2-3 were not measured")
-    assert found.reasons[0].endswith("each CPU measured); CPUs 2-3 were not measured")
+    assert "on each CPU measured, no more than one disturbance" in found.reasons[0]
+    assert found.reasons[0].endswith("; CPUs 2-3 were not measured")
     alone = _judged(tmp_path, cpus=1)
     assert alone.headline.endswith("; CPU 1 was not measured")
 
@@ -61,7 +63,7 @@ def test_pinned_threads_that_moved_are_broken(tmp_path: Path, settings: tuple[di
     assert found.verdict is Verdict.BROKEN
     assert "wrong CPU" in found.reasons[0]
     free = tuple(setting | {"requested": None} for setting in settings)
-    assert _judged(tmp_path, settings=free, counters={"migrations": 1}).verdict is Verdict.PASS
+    assert _judged(tmp_path, settings=(POLICY, *free), counters={"migrations": 1}).verdict is Verdict.PASS
 
 
 def test_a_counter_below_zero_is_unknown(tmp_path: Path) -> None:

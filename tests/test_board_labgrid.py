@@ -6,37 +6,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
-from labgrid_lab import Lab, client, free_port, holder, known, lent, refused, running_lab
+from labgrid_lab import Lab, client, free_port, holder, lent, refused
 from processes import eventually
-from ssh_boards import Server, ssh_server
-from tools import require
+from ssh_boards import Server
 
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.board.labgrid import COORDINATOR_SETTING, POWER_CYCLED
 from fastenough.link import BoardGone
 from fastenough.model import BadInput, NotApplicable
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with running_lab(tmp_path_factory.mktemp("lab")) as one:
-        yield one
-
-
-@pytest.fixture(autouse=True)
-def _known(server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    known(server, lab, monkeypatch)
-
+pytestmark = pytest.mark.usefixtures("at_lab")
 
 def test_a_place_is_held_switched_reached_and_let_go(server: Server, lab: Lab) -> None:
     lab.switch.said.clear()

@@ -9,14 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labgrid_lab import Lab, console_wire, free_port, holder, known, running_lab
+from labgrid_lab import Lab, console_wire, free_port, holder
 from processes import ROOT, eventually, with_words
-from ssh_boards import Server, ssh_server
-from tools import require
+from ssh_boards import Server
 
 from fastenough.board import AS_BOOTED, Booted, open_board
 from fastenough.board.console import Console
@@ -26,26 +24,9 @@ from fastenough.link.ssh import Address
 from fastenough.model import Outcome
 from fastenough.store import Store
 
+pytestmark = pytest.mark.usefixtures("at_lab")
 _PANIC = b"\x1b[31mKernel panic - not syncing: sysrq\x1b[0m\r\nCPU: 0 \xff\xfe\x07\x00bell\r\n---[ end ]---\r\n"
 _READER = "labgrid_console.py"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with running_lab(tmp_path_factory.mktemp("lab")) as one:
-        yield one
-
-
-@pytest.fixture(autouse=True)
-def _known(server: Server, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    known(server, lab, monkeypatch)
 
 
 def _dies(server: Server) -> None:

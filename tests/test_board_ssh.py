@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,21 +23,9 @@ from fastenough.loads import RunningLoad, find_load
 from fastenough.model import Outcome
 from fastenough.store import Store
 
+pytestmark = pytest.mark.usefixtures("at_server")
 _CHANGING = {"absent", *(fact.name for fact in FACTS if fact.volatile)}
 """Facts that are not the same twice."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
-@pytest.fixture(autouse=True)
-def _known(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in server.environment().items():
-        monkeypatch.setenv(name, value)
 
 
 def _bench(*words: str) -> subprocess.Popen[str]:

@@ -163,9 +163,16 @@ def test_a_torn_line_is_no_line_until_it_is_whole(recorded: Recorded, followers:
     time.sleep(0.6)
     os.truncate(recorded.live, size)
     time.sleep(0.6)
+    with recorded.live.open("ab") as stream:
+        stream.write(torn[:20])
+        stream.flush()
+        time.sleep(0.6)
+        stream.write(torn[20:])
+    del recorded.lines[0]
     recorded.add(len(recorded.lines))
     assert followers[0].end() == 0, followers[0].complaints
     assert "completed after 16 s" in followers[0].said
+    assert "another file" not in followers[0].said
 
 
 def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:

@@ -13,19 +13,18 @@ from fastenough.cli import COMMANDS, cli
 from tests.test_store_listing import HEAVY
 
 _LOADED = """
-import sys
-from fastenough.cli import cli
-try:
-    cli.main(sys.argv[1:], standalone_mode=False)
-finally:
-    print("loaded:", *sys.modules)
+import atexit, sys
+atexit.register(lambda: print("loaded", *sys.modules, file=sys.stderr))
+from fastenough.cli import main
+main(sys.argv[1:])
 """
 
 
-def _loaded(*arguments: str) -> set[str]:
-    done = subprocess.run([sys.executable, "-c", _LOADED, *arguments], text=True, capture_output=True, check=True)
-    _, _, modules = done.stdout.rpartition("loaded:")
-    return set(modules.split())
+def _loaded(argument: str, *more: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", _LOADED, argument, *more], text=True, capture_output=True, check=True)
+    said, *modules = done.stderr.split()
+    assert said == "loaded"
+    return set(modules)
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

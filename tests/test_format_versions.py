@@ -143,11 +143,11 @@ def test_what_is_read_can_be_written_in_the_second_version(tmp_path: Path, name:
 
 def _ordered(folder: Path, **more: Any) -> list[Line]:
     """Lines of a recording of version 2 that has everything."""
-    plan = Plan(latencies(5, cpus=1, intervals=3, per_interval=200), rise_k=3, limit_ns=6_000, load="cpu", **more)
+    plan = Plan(latencies(5, cpus=1, intervals=3, per_interval=200), rise_k=3, limit_ns=6_000, load="cpu",
+                load_use=({"cpu_ns": 10_000_000, "context_switches": 3, "processes": 2, "window_ns": 7}, None), **more)
     lines: list[Line] = [json.loads(line) for line in made.write(folder / "r", plan).read_text().splitlines()]
     lines[-1]["settings"] = [{"name": entry["name"], "in_effect": entry["in_effect"]}
                              for entry in lines[0]["settings"]]
-    lines[1]["load"] = {"cpu_ns": 10_000_000, "context_switches": 3, "processes": 2}
     return lines
 
 
@@ -164,7 +164,7 @@ def test_a_recording_says_in_which_order_its_values_came(tmp_path: Path) -> None
     found = recording.rises(1)
     assert found is not None and found.entries() == rises.entries() and len(rises.entries()) > 5
     assert recording.limit(1) == limit and limit.exceeded > limit.runs > 0
-    assert recording.intervals[0].load == LoadUse(10_000_000, 3, 2) and recording.intervals[1].load is None
+    assert recording.intervals[0].load == LoadUse(10_000_000, 3, 2, 7) and recording.intervals[1].load is None
     assert recording.end is not None and recording.end.changes == ()
 
 

@@ -46,13 +46,6 @@ def _directories() -> set[Path]:
     return {path for place in _PLACES for path in Path(place).glob("fastenough-*") if len(path.name) == 23}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    require("ssh", "sshd", "ssh-keygen")
-    with ssh_server() as one:
-        yield one
-
-
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     before = _directories()

@@ -178,14 +178,17 @@ def test_what_a_load_did_is_told_interval_by_interval() -> None:
     busy = Load("busy", "", commands=(("sh", "-c", "while :; do :; done"),), expects=Expectation(cpu_share=0.01))
     with RunningLoad(LocalLink(), busy, 1, 10.0) as running:
         running.begin()
+        used, other = running.follow(), running.follow()
         assert eventually(lambda: running.proof().cpu_time_s > 0.1)
-        first = running.used()
+        first = used()
         assert eventually(lambda: running.proof().cpu_time_s > 0.2)
-        second, proof = running.used(), running.proof()
+        second, whole, proof = used(), other(), running.proof()
     assert first is not None and second is not None
     assert first.cpu_ns > 0 < second.cpu_ns and second.processes == 1
     assert first.cpu_ns + second.cpu_ns <= round(proof.cpu_time_s * 1e9)
+    assert whole is not None and whole.cpu_ns >= second.cpu_ns, "who asks for another recording is told all of it"
+    assert whole.window_ns >= first.window_ns > 0
     assert first.context_switches + second.context_switches <= proof.voluntary_switches + proof.involuntary_switches
     with RunningLoad(LocalLink(), LOADS["none"], 1, 1.0) as idle:
         idle.begin()
-        assert idle.used() is None
+        assert idle.follow()() is None

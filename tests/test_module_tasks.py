@@ -20,6 +20,7 @@ from virtual_boards import (
     counted,
     leave_output_low,
     parsed,
+    quiet,
     reading,
     recorded,
     since_load,
@@ -42,17 +43,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 
 
-QUIET_S = 0.5
 PATIENCE_S = 60.0
-
-
-def quiet(board: VirtualBoard) -> None:
-    """Until the guest has answered all that it was told, however busy this machine is."""
-    known = -1
-    while known != (known := board.pins.counts[OUTPUT_LINE]):
-        time.sleep(QUIET_S)
-        board.link.run(["true"], PATIENCE_S)
-        board.pins.settle()
 
 
 def settled(board: VirtualBoard) -> None:

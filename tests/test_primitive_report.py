@@ -16,6 +16,7 @@ from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table
+from fastenough.report.overview import make_overview
 from fastenough.report.sections import jitter, primitives, throughput
 
 RUNS = {
@@ -100,13 +101,26 @@ def test_throughput_holds_every_size_with_its_fate(context: Context, recordings:
     rows = _rows(tables["throughput-fifo-pipe"])
     series = recordings["fifo"].series
     assert len(rows) == len(series)
-    assert sum("refused" in row[""] for row in rows) == sum(one.refused is not None for one in series)
+    assert sum(bool(row["refused"]) for row in rows) == sum(one.refused is not None for one in series)
     assert {row["published [MB/s]"] for row in rows} >= {"604.148", "479.607", "224.082", "kernel panic"}
     for one in recordings["shm"].series:
         values = recordings["shm"].totals[one.id]
         (row,) = [row for row in _rows(tables["throughput-shm"]) if row["size of a block [B]"] == one.bytes]
         assert row["n"] == values.total
         assert row["slowest [MB/s]"] == pytest.approx(one.bytes / values.maximum * 1000)
+
+
+def test_without_a_latency_the_first_screen_tells_speeds(recordings: dict[str, Recording]) -> None:
+    runs = [recordings["fifo"], recordings["shm"]]
+    first = make_overview(make_context(runs, judge(runs, None)))
+    assert first.table is not None and first.figure is None
+    rows = _rows(first.table)
+    for one, row in zip(runs, (rows[0], rows[-1]), strict=True):
+        held = [series for series in one.series if series.refused is None]
+        assert row["slowest [MB/s]"] >= min(
+            (series.bytes or 0) / (one.totals[series.id].maximum or 1) * 1000 for series in held)
+        assert 0 < row["slowest [MB/s]"] <= row["best median [MB/s]"]
+    assert sum(row["n"] for row in rows) == sum(one.totals[series.id].total for one in runs for series in one.series)
 
 
 def test_the_figures_are_drawn(context: Context) -> None:

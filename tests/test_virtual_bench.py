@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import ended, eventually
 
 from fastenough.gauge.session import Gauge
 from fastenough.link import find_probe
@@ -22,10 +22,14 @@ from fastenough.model import BadInput
 from fastenough.virtual.keeper import RUN_SETTING, bench_directory, open_virtual
 from fastenough.virtual.packages import fetch
 
+UP_S = 280
+"""Longer than the keeper waits itself: 20 s for a snapshot, 120 s for a cold boot, and the building before."""
+pytestmark = pytest.mark.timeout(900)
+
 
 def bench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "fastenough", "bench", *words], capture_output=True, text=True,
-                          timeout=60, check=False, env={**os.environ, **environment})
+                          timeout=UP_S, check=False, env={**os.environ, **environment})
 
 
 def bench_json(*words: str) -> dict[str, Any]:
@@ -44,21 +48,9 @@ def own_bench(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     assert not bench_directory().exists()
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def all_end(state: dict[str, Any]) -> bool:
     """Whether keeper and QEMU have ended, or do so presently."""
-    deadline = time.monotonic() + 10.0
-    while is_alive(state["pid"]) or is_alive(state["qemu_pid"]):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+    return eventually(lambda: ended(state["pid"]) and ended(state["qemu_pid"]))
 
 
 def test_up_status_down() -> None:
@@ -109,8 +101,8 @@ def test_nothing_is_left_after_a_crash(victim: str) -> None:
 def test_an_interrupted_up_leaves_nothing(own_bench: Path) -> None:
     starting = subprocess.Popen([sys.executable, "-m", "fastenough", "bench", "up", "--cold"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not own_bench.exists():
-        time.sleep(0.01)
+    assert eventually(lambda: starting.poll() is not None or own_bench.exists(), 60)
+    assert starting.poll() is None
     starting.send_signal(signal.SIGINT)
     starting.communicate(timeout=30)
     assert not list(own_bench.glob("*.sock"))

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import eventually
 from virtual_boards import booted
 
 from fastenough.link.base import Link, Stalled
@@ -90,7 +90,12 @@ def test_several_commands_at_once(link: Link) -> None:
 
 
 def sleepers(link: Link) -> int:
+    """Whoever has it in its words; those that do sleep are ``asleep``."""
     return link.run(["ps"]).text.count("sleep 987")
+
+
+def asleep(link: Link) -> int:
+    return [line.split()[3:] for line in link.run(["ps"]).text.splitlines()].count(["sleep", "987"])
 
 
 TREE = "(setsid sleep 987 &) ; sleep 987 & trap '' TERM; touch here; sleep 987 & wait; wait; wait"
@@ -99,8 +104,7 @@ TREE = "(setsid sleep 987 &) ; sleep 987 & trap '' TERM; touch here; sleep 987 &
 def test_nothing_outlives_its_command(link: Link) -> None:
     scratch = link.scratch_name()
     process = link.start(["sh", "-c", f"cd {scratch}; {TREE}"], scratch=scratch)
-    while not link.exists(f"{scratch}/here") or sleepers(link) < 3:
-        time.sleep(0.05)
+    assert eventually(lambda: link.exists(f"{scratch}/here") and asleep(link) == 3)
     assert process.stop() == 128 + 9
     assert sleepers(link) == 0
     assert not link.exists(scratch)
@@ -124,10 +128,7 @@ def test_signals_reach_the_command(link: Link) -> None:
 def test_a_stalled_command_is_ended(link: Link) -> None:
     with pytest.raises(Stalled, match=r"sleep said nothing for 0\.3 s"):
         link.run(["sleep", "987"], timeout_s=0.3)
-    deadline = time.monotonic() + 5.0
-    while sleepers(link) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert sleepers(link) == 0
+    assert eventually(lambda: sleepers(link) == 0)
 
 
 def test_pins_that_are_not_there_are_refused(board: VirtualBoard) -> None:
@@ -151,10 +152,7 @@ def test_ends_with_its_bench_and_leaves_nothing() -> None:
     qemu_pid = int(bench.stdout.readline())
     bench.kill()
     bench.wait()
-    deadline = time.monotonic() + 10.0
-    while Path(f"/proc/{qemu_pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{qemu_pid}").exists()
+    assert eventually(lambda: not Path(f"/proc/{qemu_pid}").exists())
     assert left_by(bench.pid)
     with VirtualBoard("rt"):
         assert not left_by(bench.pid)
@@ -210,5 +208,5 @@ def test_pins_are_drained_always(board: VirtualBoard) -> None:
               f"cd ..; echo {line} >unexport")
     before = board.pins.counts[1]
     assert board.link.run(["sh", "-c", script], timeout_s=60.0).status == 0
-    time.sleep(0.2)
+    board.pins.settle()
     assert board.pins.counts[1] - before == pytest.approx(6000, abs=2)

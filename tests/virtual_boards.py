@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +20,8 @@ RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line":
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
 _SINCE = "_since_load"
+_QUIET_S = 0.5
+_PATIENCE_S = 60.0
 
 
 def require_simulated_gauge() -> None:
@@ -53,6 +56,15 @@ def recorded(board: VirtualBoard, seconds: float, place: Path, *options: str) ->
     """What the module's task measures in that time."""
     lines = list(reading(board, f"--duration={seconds}s", *options).lines(seconds + 60.0))
     return parsed(lines, place)
+
+
+def quiet(board: VirtualBoard) -> None:
+    """Until the guest has answered all that it was told, however busy this machine is."""
+    known = -1
+    while known != (known := board.pins.counts[OUTPUT_LINE]):
+        time.sleep(_QUIET_S)
+        board.link.run(["true"], _PATIENCE_S)
+        board.pins.settle()
 
 
 def leave_output_low(board: VirtualBoard) -> None:

@@ -29,7 +29,6 @@ class Minimum:
     """What a PASS needs at least, whatever was seen."""
 
     duration_ns: int
-    rate: float
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,35 @@ class Supported:
     limit_ns: int
     confidence: float
     bound: Bound
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the samples of one CPU (or one run, where runs differ) show about the requirement, all at ``confidence``.
+
+    ``disturbances``: how many there are at least and at most; ``independent``: as how many they count; ``upper``: the
+    greatest rate of exceedances per activation, None where fewer than ten disturbances were seen; ``every_ns``: no more
+    than one disturbance comes in so long.  ``source``: where the order of the values is known from.
+    """
+
+    series: str
+    cpus: tuple[int, ...]
+    run_ids: tuple[str, ...]
+    n: int
+    duration_ns: int
+    exceeded: int
+    disturbances: tuple[int, int]
+    longest: int
+    independent: float
+    effective_n: float
+    upper: float | None
+    every_ns: float
+    p_value: float
+    steady: bool
+    within: bool
+    source: str
+    confidence: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -65,6 +93,8 @@ class Judgment:
     """CPUs of the machine about which these runs say nothing."""
     requirement: Requirement | None = None
     uncharged: int = 0
+    shown: tuple[Stated, ...] = ()
+    """What the samples of each CPU show, of the runs whose data can be trusted."""
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def samples_for_quantile_upper(quantile: float, confidence: float) -> int:
     return samples_for_unseen_rate(1.0 - quantile, (1.0 + confidence) / 2.0)
 
 
-def _wilson(exceeded: int, n: int, z: float) -> tuple[float, float]:
+def _wilson(exceeded: float, n: float, z: float) -> tuple[float, float]:
     rate = exceeded / n
     centre = rate + z * z / (2 * n)
     spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -97,8 +97,8 @@ def _wilson(exceeded: int, n: int, z: float) -> tuple[float, float]:
     return (centre - spread) / scale, (centre + spread) / scale
 
 
-def rate_difference(first: tuple[int, int], second: tuple[int, int], confidence: float) -> tuple[float, float]:
-    """Interval of (rate of second - rate of first); each is (exceeded, n) with n > 0."""
+def rate_difference(first: tuple[float, float], second: tuple[float, float], confidence: float) -> tuple[float, float]:
+    """Interval of (rate of second - rate of first); each is (exceeded, n), independent ones, with n > 0."""
     z = float(special.ndtri((1 + confidence) / 2))
     p1, p2 = first[0] / first[1], second[0] / second[1]
     (l1, u1), (l2, u2) = _wilson(*first, z), _wilson(*second, z)

@@ -7,14 +7,26 @@ from collections.abc import Callable, Iterator
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding
-from fastenough.analysis.machine import counter_total, events_of, is_emulated, pinned
+from fastenough.analysis.machine import (
+    COUNTERS,
+    counter_total,
+    events_of,
+    is_emulated,
+    is_virtual,
+    pinned,
+    went_backwards,
+)
 from fastenough.analysis.merged import judged_series, load_name, variant
 from fastenough.model import Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
-"""Share of the due periods that may be absent from the corrected series, or too many (start and end of the threads)."""
+"""Share of the due periods beyond which a corrected series with too few or too many values is not believed at all."""
+START_AND_END_NS = 100_000_000
+"""How long the threads may take to begin and to end, in which no period is due."""
+HOLE_SHARE = 0.1
+"""Share of a run in which a series may have no value without that being a hole in the measurement."""
 
 
 def _believed(recording: Recording) -> Iterator[Finding]:
@@ -51,13 +63,13 @@ def _samples_taken(recording: Recording) -> Iterator[Finding]:
 
 
 def _load_ran(recording: Recording) -> Iterator[Finding]:
-    name = load_name(recording)
+    name, stated = load_name(recording), recording.head.load
     proof = recording.end.load if recording.end else None
     if name is None:
         yield Finding(Verdict.INCONCLUSIVE, "the recording does not state under which load it was taken",
                       "measure with fastenough run or assess, which state and prove the load")
     elif name == "none":
-        if proof is not None and proof.ran is False:
+        if (proof is not None and proof.ran is False) or (stated is not None and stated.commands):
             yield Finding(Verdict.BROKEN, "what was to be an idle machine was not", "run it again")
     elif proof is None or proof.name != name:
         yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
@@ -67,6 +79,28 @@ def _load_ran(recording: Recording) -> Iterator[Finding]:
     elif proof.stated:
         yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
                       "measure with a plan (fastenough run --plan), which runs and proves the load")
+    else:
+        yield from _load_ran_all_the_time(recording, name)
+
+
+IDLE_SHARE = 0.1
+"""Of the intervals, in so many a load that is there may do nothing: one that waits for a disk does."""
+
+
+def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]:
+    """A load that ran for a while has consumed enough for a proof; each interval tells whether it went on."""
+    seen, intervals = recording.aggregate.load, recording.aggregate.intervals
+    settle = "fix what ends or stops it and run it again"
+    if seen.gone or seen.idle > IDLE_SHARE * intervals:
+        yield Finding(Verdict.BROKEN, f"the load {name} did not run all the time: it did nothing in "
+                      f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}", settle)
+    elif seen.idle:
+        yield Finding(Verdict.INCONCLUSIVE, f"the load {name} may not have run all the time: it did nothing in "
+                      f"{seen.idle} of {words.counted(intervals, 'interval')}", settle)
+    elif not seen.ran or intervals - seen.ran > IDLE_SHARE * intervals:
+        yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran all the time is not recorded: it is told of "
+                      f"{seen.ran} of {words.counted(intervals, 'interval')}",
+                      "measure with this version, which looks at the load in each interval")
 
 
 _REAL_TIME = {"policy", "priority", "memory_lock"}
@@ -102,6 +136,44 @@ def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
                           "fix what prevents it (fastenough doctor says how) and run it again")
 
 
+_SCHEDULING = ("policy", "priority", "affinity", "memory_lock")
+"""What the probe requests for its threads, and reads back before and after."""
+
+
+def _tells_of_its_board(recording: Recording) -> bool:
+    """How threads were scheduled and what the machine counted; beside an instrument the board's own recording does."""
+    return (recording.head.instrument is None and recording.outcome is Outcome.COMPLETED and bool(recording.series)
+            and not is_emulated(recording))
+
+
+def _policy_known(recording: Recording) -> Iterator[Finding]:
+    """Tasks in the kernel are not all threads: what serves an interrupt has no policy."""
+    if recording.head.implementation.endswith("-kernel"):
+        return
+    requested = [setting.requested for setting in recording.head.settings
+                 if setting.name == "policy" and setting.requested is not None]
+    told = recording.head.parameters.get("policy")
+    if not requested:
+        yield Finding(Verdict.INCONCLUSIVE, "no scheduling policy was requested and read back: which threads these "
+                      "latencies are of is not known", "measure with this version's probe, which reads it back")
+    elif told is not None and told not in requested:
+        yield Finding(Verdict.BROKEN, f"the policy {told} was to be measured, and was requested for no thread",
+                      "run it again")
+
+
+def _settings_known(recording: Recording) -> Iterator[Finding]:
+    if not _tells_of_its_board(recording):
+        return
+    yield from _policy_known(recording)
+    after = {setting.place for setting in recording.end.settings or () if setting.in_effect is not None
+             } if recording.end else set()
+    unread = [setting for setting in recording.head.settings
+              if setting.requested is not None and setting.name in _SCHEDULING and setting.place not in after]
+    if unread:
+        yield Finding(Verdict.INCONCLUSIVE, f"{unread[0].name}{_whose(unread[0])} was not read back after the run: "
+                      "whether it was kept is not known", "measure with this version's probe, which reads it again")
+
+
 def _settings_kept(recording: Recording) -> Iterator[Finding]:
     """A run that failed says so itself; one that was aborted is looked into."""
     if recording.outcome is Outcome.FAILED:
@@ -114,11 +186,27 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
                       "run it again")
 
 
+def _counters_readable(recording: Recording) -> Iterator[Finding]:
+    """What took time away must have been counted; beside an instrument the board's own recording counts it."""
+    wanted = [name for name in ("steal_ns", "throttled", "cgroup_throttled") if went_backwards(recording, name)]
+    if _tells_of_its_board(recording):
+        wanted += ["throttled"] + ["steal_ns"] * is_virtual(recording)
+        wanted += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
+        wanted += ["clock_step_ns"] * _on_wall_clock(recording)
+    unknown = [COUNTERS[name] for name in dict.fromkeys(wanted) if counter_total(recording, name) is None]
+    if unknown:
+        yield Finding(Verdict.INCONCLUSIVE, f"a counter that cannot be read is not 0: {'; '.join(unknown)}",
+                      "measure where it can be read (fastenough doctor), or with this version's probe")
+
+
+def _on_wall_clock(recording: Recording) -> bool:
+    return any("realtime" in series.clock.lower() for series in recording.series)
+
+
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
-    on_wall_clock = any("realtime" in series.clock.lower() for series in recording.series)
     stepped = (counter_total(recording, "clock_step_ns") or counter_total(recording, "clock_sets")
                or events_of(recording, "clock-step"))
-    if on_wall_clock and stepped:
+    if _on_wall_clock(recording) and stepped:
         yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",
                       "stop what sets the clock and run it again, or use the monotonic clock")
 
@@ -152,23 +240,48 @@ def _lateness_ns(recording: Recording, act: Series) -> float:
                if series.relative and not series.corrected and variant(series) == variant(act))
 
 
+def _time_of_periods_ns(recording: Recording) -> int:
+    """How long periods were due at least: threads end when they were to, and what is left is written after that."""
+    planned_ns = recording.head.parameters.get("duration_ns")
+    whole_ns = recording.duration_ns - START_AND_END_NS
+    if type(planned_ns) is not int or not 0 < planned_ns < recording.duration_ns:
+        return whole_ns
+    return min(whole_ns, max(planned_ns, recording.duration_ns - recording.head.interval_ns))
+
+
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     """A corrected series has one value for each period that was due, and no more."""
     for series in judged_series(recording):
         if not series.corrected or series.period_ns is None:
             continue
-        most = recording.duration_ns / series.period_ns
-        least = most - max(0.0, _lateness_ns(recording, series)) / series.period_ns
         held = recording.totals[series.id].total + recording.lost(series.id)
-        if held < (1 - UNACCOUNTED_SHARE) * least - 1:
-            yield Finding(Verdict.BROKEN, f"CPU {series.cpu} accounts for {words.number(held)} of about "
-                          f"{words.number(round(least))} due periods: the rest is neither stored nor counted as lost",
+        most = recording.duration_ns / series.period_ns
+        due_ns = _time_of_periods_ns(recording) - max(0.0, _lateness_ns(recording, series))
+        absent = due_ns / series.period_ns - held - 2
+        if absent > 0:
+            severe = absent > UNACCOUNTED_SHARE * most
+            yield Finding(Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
+                          f"CPU {series.cpu} accounts for {words.number(held)} of about {words.number(round(most))} "
+                          "due periods: the rest is neither stored nor counted as lost, and may have been late",
                           "run it again; if it stays, the probe is at fault")
             return
         if held > (1 + UNACCOUNTED_SHARE) * most + 1:
             yield Finding(Verdict.BROKEN, f"CPU {series.cpu} has {words.number(held)} values for about "
                           f"{words.number(round(most))} due periods: more than there can be",
                           "run it again; if it stays, the probe is at fault")
+            return
+
+
+def _without_holes(recording: Recording) -> Iterator[Finding]:
+    """A time without values is no part of what they show; of a corrected series, its periods tell that."""
+    for series in judged_series(recording):
+        if series.corrected:
+            continue
+        hole_ns = recording.duration_ns - recording.covered_ns(series.id)
+        if hole_ns > HOLE_SHARE * recording.duration_ns and recording.totals[series.id].total:
+            whose = series.name if series.cpu is None else f"{series.name} on CPU {series.cpu}"
+            yield Finding(Verdict.INCONCLUSIVE, f"{whose} has no value in {words.duration(hole_ns)} of the "
+                          f"{words.duration(recording.duration_ns)} that were measured", "run it again without a break")
             return
 
 
@@ -179,8 +292,9 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
 
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
-    _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_kept, _clock_steady,
-    _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _not_emulated,
+    _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
+    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _without_holes,
+    _not_emulated,
 )
 
 

@@ -13,19 +13,20 @@ import numpy as np
 
 from fastenough.analysis import bounds
 from fastenough.analysis.differences import all_differences, difference, run_values, series_values
+from fastenough.analysis.disturbances import size_of_clusters
 from fastenough.analysis.keys import FOR_COMPARING, RUN_KEYS, SERIES_KEYS
-from fastenough.analysis.measures import CONFIDENCE, QUANTILES
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES, drawn_ranks
 from fastenough.analysis.merged import FloatArray, Merged, MixedRuns, judged_series, merge_samples
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
 
-_DRAWS = 4000
 _SEED = 20260101
 
 
 @dataclass(frozen=True)
 class QuantileDifference:
-    """Second minus first, in ns, with the interval; None where a run has too few samples for the quantile."""
+    """Second minus first, in ns, with the interval; None where a run has too few samples for the quantile, or blocks of
+    time for an interval."""
 
     quantile: float
     first_ns: float | None
@@ -75,12 +76,6 @@ def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
     return all_differences(RUN_KEYS, one, other)
 
 
-def _bootstrap_ranks(quantile: float, n: int, random: np.random.Generator) -> FloatArray:
-    """Ranks which the sample quantile takes in resamples of n: exactly those of the bootstrap, without resampling."""
-    rank = max(1, int(np.ceil(quantile * n - 1e-9)))
-    return np.clip(np.ceil(random.beta(rank, n + 1 - rank, _DRAWS) * n), 1, n)
-
-
 def _at_ranks(values: Merged, ranks: FloatArray, tail: bool) -> tuple[FloatArray, FloatArray]:
     lowest, highest, count = values.magnitudes() if tail else (*values.edges_ns(), values.histogram.count)
     position = np.searchsorted(np.cumsum(count), ranks)
@@ -92,11 +87,13 @@ def _quantile_difference(first: Merged, second: Merged, quantile: float, confide
     if min(first.n, second.n) < needed:
         return QuantileDifference(quantile, None, None, None, None, None)
     tail = quantile > 0.5
-    random = np.random.default_rng(_SEED)
-    low1, high1 = _at_ranks(first, _bootstrap_ranks(quantile, first.n, random), tail)
-    low2, high2 = _at_ranks(second, _bootstrap_ranks(quantile, second.n, random), tail)
     seen = [float(_at_ranks(p, np.array([max(1, np.ceil(quantile * p.n - 1e-9))]), tail)[1][0])
             for p in (first, second)]
+    drawn = drawn_ranks(first, quantile), drawn_ranks(second, quantile)
+    if drawn[0] is None or drawn[1] is None:
+        return QuantileDifference(quantile, seen[0], seen[1], seen[1] - seen[0], None, None)
+    low1, high1 = _at_ranks(first, drawn[0], tail)
+    low2, high2 = _at_ranks(second, np.random.default_rng(_SEED).permutation(drawn[1]), tail)
     outside = (1 - confidence) / 2
     return QuantileDifference(
         quantile, seen[0], seen[1], seen[1] - seen[0],
@@ -106,7 +103,9 @@ def _quantile_difference(first: Merged, second: Merged, quantile: float, confide
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
-    lower, upper = bounds.rate_difference(counts[0], counts[1], confidence)
+    sizes = [size_of_clusters(p, limit_ns) for p in (first, second)]
+    one, other = ((exceeded / size, n / size) for (exceeded, n), size in zip(counts, sizes, strict=True))
+    lower, upper = bounds.rate_difference(one, other, confidence)
     rates = [exceeded / n for exceeded, n in counts]
     return RateDifference(limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper)
 
@@ -160,7 +159,8 @@ def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = 
             confidence: float = CONFIDENCE) -> list[Comparison]:
     """Compare two runs, series by series, all CPUs together.
 
-    ``limits_ns``: limits at which the rates above are compared.  The same input gives the same output: the
+    ``limits_ns``: limits at which the rates above are compared.  Intervals come from blocks of time (:mod:`resampling`)
+    and hold within these runs: two runs do not say how much runs differ.  The same input gives the same output: the
     bootstrap's seed is fixed.  Raises MixedRuns (says which key differed), BadInput (nothing in common), or
     FastenoughError for a run that is not believed.
     """

@@ -3,96 +3,168 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough import words
-from fastenough.analysis import bounds
-from fastenough.analysis.assessment import Finding, Minimum
+from fastenough.analysis import bounds, clusters, wording
+from fastenough.analysis.assessment import Finding, Minimum, Stated
 from fastenough.analysis.machine import cpus_not_measured, steal_text
 from fastenough.analysis.merged import Merged, judged_series, merge_samples
+from fastenough.analysis.shown import UNSEEN_WITHOUT_PERIOD, Shown, shown_of
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
+
+UNPLANNED_SHARE = 0.05
+"""Share of the planned activations that may be absent: threads begin after the run and end before it."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Runs of one key whose data can be trusted, merged per CPU and kind of series."""
+    """Runs of one key whose data can be trusted, and what they show per CPU and kind of series.
+
+    ``failing``: those of which it is shown, among all that are judged together, that they exceed what is allowed.
+    """
 
     recordings: list[Recording]
-    merged: list[Merged]
     requirement: Requirement
     minimum: Minimum
+    shown: list[Shown]
+    failing: tuple[Shown, ...] = ()
 
-    def where(self, some: Sequence[Merged]) -> str:
+    @property
+    def undecided(self) -> list[Shown]:
+        """Neither within what is allowed nor shown to exceed it."""
+        return [one for one in self.shown if not one.within and one not in self.failing]
+
+    def where(self, some: Sequence[Shown]) -> str:
         """Names the first of these, and how many there are beside it."""
-        several_kinds = len({values.name for values in self.merged}) > 1
-        parts = [some[0].name] if several_kinds or not some[0].cpus else []
-        parts += [f"CPU {cpu}" for cpu in some[0].cpus]
+        several_kinds = len({one.values.name for one in self.shown}) > 1
+        first = some[0]
+        parts = [first.values.name] if several_kinds or not first.values.cpus else []
+        parts += [f"CPU {cpu}" for cpu in first.values.cpus]
+        parts += [] if first.merged else [f"run {first.values.run_ids[0]} (runs that differ too much to be merged)"]
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
         return f"on {', '.join(parts)}{more}"
 
+    def place(self, some: Sequence[Shown]) -> str:
+        """The same in fewer words where it is all of them."""
+        every = len(some) == len(self.shown) > 1 and not cpus_not_measured(self.recordings)
+        return "on each CPU" if every else self.where(some)
+
 
 def _within_limit(evidence: Evidence) -> Iterator[Finding]:
-    requirement = evidence.requirement
-    counted = [(values, *values.exceeded(requirement.limit_ns)) for values in evidence.merged if values.judged]
-    counted.sort(key=lambda entry: entry[1] / entry[0].judged, reverse=True)
-    failed = [values for values, surely, _ in counted if surely > requirement.miss_rate * values.judged]
-    if failed:
-        yield _too_late(evidence, failed)
-    astride = [values for values, surely, possibly in counted
-               if surely <= requirement.miss_rate * values.judged < possibly]
+    failing = sorted(evidence.failing, key=lambda one: one.seen.surely / one.seen.n, reverse=True)
+    if failing:
+        yield _too_late(evidence, failing)
+    rate = evidence.requirement.miss_rate
+    astride = [one for one in evidence.undecided if one.seen.surely <= rate * one.seen.n < one.seen.possibly]
     if astride:
         yield Finding(Verdict.INCONCLUSIVE, "the limit lies within a bucket of the histogram, so it cannot be told "
                       f"how many activations {evidence.where(astride)} took longer",
-                      "choose a limit at the edge of a bucket, or record with a greater k")
+                      "state the limit before the run, which then counts it exactly (limit=...), or choose one at the "
+                      "edge of a bucket")
 
 
-def _too_late(evidence: Evidence, failed: Sequence[Merged]) -> Finding:
-    requirement, first = evidence.requirement, failed[0]
-    allowed = "none is" if requirement.miss_rate == 0 else f"{words.rate(requirement.miss_rate)} is"
-    late = words.number(first.exceeded(requirement.limit_ns)[0])
-    worst_ns = max(values.maximum_ns or 0.0 for values in failed)
-    return Finding(Verdict.FAIL, f"{late} of {words.counted(first.judged, 'activation')} {evidence.where(failed)} took "
-                   f"longer than {words.latency(requirement.limit_ns)}; {allowed} allowed "
+def _too_late(evidence: Evidence, failing: Sequence[Shown]) -> Finding:
+    first, allowed = failing[0], evidence.requirement.miss_rate
+    late = words.number(first.seen.surely)
+    worst_ns = max(one.values.maximum_ns or 0.0 for one in failing)
+    shown = ("none is allowed" if allowed == 0 else
+             f"{words.rate(allowed)} is allowed, and it is more than that at "
+             f"{words.percent(first.confidence)} confidence")
+    return Finding(Verdict.FAIL, f"{late} of {words.counted(first.seen.n, 'activation')} {evidence.where(failing)} "
+                   f"took longer than {words.latency(evidence.requirement.limit_ns)}; {shown} "
                    f"(worst {words.latency(worst_ns)})")
 
 
+def _never_shown(evidence: Evidence) -> Iterator[Finding]:
+    """For never: nothing above the limit, for so long that a disturbance as often as declared would have been seen."""
+    lacking = [one for one in evidence.undecided if one.never and not one.seen.possibly]
+    if not lacking:
+        return
+    weakest = min(lacking, key=lambda one: (one.dense, one.seen.time_ns))
+    wanted_ns = evidence.requirement.return_time_ns
+    text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
+    if not weakest.dense:
+        more = bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, weakest.confidence) - weakest.seen.n
+        yield Finding(Verdict.INCONCLUSIVE, f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say "
+                      "never", f"{words.counted(words.round_up(more), 'more sample')} on each CPU", more)
+        return
+    needed_ns = wanted_ns * float(clusters.poisson_upper(0, weakest.confidence))
+    more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
+    yield Finding(Verdict.INCONCLUSIVE, f"{text}; to say never, no more than one in {words.duration(wanted_ns)} must "
+                  "be shown (--return-time)", f"measure {words.duration(more_ns)} longer under this load",
+                  math.ceil(more_ns / (weakest.values.period_ns or more_ns)), more_ns)
+
+
 def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
-    """The upper confidence bound of the rate must lie within what is allowed (or, for never, within the minimum)."""
-    requirement = evidence.requirement
-    required = requirement.miss_rate or evidence.minimum.rate
-    lacking: list[tuple[float, Merged]] = []
-    for values in evidence.merged:
-        surely, possibly = values.exceeded(requirement.limit_ns)
-        if surely > requirement.miss_rate * values.judged or (requirement.miss_rate == 0 and possibly):
-            continue
-        upper = bounds.rate_upper(possibly, values.judged, requirement.confidence)
-        if upper > required:
-            lacking.append((upper, values))
+    """Enough disturbances for a rate: its upper bound must lie within what is allowed."""
+    lacking = [one for one in evidence.undecided if one.upper is not None and one.steady and not one.never]
     if lacking:
-        lacking.sort(key=lambda entry: entry[0], reverse=True)
-        yield _too_few(evidence, lacking[0][0], required, [values for _, values in lacking])
+        weakest = max(lacking, key=lambda one: one.upper or 0.0)
+        text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
+        yield _settled(weakest, text, "the rate seen is the rate allowed: no number of samples shows that it is lower; "
+                       "choose a longer limit or a higher miss rate")
 
 
-def _too_few(evidence: Evidence, upper: float, required: float, lacking: Sequence[Merged]) -> Finding:
-    """``lacking``: those whose bound is too wide, the widest first."""
-    requirement, weakest = evidence.requirement, lacking[0]
-    every = len(lacking) == len(evidence.merged) > 1 and not cpus_not_measured(evidence.recordings)
-    where = "on each CPU" if every else evidence.where(lacking)
-    text = (f"{words.counted(weakest.judged, 'activation')} {where} do not exclude a rate of "
-            f"{words.rate(upper)} at {words.percent(requirement.confidence)} confidence; "
-            f"{words.rate(required)} must be shown")
-    seen = weakest.exceeded(requirement.limit_ns)[1] / weakest.judged if weakest.judged else 0.0
-    needed = bounds.samples_for_rate(required, seen, requirement.confidence)
+def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
+    """Fewer than ten disturbances: a rate follows only from a longest burst that somebody declares."""
+    lacking = [one for one in evidence.undecided if one.upper is None and not one.never]
+    for refuted in (True, False):
+        some = [one for one in lacking if one.refuted is refuted]
+        if some:
+            weakest = max(some, key=lambda one: (one.seen.most, -one.seen.n))
+            yield _refuted(evidence, weakest, some) if refuted else _too_few(evidence, weakest, some)
+
+
+def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
+    return Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, one disturbance may have made as many as "
+                   f"{words.counted(weakest.seen.longest, 'activation')} late, and "
+                   f"{weakest.requirement.longest_burst} were declared to be the most",
+                   "find what causes it, or declare a longer burst (--longest-burst)")
+
+
+def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
+    text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
+    if weakest.needed is None:
+        text += (f", and no rate per activation follows from fewer than {clusters.LEAST_DISTURBANCES} disturbances "
+                 "unless one knows how many activations a disturbance makes late")
+        each = clusters.samples_for_longest(1, weakest.seen.most, weakest.requirement.miss_rate, weakest.confidence)
+        declare = (f"declare the longest burst (--longest-burst M, and M x {words.number(each)} samples show it)")
+        if weakest.deciding is None:
+            return Finding(Verdict.INCONCLUSIVE, text, declare)
+        found = _settled(weakest, text, "")
+        return replace(found, settle=f"{found.settle}, or {declare}")
+    return _settled(weakest, text, "")
+
+
+def _allowed(evidence: Evidence) -> str:
+    return f"{words.rate(evidence.requirement.miss_rate)} is allowed"
+
+
+def _settled(weakest: Shown, text: str, never: str) -> Finding:
+    """INCONCLUSIVE, with the number of samples that decides; ``never``: what to do where no number does."""
+    needed = weakest.deciding
     if needed is None:
-        return Finding(Verdict.INCONCLUSIVE, text, "the rate seen is the rate allowed: no number of samples shows "
-                       "that it is lower; choose a longer limit or a higher miss rate")
-    more = max(1, needed - weakest.judged)
-    more_ns = None if weakest.period_ns is None else float(more * weakest.period_ns)
+        return Finding(Verdict.INCONCLUSIVE, text, never)
+    more = max(1, needed - weakest.seen.n)
+    period_ns = weakest.values.period_ns
+    more_ns = None if period_ns is None else float(more * period_ns)
     how_long = "" if more_ns is None else f" ({words.duration(words.round_up(more_ns))} more)"
-    settle = f"{words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
+    settle = f"about {words.counted(words.round_up(more), 'more sample')} on each CPU{how_long}"
     return Finding(Verdict.INCONCLUSIVE, text, settle, more, more_ns)
+
+
+def _steady(evidence: Evidence) -> Iterator[Finding]:
+    """What changes while it is measured has no one rate; bursts alone do not make it so."""
+    changing = [one for one in evidence.shown if not one.steady]
+    if changing:
+        yield Finding(Verdict.INCONCLUSIVE, f"{evidence.where(changing)}, exceedances came more often at some times "
+                      "than at others (not stationary, test at 1 %): no one rate holds for the whole of it",
+                      "find what changed meanwhile (latency over time in the report), or measure through many of "
+                      "these changes")
 
 
 def _long_enough(evidence: Evidence) -> Iterator[Finding]:
@@ -105,6 +177,18 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
                       more_ns=float(more_ns))
 
 
+def _as_planned(evidence: Evidence) -> Iterator[Finding]:
+    """Who stops when it looks good errs more often than stated: a run is judged when it is as long as was planned."""
+    for recording in evidence.recordings:
+        planned = recording.head.planned_n
+        held = min((recording.totals[series.id].total + recording.missed(series.id)
+                    for series in judged_series(recording)), default=0)
+        if planned is not None and held < (1 - UNPLANNED_SHARE) * planned:
+            yield Finding(Verdict.INCONCLUSIVE, f"run {recording.run_id} ended after {words.number(held)} of "
+                          f"{words.number(planned)} activations that were planned",
+                          "run it again to the end that was planned")
+
+
 def _own_machine(evidence: Evidence) -> Iterator[Finding]:
     """On a machine whose time a hypervisor takes, the maxima seen are the hypervisor's, and not the worst."""
     if evidence.requirement.miss_rate == 0 and steal_text(evidence.recordings) is not None:
@@ -114,7 +198,7 @@ def _own_machine(evidence: Evidence) -> Iterator[Finding]:
 
 
 EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    _within_limit, _rate_shown, _long_enough, _own_machine,
+    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _long_enough, _as_planned, _own_machine,
 )
 
 
@@ -128,7 +212,32 @@ def merged_per_cpu(recordings: Sequence[Recording]) -> list[Merged]:
     return [merge_samples(parts) for parts in groups.values()]
 
 
-def findings_of(recordings: list[Recording], requirement: Requirement, minimum: Minimum) -> list[Finding]:
-    """What every check of the list finds in runs of one key whose data can be trusted."""
-    evidence = Evidence(recordings, merged_per_cpu(recordings), requirement, minimum)
+def evidence_of(recordings: list[Recording], requirement: Requirement, minimum: Minimum, confidence: float) -> Evidence:
+    """What runs of one key show whose data can be trusted; ``confidence``: that of this look."""
+    shown = [one for values in merged_per_cpu(recordings)
+             for one in shown_of(values, requirement, confidence)]
+    return Evidence(recordings, requirement, minimum, shown)
+
+
+def stated(one: Shown) -> Stated:
+    """The same as plain values, for reports and other programs."""
+    seen = one.seen
+    return Stated(
+        one.values.name, one.values.cpus, one.values.run_ids, seen.n, seen.time_ns, seen.possibly,
+        (seen.least, seen.most), seen.longest, seen.independent, seen.effective_n, one.upper, one.every_ns, one.p_value,
+        one.steady, one.within, seen.source.value, one.confidence,
+        wording.statement(one) if one.upper is None else wording.rate_text(one))
+
+
+def with_failing(together: Sequence[Evidence], confidence: float) -> list[Evidence]:
+    """The same, each with what fails of it: Holm's method over every CPU and load that is judged together."""
+    every = [one for evidence in together for one in evidence.shown]
+    rejected = {id(one) for one, fails in zip(
+        every, clusters.holm([one.p_value for one in every], 1.0 - confidence), strict=True) if fails}
+    return [replace(evidence, failing=tuple(one for one in evidence.shown if id(one) in rejected))
+            for evidence in together]
+
+
+def findings_of(evidence: Evidence) -> list[Finding]:
+    """What every check of the list finds."""
     return [finding for check in EVIDENCE_CHECKS for finding in check(evidence)]

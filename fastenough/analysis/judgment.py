@@ -5,7 +5,7 @@ A verdict of PASS is what is left when no check has anything to say.  Each check
 :mod:`checks` or of :mod:`evidence`; each yields findings, and the weightiest finding is the verdict:
 
 * BROKEN: the data of a run cannot be trusted (of which kind of damage, the finding says);
-* FAIL: more activations than allowed were beyond the limit;
+* FAIL: more activations are beyond the limit than allowed, at the confidence that is required;
 * INCONCLUSIVE: too little is known; the finding says what would settle it.
 
 Where nothing is required there is nothing to pass: what was seen is told (``NO_LIMIT``), unless it is broken.
@@ -17,21 +17,18 @@ one, and a good CPU must not hide a bad one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.distinct import distinct, said_of
+from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
-
-NEVER_MEANS_RATE = 1e-4
-"""With a miss rate of 0, a PASS needs so many samples that a rate of one in 10,000 activations would have shown
-itself: with fewer (29,956 at 95 %), "nothing was seen" says next to nothing.  What stays possible is printed."""
 
 MINIMUM_DURATION_NS = 10 * 10**9
 """Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
@@ -47,17 +44,35 @@ def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
     return next((verdict for verdict in _WEIGHT if verdict in verdicts), otherwise)
 
 
-def _findings(recordings: list[Recording], requirement: Requirement | None, minimum: Minimum) -> list[Finding]:
-    """Of every run by itself, and of those that can be trusted together."""
+@dataclass(frozen=True)
+class _Weighed:
+    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together."""
+
+    requirement: Requirement | None
+    recordings: list[Recording]
+    confidence: float
+    findings: list[Finding]
+    evidence: Evidence | None
+
+
+def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
+    requirement, recordings = asked
     checked = [(recording, checks.findings_of(recording)) for recording in recordings]
     named = len(recordings) > 1 or recordings[0].damage is not None
     found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
              for recording, of_run in checked for finding in of_run]
     if requirement is None or any(is_emulated(recording) for recording in recordings):
-        return found
+        return _Weighed(requirement, recordings, confidence, found, None)
     sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
-    return found + (evidence.findings_of(sound, requirement, minimum) if sound else [])
+    return _Weighed(requirement, recordings, confidence, found,
+                    evidence.evidence_of(sound, requirement, minimum, confidence) if sound else None)
+
+
+def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
+    """Every CPU and load is one of the hypotheses that are judged together."""
+    failing = iter(evidence.with_failing([one.evidence for one in weighed if one.evidence is not None], confidence))
+    return [one if one.evidence is None else replace(one, evidence=next(failing)) for one in weighed]
 
 
 def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None, told: bool) -> Verdict:
@@ -68,9 +83,10 @@ def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None,
     return _weightiest(found, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
 
 
-def _judge_group(asked: Asked, confidence: float, minimum: Minimum) -> Judgment:
-    requirement, recordings = asked
-    findings = _findings(recordings, requirement, minimum)
+def _judge_group(weighed: _Weighed) -> Judgment:
+    requirement, recordings, shown, confidence = (
+        weighed.requirement, weighed.recordings, weighed.evidence, weighed.confidence)
+    findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
     merged = evidence.merged_per_cpu(recordings)
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
@@ -91,6 +107,7 @@ def _judge_group(asked: Asked, confidence: float, minimum: Minimum) -> Judgment:
         not_measured=tuple(cpus_not_measured(recordings)),
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
+        shown=() if shown is None else tuple(map(evidence.stated, shown.shown)),
     )
 
 
@@ -118,24 +135,25 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
 
 def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *, probe: str | None = None,
           confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
-          minimum_duration_ns: int = MINIMUM_DURATION_NS, minimum_rate: float = NEVER_MEANS_RATE) -> Assessment:
+          minimum_duration_ns: int = MINIMUM_DURATION_NS, look: int = 0) -> Assessment:
     """Judge recordings by what is required of them; of those of which nothing is required, say what was seen.
 
     ``requirement`` is for the runs of ``probe`` (None: of every probe); all others are judged by what their own heads
     state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
     were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
-    ``minimum_rate``: what must be excluded for a miss rate of 0 (see NEVER_MEANS_RATE).  Never raises for what
-    recordings hold: that is a finding.
+    ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
     """
     recordings, again = distinct(recordings)
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
-    minimum = Minimum(minimum_duration_ns, minimum_rate)
-    judgments = tuple(_judge_group(asked, asked[0].confidence if asked[0] else confidence, minimum)
-                      for asked in _asked_of(judgeable, requirement, probe))
+    asked = _asked_of(judgeable, requirement, probe)
+    least = max((required.confidence for required, _ in asked if required is not None), default=confidence)
+    sure = 1.0 - (1.0 - least) / 2**look
+    weighed = [_weigh(one, Minimum(minimum_duration_ns), sure if one[0] else confidence) for one in asked]
+    judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
     if measured and not judgeable:
@@ -153,7 +171,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judgments, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *said_of(again)),
+        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),
         judgments=judgments,
         supported=overall_supported(judgments),
         not_applicable=unfit,

@@ -31,17 +31,25 @@ _SIGNED = {"clock_step_ns"}
 def counter_total(recording: Recording, name: str) -> int | None:
     """A counter over the whole run: from the end, or from the intervals of a cut-off run; None: it is not known.
 
-    One that went backwards, as older probes recorded it when a CPU was unplugged, is not known.
+    Where the intervals say more than the end, they are believed.  One that went backwards, as older probes recorded it
+    when a CPU was unplugged, is not known.
     """
     over_time = recording.aggregate.counters.get(name)
     whole = recording.end.counters.get(name) if recording.end is not None else None
-    least = min((value for value in (None if over_time is None else over_time.least, whole) if value is not None),
-                default=0)
-    if name not in _SIGNED and least < 0:
+    if went_backwards(recording, name):
         return None
+    summed = 0 if over_time is None else over_time.sum
     if recording.end is not None:
-        return None if whole is None else int(whole)
-    return over_time.sum if over_time is not None and over_time.known == recording.aggregate.intervals else None
+        return (summed or None) if whole is None else max(whole, summed, key=abs)
+    return summed if over_time is not None and over_time.known == recording.aggregate.intervals else None
+
+
+def went_backwards(recording: Recording, name: str) -> bool:
+    """Whether a counter that only grows is told to have become less."""
+    over_time = recording.aggregate.counters.get(name)
+    whole = recording.end.counters.get(name) if recording.end is not None else None
+    told = (None if over_time is None else over_time.least, whole)
+    return name not in _SIGNED and any(value is not None and value < 0 for value in told)
 
 
 def events_of(recording: Recording, kind: str) -> int:
@@ -90,7 +98,12 @@ def pinned(recording: Recording) -> bool:
 
 
 def is_emulated(recording: Recording) -> bool:
-    return "emulated" in recording.head.marks
+    return "emulated" in recording.head.marks or (recording.head.profile or {}).get("emulated") is True
+
+
+def is_virtual(recording: Recording) -> bool:
+    """Whether it ran on a hypervisor's guest."""
+    return "virtual-machine" in recording.head.marks or bool((recording.head.profile or {}).get("hypervisor"))
 
 
 def steal_text(recordings: Sequence[Recording]) -> str | None:
@@ -99,7 +112,7 @@ def steal_text(recordings: Sequence[Recording]) -> str | None:
     known = sum(steal for steal in steals if steal is not None)
     if known:
         return f"its hypervisor took {words.duration(known)} of its time (steal) while it was measured"
-    virtual = any("virtual-machine" in recording.head.marks for recording in recordings)
+    virtual = any(map(is_virtual, recordings))
     if virtual and any(steal is None for steal in steals):
         return "it is a virtual machine, and how much time its hypervisor took (steal) cannot be read"
     before = max((_stolen_before(recording) for recording in recordings), default=0)

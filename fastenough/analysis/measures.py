@@ -9,7 +9,9 @@ import numpy as np
 
 from fastenough import words
 from fastenough.analysis import bounds
+from fastenough.analysis.blocks import LEAST_BLOCKS
 from fastenough.analysis.merged import CountArray, FloatArray, Merged
+from fastenough.analysis.resampling import LEAST_ABOVE, LEAST_RUNS
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999, 0.9999, 0.99999)
 CONFIDENCE = 0.95
@@ -17,10 +19,11 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile and its distribution-free interval, in ns; None where n does not reach so far, with the reason.
+    """A quantile and its interval, in ns; None where the samples do not reach so far, with the reason.
 
     ``value_ns`` and ``upper_ns`` are upper edges of buckets, ``lower_ns`` is a lower edge: the interval
-    holds whatever the values within a bucket were.
+    holds whatever the values within a bucket were.  It comes from blocks of time (:mod:`resampling`), since values of
+    one disturbance are no independent ones.
     """
 
     quantile: float
@@ -32,7 +35,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Bound:
-    """What n activations do not exclude above the maximum seen (the exact form of 3/n)."""
+    """Which disturbances n activations do not exclude above the maximum seen (the exact form of 3/n)."""
 
     n: int
     confidence: float
@@ -41,11 +44,11 @@ class Bound:
 
     @property
     def text(self) -> str:
-        """As printed: "not excluded: one in every T"."""
+        """As printed: "not excluded: one disturbance in every T"."""
         if self.n == 0:
             return "nothing is excluded: no sample"
-        in_time = f" = one in every {words.duration(self.every_ns)}" if self.every_ns else ""
-        return f"not excluded: one in every {int(1 / self.rate):,} activations{in_time}"
+        in_time = f" = one in every {words.at_least(self.every_ns)}" if self.every_ns else ""
+        return f"not excluded: one disturbance in every {int(1 / self.rate):,} activations{in_time}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Measures:
     maximum_ns: float | None
     quantiles: tuple[Quantile, ...]
     bound: Bound
+    scope: str | None = None
+    """How far the intervals reach, where runs are too few to tell how much runs differ."""
 
     def quantile(self, which: float) -> Quantile:
         return next(q for q in self.quantiles if q.quantile == which)
@@ -104,20 +109,24 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples are needed")
     ranks = _ranks(merged, quantile)
-    lower, upper = bounds.quantile_ranks(quantile, n, confidence)
-    reason = None
-    if upper is None:
-        enough = bounds.samples_for_quantile_upper(quantile, confidence)
-        reason = f"n = {n:,} is too small for an upper end: {enough:,} samples are needed"
-    elif lower is None:
-        reason = f"n = {n:,} is too small for a lower end"
-    return Quantile(
-        quantile,
-        ranks.highest(max(1, int(np.ceil(quantile * n - 1e-9)))),
-        None if lower is None else ranks.lowest(lower),
-        None if upper is None else ranks.highest(upper),
-        reason,
-    )
+    value_ns = ranks.highest(max(1, int(np.ceil(quantile * n - 1e-9))))
+    drawn = drawn_ranks(merged, quantile)
+    if drawn is None:
+        return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(drawn, [tail, 1.0 - tail])
+    return Quantile(quantile, value_ns, ranks.lowest(max(1, int(np.floor(low)))),
+                    ranks.highest(min(n, int(np.ceil(high)))), None)
+
+
+def drawn_ranks(merged: Merged, quantile: float) -> FloatArray | None:
+    """Ranks of a quantile in draws of blocks (jitter: of magnitudes, but for the median); None: no interval."""
+    magnitudes = merged.two_sided and quantile > 0.5
+    return (merged.magnitudes_over_time if magnitudes else merged.over_time).ranks(quantile)
+
+
+_NO_INTERVAL = (f"needs {LEAST_BLOCKS} intervals of time, and {LEAST_ABOVE} independent disturbances above "
+                "the quantile")
 
 
 def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
@@ -133,6 +142,7 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
         standard_deviation_ns=in_ns(histogram.standard_deviation), maximum_ns=merged.maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),
+        scope="within these runs only" if len(merged.run_ids) < LEAST_RUNS else None,
     )
 
 

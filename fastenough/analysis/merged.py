@@ -7,13 +7,15 @@ Runs may be merged only where everything that shapes a latency is the same; the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
+from fastenough.analysis.resampling import Blocks, blocks_of
 from fastenough.model import BadInput, Role, Series
 from fastenough.recording import Histogram, Recording
 from fastenough.recording.aggregate import MOST_COUNT
@@ -46,7 +48,8 @@ class Merged:
     """Values of one kind, from one or more CPUs and runs, in the series' own unit.
 
     ``duration_ns`` is the time measured per CPU, added over runs.  ``corrected``: missed periods are already
-    charged in the values.  ``two_sided``: a value off in either direction counts (jitter).
+    charged in the values.  ``two_sided``: a value off in either direction counts (jitter).  ``parts``: what was
+    merged, in the order of time, for whoever needs the order of the values.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Merged:
     run_ids: tuple[str, ...]
     from_event: str
     to_event: str
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -71,10 +75,11 @@ class Merged:
     @property
     def judged(self) -> int:
         """How many activations a verdict rests on: values, and periods missed that no value stands for."""
-        return self.n + self._missed_uncharged
+        return self.n + self.missed_uncharged
 
     @property
-    def _missed_uncharged(self) -> int:
+    def missed_uncharged(self) -> int:
+        """Periods missed that no value stands for: each exceeds every limit."""
         return 0 if self.corrected else self.missed
 
     @property
@@ -90,6 +95,16 @@ class Merged:
         unit_ns = np.float64(self.unit_ns)
         return self.histogram.lowest() * unit_ns, self.histogram.highest() * unit_ns
 
+    @cached_property
+    def over_time(self) -> Blocks:
+        """The values over time, signed."""
+        return blocks_of(self.parts, magnitudes=False)
+
+    @cached_property
+    def magnitudes_over_time(self) -> Blocks:
+        """The values over time, without their sign."""
+        return blocks_of(self.parts, magnitudes=True)
+
     def exceeded(self, limit_ns: float) -> tuple[int, int]:
         """Activations (surely, possibly) beyond the limit; they differ where the limit lies within a bucket."""
         lowest, highest = self.edges_ns()
@@ -97,8 +112,8 @@ class Merged:
         if self.two_sided:
             surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
         count = self.histogram.count
-        return (int(count[surely].sum()) + self._missed_uncharged,
-                int(count[possibly].sum()) + self._missed_uncharged)
+        return (int(count[surely].sum()) + self.missed_uncharged,
+                int(count[possibly].sum()) + self.missed_uncharged)
 
     def magnitudes(self) -> tuple[FloatArray, FloatArray, CountArray]:
         """(lowest, highest, count) per bucket, ascending, in ns; for jitter of the magnitudes."""
@@ -152,6 +167,7 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
         run_ids=tuple(runs),
         from_event=first.from_event,
         to_event=first.to_event,
+        parts=tuple(sorted(parts, key=lambda part: part[0].head.begin.wall_ns)),
     )
 
 

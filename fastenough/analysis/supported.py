@@ -6,32 +6,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
-from fastenough.analysis import bounds
 from fastenough.analysis.assessment import Judgment, Supported
+from fastenough.analysis.clusters import rate_upper
+from fastenough.analysis.disturbances import disturbances
 from fastenough.analysis.measures import bound_above_maximum
 from fastenough.analysis.merged import Merged
+from fastenough.analysis.shown import shown_of
+from fastenough.model import Requirement
 
 SUPPORTED_MISS_RATES = (0.0, 0.001, 0.05)
 """Miss rates for which the hardest supported requirement is stated: never, one in a thousand, 95 %-hard."""
 
 
+def _limits(values: Merged, miss_rate: float) -> list[int]:
+    """Limits of two digits, ascending, at which fewer values than allowed exceed, up to the greatest value."""
+    _, highest, count = values.magnitudes()
+    first = float(highest[count.cumsum().searchsorted((1 - miss_rate) * values.n)])
+    limits = [words.round_up(first)]
+    while limits[-1] < (values.maximum_ns or 0.0):
+        limits.append(words.round_up(limits[-1] * 1.0001 + 1))
+    return limits
+
+
+def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
+    """The smallest limit of two digits that this CPU keeps at this miss rate; None: too few samples.
+
+    The lower the limit, the more exceeds it; above it too few disturbances may be left for any rate.
+    """
+    def exceeds(limit_ns: int) -> bool:
+        seen = disturbances(values, limit_ns)
+        return seen.enough and bool(rate_upper(seen.n, seen.possibly, seen.size, confidence) > miss_rate)
+
+    limits = _limits(values, miss_rate)
+    low, high = 0, len(limits)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if exceeds(limits[middle]) else (low, middle)
+    if low == len(limits):
+        return None
+    shown = shown_of(values, Requirement(limits[low], miss_rate, confidence), confidence)
+    return limits[low] if all(one.within for one in shown) else None
+
+
 def _supported(merged: Sequence[Merged], miss_rate: float, confidence: float) -> Supported | None:
     """The smallest limit, of two digits, that every CPU keeps at this miss rate; None: too few samples."""
-    limits = []
+    limits: list[int] = []
     for values in merged:
-        if miss_rate == 0:
-            limits.append(values.maximum_ns)
-            continue
-        rank = bounds.quantile_upper_rank(1 - miss_rate, values.judged, confidence)
-        if rank is None or rank > values.n:
+        limit = _hardest(values, miss_rate, confidence) if miss_rate else words.round_up(values.maximum_ns or 0.0)
+        if limit is None:
             return None
-        _, highest, count = values.magnitudes()
-        limits.append(float(highest[count.cumsum().searchsorted(rank)]))
-    known = [limit for limit in limits if limit is not None]
-    if not known:
+        limits.append(limit)
+    if not limits:
         return None
     weakest = min(merged, key=lambda values: values.judged)
-    return Supported(miss_rate, words.round_up(max(known)), confidence, bound_above_maximum(weakest, confidence))
+    return Supported(miss_rate, max(limits), confidence, bound_above_maximum(weakest, confidence))
 
 
 def all_supported(merged: Sequence[Merged], confidence: float) -> tuple[Supported, ...]:

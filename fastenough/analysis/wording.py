@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from fastenough import words
 from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.machine import counter_total, steal_text
+from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -20,8 +21,31 @@ _EMULATED = "Emulated: no verdict. Function was shown; speed can only be measure
 def _requirement_text(requirement: Requirement) -> str:
     limit = words.latency(requirement.limit_ns)
     if requirement.miss_rate == 0:
-        return f"never later than {limit}"
+        return f"never later than {limit}"  # the reasons say how long "never" is
     return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
+
+
+def _confidence(shown: Shown) -> str:
+    return words.percent(shown.confidence)
+
+
+def statement(shown: Shown) -> str:
+    """What is known of disturbances: "no more than one disturbance above 150 us in 3.3 h (95 %)"."""
+    limit, seen = words.latency(shown.requirement.limit_ns), shown.seen
+    if not seen.n:
+        return "nothing was measured"
+    counted = ("" if not seen.most else f"{words.counted(seen.most, 'disturbance')} in "
+               f"{words.duration(seen.time_ns)}: ")
+    return (f"{counted}no more than one disturbance above {limit} in {words.at_least(shown.every_ns)} "
+            f"({_confidence(shown)})")
+
+
+def rate_text(shown: Shown) -> str:
+    """What is known of the rate per activation, where there is one: as many independent disturbances as it counts."""
+    seen = shown.seen
+    return (f"{words.number(seen.possibly)} of {words.counted(seen.n, 'activation')} took longer than "
+            f"{words.latency(shown.requirement.limit_ns)}, in bursts that count as {int(seen.independent):,} "
+            f"independent disturbances: no more than {words.rate_at_most(shown.upper or 1.0)} ({_confidence(shown)})")
 
 
 def _required(judgments: Sequence[Judgment], verdict: Verdict) -> str:
@@ -78,14 +102,22 @@ def _label(judgment: Judgment) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _sound_reason(judgment: Judgment) -> str:
-    """Of runs against which nothing is said: what they hold, and what that does not exclude."""
-    above = ("" if judgment.requirement is None else ", nothing above the limit" if judgment.exceeded == 0
-             else f", {words.number(judgment.exceeded)} above the limit")
+def _seen_reason(judgment: Judgment) -> str:
+    """Of runs of which nothing is required."""
+    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}"
+            + _not_measured_text(judgment.not_measured))
+
+
+def _pass_reason(judgment: Judgment) -> str:
+    """One n and one bound, of the CPU of which least is known."""
+    weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
+    if weakest is None:
+        return f"{_label(judgment)}: nothing was judged"
+    several = len(judgment.shown) > 1
     missing = _not_measured_text(judgment.not_measured)
-    sure = f"{words.percent(judgment.bound.confidence)} confidence, each CPU{' measured' if missing else ''}"
-    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}{above}, worst "
-            f"{words.latency(judgment.maximum_ns)}; above that, {judgment.bound.text} ({sure}){missing}")
+    scope = f"on each CPU{' measured' if missing else ''}, " if several else ""
+    return (f"{_label(judgment)}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
+            f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
 
 
 def _not_measured_text(cpus: Sequence[int]) -> str:
@@ -124,8 +156,9 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
     ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
                for finding in judgment.findings if finding.verdict is weight]
-    sound = (Verdict.PASS, Verdict.NO_LIMIT) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else (Verdict.PASS,)
-    return _said_once(ordered) + tuple(_sound_reason(judgment) for judgment in judgments if judgment.verdict in sound)
+    passed = tuple(_pass_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.PASS)
+    seen = tuple(_seen_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.NO_LIMIT)
+    return _said_once(ordered) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
@@ -160,6 +193,14 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield f"{words.number(smi)} system management interrupts stopped the whole machine while it was measured"
     if recordings:
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
+
+
+def looked_before(look: int, confidence: float) -> Iterator[str]:
+    """What follows where the requirement was judged before."""
+    if look:
+        yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
+               f"is judged at {words.percent(confidence)} confidence: who looks until it passes errs more often than "
+               "stated. Judge all runs together")
 
 
 def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],

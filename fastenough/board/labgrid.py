@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A place of a labgrid coordinator: ``labgrid:PLACE``.  labgrid switches its power; it is touched over ssh.
+"""A place of a labgrid coordinator: ``labgrid:PLACE``.  labgrid switches and boots it; it is touched over ssh.
 
-Each act is a process of its own with a deadline (labgrid_act.py), killed as a group when its time is up.
+Its configurations are the states of its strategy, where the environment that ``LG_ENV`` names has one for it.  Each act
+is a process of its own with a deadline (labgrid_act.py), killed as a group when it has ended or its time is up.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,38 +34,70 @@ from fastenough.words import LINE_CHARS, said_lines
 
 COORDINATOR_SETTING = "LG_COORDINATOR"
 """Environment variable that names the coordinator, HOST:PORT; labgrid's own."""
+ENVIRONMENT_SETTING = "LG_ENV"
+"""Environment variable that names labgrid's environment file, with the strategies; labgrid's own."""
 POWER_CYCLED = "power-cycled"
-"""The configuration of a board that was switched off and on before."""
+"""The configuration of a board without a strategy that was switched off and on before."""
 _ACT = Path(__file__).with_name("labgrid_act.py")
 _PLACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ACT_S = 60.0
+_TRANSITION_S = 600.0
 _BOOT_S = 180.0
 _RETRY_S = 1.0
+_QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
+_WORDS_MOST = 500
+_FAILED = {"states": BadInput, "transition": FastenoughError}
+"""What an act that failed means, unless that it cannot be done here."""
 
 
 def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
-    """One act of labgrid's; raises NotApplicable with its reason, BoardGone when it does not end in time."""
+    """One act of labgrid's, such as ``transition rt``; raises FastenoughError with its reason.
+
+    It is NotApplicable where another kind is not in the table above, and BoardGone where the act does not end in time.
+    """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
-    process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, what], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                               env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"})
+    with tempfile.TemporaryFile() as complaint, _lifeline() as lifeline:
+        process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
+                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, start_new_session=True,
+                                   env={**os.environ, **_QUIET})
+        try:
+            said, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise BoardGone(f"labgrid:{place}: {what} has not ended within {limit_s:g} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        complaint.seek(0)
+        answer = _answer(said, complaint.read())
+    if "fault" in answer:
+        why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
+        raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
+    return answer
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """For a standard input that ends with this process, however that ends."""
+    ends = os.pipe()
     try:
-        said, complaint = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        raise BoardGone(f"labgrid:{place}: {what} has not ended within {limit_s:g} s") from None
+        yield ends[0]
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.returncode:
-        why = (said_lines(complaint) or ["labgrid does not say why"])[-1]
-        raise NotApplicable(f"labgrid:{place}: {what} failed: {why}")
-    return dict(json.loads(said.splitlines()[-1]))
+        for end in ends:
+            os.close(end)
+
+
+def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
+    """What the act said; the last line of its complaints where it ended without an answer."""
+    try:
+        return dict(json.loads(said))
+    except ValueError:
+        return {"fault": (said_lines(complaint) or ["labgrid does not say why"])[-1]}
 
 
 @dataclass(frozen=True)
 class LabgridBoard:
-    """``boot_s``: how long after power-on the board may take until it can be reached."""
+    """``boot_s``: how long after power-on or transition the board may take until it can be reached."""
 
     place: str
     boot_s: float = _BOOT_S
@@ -72,8 +106,15 @@ class LabgridBoard:
     def name(self) -> str:
         return f"labgrid:{self.place}"
 
+    @cached_property
+    def _states(self) -> tuple[str, ...]:
+        """Of its strategy; raises BadInput for an environment that cannot be used."""
+        if not os.environ.get(ENVIRONMENT_SETTING):
+            return ()
+        return tuple(map(str, _act(self.place, "states")["states"]))
+
     def configurations(self) -> tuple[str, ...]:
-        return AS_BOOTED, POWER_CYCLED
+        return AS_BOOTED, *(self._states or (POWER_CYCLED,))
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
@@ -81,7 +122,10 @@ class LabgridBoard:
         has = _act(self.place, "acquire")
         try:
             if not has.get("service"):
-                raise NotApplicable(f"{self.name} has no NetworkService, so it cannot be reached; export one for it")
+                raise NotApplicable(f"{self.name} has no NetworkService, so it cannot be reached; export one for it, "
+                                    "or name one in the file of LG_ENV")
+            if configuration in self._states:  # before the console is read here: the strategy needs it
+                _act(self.place, f"transition {configuration}", _TRANSITION_S)
             with closing(Console(has.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")

@@ -1,36 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One act on one place of a labgrid coordinator, as a process of its own: the only file that knows labgrid's client.
 
-    python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle
+    python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle, states, transition STATE
 
-It prints one object in JSON.  labgrid's back ends may block for ever, so whoever starts this kills it in time.
+It prints one object in JSON, and nothing else, to standard output; ``fault`` in it is why the act failed.  labgrid's
+back ends may block for ever, so whoever starts this kills it in time; with its standard input it ends by itself, and
+its process group with it.  ``LG_ENV`` names labgrid's environment, if any.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import enum
 import json
+import os
+import signal
 import sys
+import threading
+from collections.abc import Mapping
 from typing import Any
 
+import attr
 import grpc
-from labgrid.remote.client import start_session
+from labgrid import Environment, target_factory
+from labgrid.config import Config
+from labgrid.remote.client import find_role_by_place, start_session
 from labgrid.remote.generated import labgrid_coordinator_pb2 as messages
+from labgrid.strategy import GraphStrategy, Strategy
 
+_ENVIRONMENT = os.environ.get("LG_ENV", "")
 _DEADLINE_S = 25.0
 """The coordinator waits 10 s for each resource of a silent exporter, with its one lock held: others wait behind it."""
 _POWER_DELAY_S = 1.0
+_NO_STATE = "unknown"
+"""Where a strategy begins, by labgrid's convention; none that it can be asked for."""
+
+
+class Fault(Exception):
+    """Why the act failed, in words of our own."""
 
 
 def _call(session: Any, name: str, place: str) -> None:
-    """One request; raises SystemExit with the coordinator's own words."""
+    """One request; raises Fault with the coordinator's own words."""
     async def ask() -> None:
         request = getattr(messages, f"{name}Request")(placename=place)
         try:
             await getattr(session.stub, name)(request, timeout=_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
-            raise SystemExit(f"{name} {place}: {error.details() or error.code().name}") from error
+            raise Fault(f"{name} {place}: {error.details() or error.code().name}") from None
         await asyncio.wait_for(session.sync_with_coordinator(), _DEADLINE_S)
 
     session.loop.run_until_complete(ask())
@@ -45,7 +63,7 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     me = f"{session.gethostname()}/{session.getuser()}"
     holder = session.places[place].acquired
     if holder and holder != me:
-        raise SystemExit(f"it is lent to {holder}")
+        raise Fault(f"it is lent to {holder}")
     if not holder:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
@@ -53,27 +71,93 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
         _call(session, "ReleasePlace", place)
-        raise SystemExit("its exporter is away, so it has no resources")
+        raise Fault("its exporter is away, so it has no resources")
     found = {kind: dict(resource.args) | {"extra": resource.extra}
              for (_, kind), resource in session.get_target_resources(session.places[place]).items()}
     return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
 
 
-def main(coordinator: str, place: str, act: str) -> int:
-    arguments = argparse.Namespace(action=act, delay=_POWER_DELAY_S, name=None, place=place)
-    session = start_session(coordinator, extra={"args": arguments})
+def _own_service(place: str) -> dict[str, Any] | None:
+    """The NetworkService that the environment gives the place; for boards of which the exporter knows no address."""
+    targets = Config(_ENVIRONMENT).get_targets() if _ENVIRONMENT else {}
+    role = find_role_by_place(targets, place)
+    resources, _ = target_factory.normalize_config(targets[role]) if role else ({}, {})
+    return next((dict(arguments) for (arguments,) in resources.get("NetworkService", {}).values()), None)
+
+
+def _states(place: str) -> list[str]:
+    """What the place's strategy can be asked for; empty where the environment has none for it.  Nothing is switched."""
+    targets = Environment(_ENVIRONMENT).config.get_targets()
+    role = find_role_by_place(targets, place)
+    if role is None:
+        return []
+    _, drivers = target_factory.normalize_config(targets[role])
+    absent = next((name for name in drivers if name not in target_factory.drivers), None)
+    if absent is not None:
+        raise Fault(f"no driver is called {absent}; name the file that has it in imports")
+    strategies = [kind for name in drivers if issubclass(kind := target_factory.drivers[name], Strategy)]
+    if len(strategies) > 1:
+        raise Fault(f"the target {role} has {len(strategies)} strategies; leave one")
+    return [name for strategy in strategies for name in _states_of(strategy) if name != _NO_STATE]
+
+
+def _states_of(strategy: type[Any]) -> list[str]:
+    if issubclass(strategy, GraphStrategy):
+        return [name.removeprefix("state_") for name in dir(strategy) if name.startswith("state_")]
+    status = attr.fields_dict(strategy).get("status")
+    if status is None or not isinstance(status.default, enum.Enum):
+        raise Fault(f"{strategy.__name__} does not say its states: its status has no member of an Enum as default")
+    return list(type(status.default).__members__)
+
+
+def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict[str, Any]:
+    """An act that needs the coordinator, at the address that labgrid would use."""
+    environment = Environment(_ENVIRONMENT) if state else None
+    if _ENVIRONMENT:
+        coordinator = Config(_ENVIRONMENT).get_option("coordinator_address", coordinator)
+    arguments = argparse.Namespace(action=act, delay=_POWER_DELAY_S, name=None, place=place, state=state,
+                                   initial_state=None)
+    session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if place not in session.places:
-        raise SystemExit("the coordinator knows no such place")
-    answer: dict[str, Any] = {}
+        raise Fault("the coordinator knows no such place")
     if act == "acquire":
-        answer = _acquire(session, place)
-    elif act == "release":
+        has = _acquire(session, place)
+        return has | {"service": has["service"] or _own_service(place)}
+    if act == "release":
         _call(session, "ReleasePlace", place)
+    elif act == "transition":
+        session._get_target(session.places[place])
     else:
         session.power()
-    print(json.dumps(answer), flush=True)
-    return 0
+    return {}
+
+
+def _why(error: BaseException) -> str:
+    """The first cause, and what labgrid made of it on another line: long lines are cut."""
+    first = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    told = [str(one) if isinstance(one, Fault) else f"{type(one).__name__}: {one}" for one in (first, error)]
+    return told[0] if first is error else f"{told[0]}\n({told[1]})"
+
+
+def main(coordinator: str, place: str, act: str, state: str | None = None) -> Mapping[str, Any]:
+    """The answer; raises nothing."""
+    try:
+        return {"states": _states(place)} if act == "states" else _switched(coordinator, place, act, state)
+    except (Exception, SystemExit) as error:  # drivers and imports are anybody's
+        return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
+
+
+def _end_with(lifeline: int) -> None:
+    """Whoever started this is gone, and nobody else would end it."""
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4]))
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with, args=(os.dup(0),), daemon=True).start()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    print(json.dumps(main(*sys.argv[1:5])), file=answer, flush=True)

@@ -16,7 +16,7 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
@@ -76,7 +76,8 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
-        added = replace(described(site), load=added.load, requirement=added.requirement)
+        added = replace(described(site), load=added.load, requirement=added.requirement,
+                        planned_ns=round(spec.duration_s * 1e9))
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
@@ -136,8 +137,9 @@ class Loaded:
         except FastenoughError as error:
             return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
 
-    def used(self) -> LoadUse | None:
-        return None if self.running is None else self.running.used()
+    def follow(self) -> Callable[[], LoadUse | None]:
+        """For each recording one of its own: what the load did since its last interval."""
+        return no_load if self.running is None else self.running.follow()
 
 
 @contextmanager
@@ -171,10 +173,10 @@ class _Run:
     def __post_init__(self) -> None:
         begin, load, by = self.context.begin, self.load, self.spec.implementation
         self._implementation = find_implementation(by)
-        self.main = self.own = Transcript(lambda: begin(False), self.added, load.proof, load.used, by)
+        self.main = self.own = Transcript(lambda: begin(False), self.added, load.proof, load.follow(), by)
         self._beside: Beside | None = None
         if self.site.instrument is not None:
-            self.own = Transcript(lambda: begin(True), self.added, load.proof, implementation=by)
+            self.own = Transcript(lambda: begin(True), self.added, load.proof, load.follow(), by)
             self._beside = Beside(self.site.instrument, instrument_request(self.spec.probe, self.spec.parameters),
                                   self.spec.implementation, self.main)
 

@@ -14,7 +14,7 @@ from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, 
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS, Expectation, Load
-from fastenough.model import BadInput, NotApplicable, Requirement
+from fastenough.model import RETURN_TIME_NS, BadInput, NotApplicable, Requirement
 from fastenough.settings import SETTINGS
 from fastenough.units import parse_duration_ns
 
@@ -24,7 +24,7 @@ MOST_RUNS = 100_000
 PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
              "instrument", "self-test", "calibration", "settings", "pins", "load", "run")
 RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement")
-REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence")
+REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
 PIN_KEYS = ("chip", "in", "out")
 
@@ -197,9 +197,11 @@ def _requirement(run: Table) -> Requirement | None:
     table = run.table("requirement", "requirement")
     limit = table.text("limit", '"100us"')
     shares = table.share("miss-rate", Requirement.miss_rate), table.share("confidence", Requirement.confidence)
+    burst = table.number("longest-burst", "20", 1) if "longest-burst" in table else None
+    return_time_ns = table.duration_ns("return-time", RETURN_TIME_NS)
     table.finish(REQUIREMENT_KEYS)
     try:
-        return Requirement(parse_duration_ns(limit), *shares)
+        return Requirement(parse_duration_ns(limit), *shares, burst, return_time_ns)
     except (BadInput, ValueError) as error:
         raise run.fault(f"requirement: {error}", "requirement") from error
 

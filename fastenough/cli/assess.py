@@ -9,7 +9,7 @@ import click
 
 from fastenough.analysis import Assessment
 from fastenough.cli.live import Display
-from fastenough.cli.output import print_json
+from fastenough.cli.output import print_json, say
 from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
@@ -25,14 +25,15 @@ MATRIX = "none,cpu,io,vm,hdd,full"
 
 def print_assessment(assessment: Assessment) -> None:
     """The verdict, why, and what would settle it."""
-    print(f"\n{assessment.verdict}: {assessment.headline}")
+    print()
+    say(f"{assessment.verdict}: {assessment.headline}")
     for title, lines in (("because", assessment.reasons), ("what would settle it", assessment.settle),
                          ("mind", assessment.cautions)):
         if lines:
             print(f"{title}:")
             for line in lines:
-                print(f"  - {line}")
-    print(assessment.life_safety)
+                say(f"- {line}", "  ")
+    say(assessment.life_safety)
 
 
 def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
@@ -63,15 +64,17 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @store_option
 @json_option
 def command(
-    *, limit_ns: int | None, miss_rate: float, confidence: float, duration_ns: int, loads: list[str], interval: str,
-    priority: int, board: str, out: Path, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+    *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+    return_time_ns: int, duration_ns: int, loads: list[str], interval: str, priority: int, board: str, out: Path,
+    resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
     With --limit it is judged by that limit; without, the answer is what was seen, and no verdict.
     """
-    question = Question(requirement(limit_ns, miss_rate, confidence), confidence, tuple(loads), ASSESSED)
-    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=question.required)
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    question = Question(required, confidence, tuple(loads), ASSESSED)
+    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required)
     require_writable(out)
     store = Store(store_path)
     with Display(then="judging, and making the report") as display:

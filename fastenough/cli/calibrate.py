@@ -46,8 +46,9 @@ def _show(calibration: Calibration) -> None:
     if not calibration.applicable:
         click.echo(f"{title}: not-applicable: {calibration.reason}\n")
         return
-    print_table(title, ("asked [µs]", "injected", "came too late", "found", "injected, median [µs]",
-                        "found, median [µs]", "found − injected [µs]"), map(_row, calibration.rows), texts=0)
+    print_table(f"{title}: how often, and the medians in µs",
+                ("size", "injected", "too late", "found", "injected µs", "found µs", "found − injected"),
+                map(_row, calibration.rows), texts=0)
     for row in calibration.rows:
         for reason in row.reasons:
             click.echo(f"not found: {reason}")

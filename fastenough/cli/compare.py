@@ -10,7 +10,7 @@ import click
 
 from fastenough.analysis import Comparison, compare, words
 from fastenough.analysis.compare import QuantileDifference
-from fastenough.cli.output import clean, micros, print_json, print_table
+from fastenough.cli.output import micros, print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import Role
@@ -75,13 +75,13 @@ def _print(comparison: Comparison) -> None:
         [(_percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), _interval(q),
           finding(q)) for q in comparison.quantiles],
     )
-    print(f"maxima, of which no test can say whether they differ: {words.latency(comparison.maxima_ns[0])} and "
-          f"{words.latency(comparison.maxima_ns[1])}")
+    say(f"maxima, of which no test can say whether they differ: {words.latency(comparison.maxima_ns[0])} and "
+        f"{words.latency(comparison.maxima_ns[1])}")
     for rate in comparison.rates:
         excluded = "zero is excluded" if rate.lower > 0 or rate.upper < 0 else "zero is not excluded"
-        print(f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
-              f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
-              f"({rate.lower:.3g} to {rate.upper:.3g}: {excluded})")
+        say(f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
+            f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
+            f"({rate.lower:.3g} to {rate.upper:.3g}: {excluded})")
 
 
 def _judged(recordings: Sequence[Recording]) -> set[str]:
@@ -102,11 +102,11 @@ def command(first: str, second: str, limits: tuple[int, ...], store_path: Path, 
     if as_json:
         print_json(comparisons)
         return
-    print(clean(conclusion(comparisons, _judged(recordings))))
+    say(conclusion(comparisons, _judged(recordings)))
     differences = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
     print("what else differs between the runs, any of which may be the cause:" if differences else
           "nothing else is known to differ between the runs")
     for difference in differences:
-        print(f"  {clean(difference)}")
+        say(difference, "  ")
     for comparison in comparisons:
         _print(comparison)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.25
 _DRAW_S = 1.0
+"""Between two pictures; half of it where something is new."""
 _NICE = 10
 _WAIT_S = 0.5
 
@@ -91,7 +92,7 @@ class _Screen:
         catching_up = new and watch.behind_bytes > 0
         if self._live is None:
             self._plain(watch, drawing=new and not catching_up)
-        elif time.monotonic() - self._drawn_mono_s >= _DRAW_S or watch.over:
+        elif watch.over or time.monotonic() - self._drawn_mono_s >= (_DRAW_S / 2 if new else _DRAW_S):
             self._drawn_mono_s = time.monotonic()
             size = self._live.console.size
             drawing = import_module("fastenough.cli.drawing")  # which loads rich, and plain lines do without

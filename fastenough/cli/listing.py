@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fastenough import words
-from fastenough.cli.output import print_json, print_table, readable, wall_text
+from fastenough.cli.output import leave_out, print_json, print_table, readable, wall_text
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.cli.variants import in_words, told_apart
@@ -72,7 +72,10 @@ def command(last: int | None, store_path: Path, as_json: bool) -> None:
     if as_json:
         print_json(runs)
     elif runs:
-        rows = map(_row, runs, variants(runs, _planned(store, runs)))
-        print_table("", _COLUMNS, rows, texts=7, file_width=_WIDTH, spare=_SPARE)
+        apart = variants(runs, _planned(store, runs))
+        rows = [_row(run, variant) for run, variant in zip(runs, apart, strict=True)]
+        nothing = () if any(apart) else ("variant",)
+        columns, cells = leave_out(_COLUMNS, rows, nothing, 0)
+        print_table("", columns, cells, texts=7 - len(nothing), file_width=_WIDTH, spare=_SPARE)
     else:
         print(f"no runs in {store.path}; make some with: fastenough assess")

@@ -117,8 +117,8 @@ class Display(_Moving):
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
         if standing.phase == "ended":
             self._spent_s += standing.elapsed_s
-            worst = "" if worst_ns is None else f"worst {readable(worst_ns)}"
-            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'} {worst}")
+            worst = "" if worst_ns is None else f", worst {readable(worst_ns)}"
+            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'}{worst}")
             for reason in standing.reasons:
                 self.tell(f"  {reason}")
 

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
@@ -211,13 +212,23 @@ def _print_drawn(title: str, columns: Sequence[str], cells: Sequence[Sequence[st
         blocks = ["\n".join(f"{column}: {cell}" for column, cell in zip(columns, row, strict=True)) for row in cells]
         printer.print(Text("\n\n".join([*([clean_lines(title)] if title else []), *blocks])), overflow="fold")
         return
-    table = Table(title=Text(clean_lines(title)) if title else None, title_justify="left", box=None, pad_edge=False,
-                  header_style="bold")
+    if title:
+        printer.print(Text(clean_lines(title)))
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for position, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if position < texts else "right", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     printer.print(table)
+
+
+def say(text: str, indent: str = "") -> None:
+    """Foreign text on a line of its own, which a terminal gets folded between words."""
+    if not sys.stdout.isatty():
+        print(f"{indent}{clean(text)}")
+        return
+    print(textwrap.fill(clean(text), table_width(), initial_indent=indent, subsequent_indent=indent + "  ",
+                        break_on_hyphens=False))
 
 
 def print_marked(mark: str, style: str, text: str) -> None:

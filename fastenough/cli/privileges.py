@@ -14,6 +14,7 @@ import click
 from fastenough.board import Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Plan, expand
+from fastenough.campaign.plan import GPIO_PROBES
 from fastenough.implementations import DEFAULT, Act
 from fastenough.implementations.linux_user import words
 from fastenough.link import Link, LocalLink, find_probe
@@ -45,8 +46,7 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
         return open_board, plan
     link, root = LocalLink(), os.geteuid() == 0
     lacking = refusal(link, plan)
-    in_kernel = any(name != DEFAULT for entry in plan.entries for name in entry.implementations)
-    if lacking is None and (root or not (plan.settings or in_kernel)):
+    if lacking is None and (root or not _needs_root(plan)):
         return open_board, plan
     if not root and may_sudo():
         tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
@@ -57,6 +57,12 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
         raise BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
                        "--as-granted")
     return open_board, plan
+
+
+def _needs_root(plan: Plan) -> bool:
+    """Whether something is written on the board: settings, a module, the directions of pins."""
+    return bool(plan.settings) or any(entry.probe in GPIO_PROBES or set(entry.implementations) != {DEFAULT}
+                                      for entry in plan.entries)
 
 
 def refusal(link: Link, plan: Plan) -> str | None:

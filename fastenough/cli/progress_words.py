@@ -18,7 +18,8 @@ def kernel_of(profile: Any) -> str:
     kernel = profile.get("kernel") if isinstance(profile, dict) else None
     if not isinstance(kernel, dict):
         return "kernel not stated"
-    return f"kernel {kernel.get('release')} ({kernel.get('preemption')})"
+    model = kernel.get("preemption")
+    return f"kernel {kernel.get('release')} ({model if model == 'preempt-rt' else f'preemption {model}'})"
 
 
 def heading(head: Head) -> str:

@@ -50,14 +50,14 @@ def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 @store_option
 @json_option
 def command(
-    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, probe: str | None, out: Path,
-    store_path: Path, as_json: bool,
+    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+    return_time_ns: int, probe: str | None, out: Path, store_path: Path, as_json: bool,
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
 
     Runs of a plan that states a requirement for them are judged by that, unless --limit says another.
     """
-    required = requirement(limit_ns, miss_rate, confidence)
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     if probe is not None and required is None:
         raise BadInput("--probe says whose runs a limit is for; give --limit as well")
     require_writable(out)
@@ -70,5 +70,5 @@ def command(
         judged = None if required is None else _probe_of(recordings, probe)
         question = Question(required, confidence, probe=judged, missing=tuple(missing))
         work.step("judging, and making the report")
-        answer = judge_and_report(recordings, question, out)
+        answer = judge_and_report(recordings, question, store, out)
     return tell(answer, out, as_json)

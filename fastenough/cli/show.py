@@ -12,7 +12,7 @@ import click
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
 from fastenough.cli.follow import follow
-from fastenough.cli.output import clean, micros, print_json, print_table, table_width
+from fastenough.cli.output import micros, print_json, print_table, say, table_width
 from fastenough.cli.parameters import json_option
 from fastenough.cli.progress_words import kernel_of
 from fastenough.cli.stores import existing_store, store_option
@@ -61,7 +61,7 @@ def _print_measures(measured: Measured) -> None:
         print_table(_WHAT, ("series", *_MEASURES), rows)
         for name, common, _ in families:
             if common:
-                print(clean(f"{name}: all with {in_words(common)}"))
+                say(f"{name}: all with {in_words(common)}")
         return
     for name, common, family in families:
         what = ", ".join([_WHAT, *([in_words(common)] if common else [])])
@@ -88,22 +88,22 @@ def _print(recording: Recording, measured: Measured) -> None:
     outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
                                     f"not believed: {recording.damage}")
     load = head.load.name if head.load else "not stated"
-    print(clean(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, "
-                f"{words.duration(recording.duration_ns)}, {outcome}"))
+    say(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, "
+        f"{words.duration(recording.duration_ns)}, {outcome}")
     if head.profile:
-        print(clean(kernel_of(head.profile)))
+        say(kernel_of(head.profile))
     for reason in recording.reasons:
-        print(f"  {clean(reason)}")
+        say(reason, "  ")
     if measured:
         _print_measures(measured)
     for series, _ in measured:
         if series.refused is not None:
-            print(clean(f"{series.name} {in_words(_traits(series))}: refused: {series.refused}"))
+            say(f"{series.name} {in_words(_traits(series))}: refused: {series.refused}")
     for name in dict.fromkeys(series.name for series in recording.series):
         series = recording.named(name)[0]
-        print(clean(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})"))
+        say(f"{name}: from {series.from_event} to {series.to_event} ({series.clock})")
     for line in filter(None, map(difference, head.settings)):
-        print(clean(line))
+        say(line)
 
 
 def _document(recording: Recording, measured: Measured) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough.analysis import Assessment, judge
@@ -14,6 +14,7 @@ from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.store import Store
+from fastenough.store.looks import question_of
 
 SHORTEST_RUN_NS = 10**9
 ASSESSED = "timer"
@@ -64,11 +65,26 @@ def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress:
     if campaign.signal and not campaign.runs:
         return campaign.signal
     recordings = [store.load(run) for run in campaign.runs]
-    return judge_and_report(recordings, question, out, campaign.signal)
+    return judge_and_report(recordings, question, store, out, campaign.signal)
 
 
-def judge_and_report(recordings: Sequence[Recording], question: Question, out: Path, signal: int = 0) -> Answer:
-    """What recordings say about a requirement, and a report on them."""
+def _asked(recordings: Sequence[Recording], question: Question) -> str | None:
+    """The question: the requirement, given or stated by all of the runs, and of what; None where there is no one."""
+    heads = [recording.head for recording in recordings]
+    stated = {head.requirement for head in heads}
+    required = question.required or (stated.pop() if len(stated) == 1 else None)
+    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
+                for head in heads}
+    return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
+
+
+def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path,
+                     signal: int = 0) -> Answer:
+    """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
+    asked, runs = _asked(recordings, question), [recording.run_id for recording in recordings]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
-                       loads=question.loads or None, missing=question.missing)
+                       loads=question.loads or None, missing=question.missing,
+                       look=store.looks_before(asked, runs) if asked else 0)
+    if asked:
+        store.note_look(asked, runs, assessment.verdict)
     return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)

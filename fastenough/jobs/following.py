@@ -66,7 +66,7 @@ class Following:
         self.head: Head | None = None
         self.end: End | None = None
         self.last: Interval | None = None
-        self._adding = Adding(name, ())
+        self._adding = Adding(name, (), 0)
         self._maxima: dict[int, tuple[int, int]] = {}
 
     def take(self, raw: bytes) -> None:
@@ -75,7 +75,7 @@ class Following:
             raise BadInput(f"{self._name}: something follows the end line")
         if self.head is None:
             self._first, self.head = raw, head_of(raw, self._name)
-            self._adding = Adding(self._name, self.head.series)
+            self._adding = Adding(self._name, self.head.series, self.head.interval_ns)
             return
         part = part_of(raw, self._name, self.head)
         if isinstance(part, Interval):

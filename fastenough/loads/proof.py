@@ -120,4 +120,5 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
 def used(before: Sample, after: Sample) -> LoadUse:
     """What was consumed between two looks, for one interval."""
     return LoadUse(_grown(before, after, lambda use: use.cpu_ticks) * (1_000_000_000 // _TICKS_PER_S),
-                   _switched(before, after, lambda use: use.voluntary + use.involuntary), after.workers())
+                   _switched(before, after, lambda use: use.voluntary + use.involuntary), after.workers(),
+                   max(0, round((after.mono_s - before.mono_s) * 1e9)))

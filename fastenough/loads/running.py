@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -45,7 +46,6 @@ class RunningLoad:
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
         self._processes: list[Process] = []
         self._before: Sample | None = None
-        self._last: Sample | None = None
 
     def head(self) -> LoadStated:
         """What the recording's head says of it."""
@@ -73,14 +73,24 @@ class RunningLoad:
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""
-        self._before = self._last = self._look()
+        self._before = self._look()
 
-    def used(self) -> LoadUse | None:
-        """What the load has consumed since ``begin`` or the last such question; None where it has no processes."""
-        if not self._processes or self._last is None:
-            return None
-        before, self._last = self._last, self._look(with_bytes=False)
-        return used(before, self._last)
+    def follow(self) -> Callable[[], LoadUse | None]:
+        """Whoever asks what it returns is told what the load has consumed since ``begin``, or since he asked last.
+
+        None where it has no processes.
+        """
+        last: Sample | None = None
+
+        def use() -> LoadUse | None:
+            nonlocal last
+            before = last or self._before
+            if not self._processes or before is None:
+                return None
+            last = self._look(with_bytes=False)
+            return used(before, last)
+
+        return use
 
     def proof(self) -> LoadProof:
         """What the load has consumed since ``begin``, and whether that shows that it ran."""

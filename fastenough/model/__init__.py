@@ -3,7 +3,7 @@
 
 from fastenough.model.configuration import Configuration
 from fastenough.model.parameters import HOW_LONG, parameter_name
-from fastenough.model.requirement import Requirement
+from fastenough.model.requirement import RETURN_TIME_NS, Requirement
 from fastenough.model.series import Role, Series
 from fastenough.model.terms import (
     EMULATED,
@@ -16,5 +16,5 @@ from fastenough.model.terms import (
     Verdict,
 )
 
-__all__ = ["EMULATED", "HOW_LONG", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus", "FastenoughError",
-           "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "parameter_name"]
+__all__ = ["EMULATED", "HOW_LONG", "RETURN_TIME_NS", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus",
+           "FastenoughError", "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "parameter_name"]

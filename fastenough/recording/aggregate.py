@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fastenough.model import BadInput, Series
-from fastenough.recording.head import LimitCount
+from fastenough.recording.head import Event, LimitCount, LoadUse
 from fastenough.recording.histogram import Histogram
 from fastenough.recording.interval import Interval
 from fastenough.recording.rises import Rises
 
 MOST_COUNT = 2**62
 """Of all values of one series."""
+_TELLING_NS = 100_000_000
+"""How far apart two looks at a load must be: CPU time is counted in ticks of 10 ms."""
 _AT_ONCE = 64
 """Histograms of one series that wait before they are added: adding each by itself would sort the total each time."""
 
@@ -28,10 +30,20 @@ class CounterSum:
 
 
 @dataclass(frozen=True)
+class LoadSum:
+    """Of the load over all intervals: in how many it was seen to run, to be there and do nothing, not to be there."""
+
+    ran: int = 0
+    idle: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """Sums over all intervals, by series id, and how many events of each kind there are.
 
-    ``rises`` and ``limits`` of the series that have them.
+    ``rises`` and ``limits`` of the series that have them.  ``covered_ns``: the time in which the series was measured,
+    which an interval without a value is no part of.
     """
 
     totals: dict[int, Histogram] = field(default_factory=dict)
@@ -45,13 +57,23 @@ class Aggregate:
     rises: dict[int, Rises] = field(default_factory=dict)
     limits: dict[int, LimitCount] = field(default_factory=dict)
     order_unknown: dict[int, int] = field(default_factory=dict)
+    covered_ns: dict[int, int] = field(default_factory=dict)
+    load: LoadSum = LoadSum()
 
 
 class Adding:
-    """Adds up intervals and events as they come; raises BadInput, naming ``name``, for more than a run can hold."""
+    """Adds up intervals and events as they come; raises BadInput, naming ``name``, for more than a run can hold.
 
-    def __init__(self, name: str, series: Iterable[Series]) -> None:
+    ``interval_ns``: how long an interval is to be.
+    """
+
+    def __init__(self, name: str, series: Sequence[Series], interval_ns: int) -> None:
         self._name = name
+        self._interval_ns = interval_ns
+        self._period_ns = {one.id: one.period_ns or 0 for one in series}
+        self._covered_ns = dict.fromkeys(self._period_ns, 0)
+        self._load = LoadSum()
+        self._greatest: dict[int, int] = {}
         self._k = {one.id: one.k for one in series}
         self._waiting: dict[int, list[Histogram]] = {number: [] for number in self._k}
         self._counts = dict.fromkeys(self._k, 0)
@@ -77,6 +99,7 @@ class Adding:
             if self._counts[number] + self._lost[number] + self._missed[number] > MOST_COUNT:
                 raise BadInput(f"{self._name}: series {number} counts more than {MOST_COUNT} values")
             self._add(number, histogram)
+            self._cover(number, interval.end_mono_ns - interval.begin_mono_ns, histogram.total)
             self._limit(number, interval.limits.get(number))
         for number, rises in interval.rises.items():
             before = self._rises.get(number, Rises(rises.k))
@@ -84,6 +107,26 @@ class Adding:
         for number, gaps in interval.order_unknown.items():
             self._unknown[number] = self._unknown.get(number, 0) + gaps
         self._count(interval.counters)
+        self._watch(interval.load)
+
+    def _cover(self, number: int, length_ns: int, values: int) -> None:
+        """An interval that is too long may hide a time in which nobody measured, and so may one without a value,
+        unless no value was due in it."""
+        period_ns = self._period_ns[number]
+        if values or length_ns < period_ns:
+            self._covered_ns[number] += min(length_ns, 2 * max(self._interval_ns, period_ns))
+
+    def _watch(self, use: LoadUse | None) -> None:
+        """What was looked at twice within a few clock ticks may have done nothing and run all the same."""
+        before = self._load
+        if use is None:
+            return
+        if use.processes == 0:
+            self._load = replace(before, gone=before.gone + 1)
+        elif use.ran is False and (use.window_ns is None or use.window_ns >= _TELLING_NS):
+            self._load = replace(before, idle=before.idle + 1)
+        elif use.ran is not None:
+            self._load = replace(before, ran=before.ran + 1)
 
     def _limit(self, number: int, count: LimitCount | None) -> None:
         """One limit for the whole run, or none."""
@@ -106,8 +149,22 @@ class Adding:
                 before = self._counters.get(name, CounterSum(0, 0, value))
                 self._counters[name] = CounterSum(before.known + 1, before.sum + value, min(before.least, value))
 
-    def event(self, kind: str) -> None:
-        self._events[kind] = self._events.get(kind, 0) + 1
+    def event(self, event: Event) -> None:
+        self._events[event.kind] = self._events.get(event.kind, 0) + 1
+        if event.series is None:
+            return
+        if event.series not in self._k:
+            raise BadInput(f"{self._name}: an event is of series {event.series}, which is not declared in the head")
+        if event.kind in ("max", "threshold") and event.value is not None:
+            self._greatest[event.series] = max(event.value, self._greatest.get(event.series, event.value))
+
+    def check_events(self) -> None:
+        """Of a recording that has come to its end: no event tells of a value that no bucket holds."""
+        for number, value in self._greatest.items():
+            maximum = Histogram.merged(self._waiting[number], self._k[number]).maximum
+            if not self._lost[number] and (maximum is None or value > maximum):
+                raise BadInput(f"{self._name}: series {number}: an event tells of a value of {value}, which is above "
+                               "its maximum")
 
     def added(self) -> Aggregate:
         """All that came so far."""
@@ -115,4 +172,4 @@ class Adding:
         return Aggregate(totals, dict(self._lost), dict(self._missed), self._intervals, self._first_mono_ns,
                          self._last_mono_ns, dict(self._counters), dict(self._events), dict(self._rises),
                          {number: count for number, count in self._limits.items() if count is not None},
-                         dict(self._unknown))
+                         dict(self._unknown), dict(self._covered_ns), self._load)

@@ -35,7 +35,10 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Added:
-    """What the bench knows of a run and the probe does not: it is added to the head."""
+    """What the bench knows of a run and the probe does not: it is added to the head.
+
+    ``planned_ns``: how long the run was to last.
+    """
 
     board: str | None = None
     configuration: Configuration | None = None
@@ -46,6 +49,7 @@ class Added:
     marks: tuple[str, ...] = ()
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
+    planned_ns: int | None = None
 
 
 def line_bytes(line: Mapping[str, Any]) -> bytes:
@@ -65,7 +69,7 @@ def head_line(head: Head) -> Line:
         "parameters": dict(head.parameters), "series": [series_line(series) for series in head.series],
         "settings": [setting_line(setting) for setting in head.settings], "cost": dict(head.cost_ns),
         "interval_ns": head.interval_ns, "begin": asdict(head.begin), "marks": sorted(head.marks),
-    } | _added_line(head)
+    } | _added_line(head) | _without_none({"planned_n": head.planned_n})
 
 
 def _added_line(added: Head | Added) -> Line:
@@ -119,14 +123,21 @@ def interval_line(seq: int, begin: Instant, end: Instant, series: Sequence[Mappi
                   counters: Mapping[str, int | None], *, load: LoadUse | None = None) -> Line:
     """One interval, its series as ``interval_series`` makes them."""
     return {"type": "interval", "seq": seq, "begin": asdict(begin), "end": asdict(end), "series": list(series),
-            "counters": dict(counters)} | ({} if load is None else {"load": asdict(load)})
+            "counters": dict(counters)} | ({} if load is None else {"load": _use_line(load)})
+
+
+def _use_line(use: LoadUse) -> Line:
+    entry = asdict(use)
+    if use.window_ns is None:
+        del entry["window_ns"]
+    return entry
 
 
 def with_load(interval: bytes, use: LoadUse | None) -> bytes:
     """A whole interval line with what the load did, without reading its buckets again."""
     if use is None:
         return interval
-    return interval.rstrip()[:-1] + b',"load":' + json.dumps(asdict(use), separators=(",", ":")).encode() + b"}\n"
+    return interval.rstrip()[:-1] + b',"load":' + json.dumps(_use_line(use), separators=(",", ":")).encode() + b"}\n"
 
 
 def series_end(total: Histogram, lost: int = 0, missed: int = 0, *, rises: Rises | None = None,
@@ -177,9 +188,17 @@ def proof_line(proof: LoadProof) -> Line:
 def completed_head(line: Line, run_id: str, added: Added) -> Line:
     """A probe's head, of version 2, with what only the bench knows: lists are joined, the rest is added."""
     more = [entry for entry in map(setting_line, added.settings) if entry not in line["settings"]]
-    return line | _added_line(added) | {
+    return line | _added_line(added) | _without_none({"planned_n": _planned_n(line, added.planned_ns)}) | {
         "run_id": run_id, "settings": [*line["settings"], *more],
         "marks": [*line["marks"], *(mark for mark in added.marks if mark not in line["marks"])]}
+
+
+def _planned_n(line: Line, planned_ns: int | None) -> int | None:
+    """Of periodic acts, as many periods as the run was to last; None where nothing is periodic or loops end it."""
+    periods = [int(series["period_ns"]) for series in line["series"] if "period_ns" in series]
+    if planned_ns is None or not periods or "loops" in line["parameters"]:
+        return None
+    return max(1, planned_ns // max(periods))
 
 
 def completed_end(line: Line, proof: LoadProof) -> Line:

@@ -32,7 +32,7 @@ MANIFEST_FILE = "columns.json"
 TOTALS_FILE = "totals.parquet"
 INTERVALS_FILE = "intervals.parquet"
 FILES = (MANIFEST_FILE, TOTALS_FILE, INTERVALS_FILE)
-_VERSION = 1
+_VERSION = 2
 _MOST_MANIFEST = 4096
 _LEAST_BUCKET_BYTES = 5
 """What a bucket takes at least as text, so that a recording's size bounds what its columns can hold."""

@@ -87,6 +87,10 @@ class Recording:
     def missed(self, series_id: int) -> int:
         return self.aggregate.missed.get(series_id, 0)
 
+    def covered_ns(self, series_id: int) -> int:
+        """How long the series was measured: all of the run but for holes."""
+        return self.aggregate.covered_ns.get(series_id, 0)
+
     def order_unknown(self, series_id: int) -> int:
         """Gaps in the order of a series' values."""
         return self.aggregate.order_unknown.get(series_id, 0)

@@ -108,11 +108,21 @@ class LoadProof:
 
 @dataclass(frozen=True)
 class LoadUse:
-    """What the load did in one interval; None: cannot be read."""
+    """What the load did between two looks at it, ``window_ns`` apart; None: cannot be read, or not known."""
 
     cpu_ns: int | None
     context_switches: int | None
     processes: int | None
+    window_ns: int | None = None
+
+    @property
+    def ran(self) -> bool | None:
+        """Whether anything was seen of it; None where that cannot be told."""
+        if self.processes == 0:
+            return False
+        if self.cpu_ns or self.context_switches:
+            return True
+        return None if None in (self.processes, self.cpu_ns, self.context_switches) else False
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,7 @@ class Head:
     """What was measured, how, and at what cost.  ``version``: of the file it was read from.
 
     ``requirement``: stated before the run, and of this run alone.
+    ``planned_n``: how many activations of each series were planned before the run, where that was known.
     """
 
     tool: Tool
@@ -194,6 +205,7 @@ class Head:
     configuration: Configuration | None = None
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
+    planned_n: int | None = None
     version: int = VERSION
 
 

@@ -78,6 +78,25 @@ _MOST_DENSE = 1 << 20
 """Buckets; those of k = 10 are an eighth of it."""
 
 
+_ROUNDING = 1e-9
+"""Of sums of doubles; a bucket is a thousandth wide."""
+
+
+def sums_fault(histogram: Histogram) -> str | None:
+    """Why these cannot be the sums of values that lie in these buckets; None where they can."""
+    if not histogram.total:
+        return None
+    count = histogram.count.astype(np.float64)
+    low, high = histogram.lowest().astype(np.float64), histogram.highest().astype(np.float64)
+    allowed = _ROUNDING * float(np.maximum(np.abs(low), np.abs(high)) @ count) + 1.0
+    if not float(low @ count) - allowed <= histogram.sum <= float(high @ count) + allowed:
+        return "the sum cannot be that of values in these buckets"
+    least, most = np.minimum(low * low, high * high) @ count, np.maximum(low * low, high * high) @ count
+    if not least * (1 - _ROUNDING) - 1.0 <= histogram.sum_sq <= most * (1 + _ROUNDING) + 1.0:
+        return "the sum of squares cannot be that of values in these buckets"
+    return None
+
+
 def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tuple[IndexArray, CountArray]:
     """Add sparse histograms of one k, at least one, some at a time.
 

@@ -21,11 +21,12 @@ _NAMED = pa.map_(pa.string(), pa.int64())
 SCHEMA = pa.schema([
     ("seq", pa.int64()), *((name, pa.int64()) for name in _INSTANTS), ("series", pa.int64()),
     ("count", pa.int64()), ("lost", pa.int64()), ("missed", pa.int64()), ("min", pa.int64()), ("max", pa.int64()),
-    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("bucket", pa.list_(pa.int32())),
-    ("bucket_count", pa.list_(pa.int64())), ("counters", _NAMED), ("load", _NAMED),
+    ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("exceeded", pa.int64()), ("runs", pa.int64()),
+    ("bucket", pa.list_(pa.int32())), ("bucket_count", pa.list_(pa.int64())), ("counters", _NAMED), ("load", _NAMED),
 ])
-"""Counters and load stand in the first row of each interval only, so that they add up."""
-_SCALARS = SCHEMA.names[:13]
+"""Counters and load stand in the first row of each interval only, so that they add up.  ``exceeded`` and ``runs`` are
+of the limit given before the run; null: there was none."""
+_SCALARS = SCHEMA.names[:SCHEMA.get_field_index("bucket")]
 
 
 def folded(index: IntArray, k: int) -> IntArray:
@@ -60,13 +61,16 @@ class _Rows:
         bounds = [interval.seq, *(getattr(interval, name) for name in _INSTANTS)]
         named = {"counters": list(interval.counters.items()), "load": _load(interval)}
         nothing = np.empty(0, dtype=np.int64)
-        for number, values in interval.histograms.items():
+        taken = [(number, values) for number, values in interval.histograms.items() if number in k_of]
+        for number, values in taken:
+            limit = interval.limits.get(number)
             self._add([*bounds, number, values.total, interval.lost[number], interval.missed[number], values.minimum,
-                       values.maximum, values.sum, str(values.sum_sq)], named)
+                       values.maximum, values.sum, str(values.sum_sq),
+                       *((None, None) if limit is None else (limit.exceeded, limit.runs))], named)
             self._buckets.append((k_of[number], values.index, values.count))
             named = {"counters": None, "load": None}
-        if not interval.histograms:
-            self._add([*bounds, None, 0, 0, 0, None, None, 0, "0"], named)
+        if not taken:
+            self._add([*bounds, None, 0, 0, 0, None, None, 0, "0", None, None], named)
             self._buckets.append((INTERVAL_K, nothing, nothing))
 
     def _add(self, scalars: list[Any], named: Mapping[str, Any]) -> None:
@@ -82,7 +86,8 @@ class _Rows:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA if field.name in columns]
         lists = [pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
                  for values, kind in ((index, pa.int32()), (count, pa.int64()))]
-        return pa.RecordBatch.from_arrays([*arrays[:13], *lists, *arrays[13:]], schema=SCHEMA)
+        first = len(_SCALARS)
+        return pa.RecordBatch.from_arrays([*arrays[:first], *lists, *arrays[first:]], schema=SCHEMA)
 
 
 def _folded_rows(rows: list[tuple[int, IntArray, IntArray]]) -> tuple[IntArray, IntArray, IntArray]:
@@ -101,7 +106,7 @@ def _folded_rows(rows: list[tuple[int, IntArray, IntArray]]) -> tuple[IntArray, 
 
 
 class Batching:
-    """Makes batches of rows of the intervals that come; memory holds one batch."""
+    """Makes batches of rows of these series in the intervals that come; memory holds one batch."""
 
     def __init__(self, series: Iterable[Series]) -> None:
         self._k_of = {one.id: one.k for one in series}
@@ -153,7 +158,8 @@ def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
     if not np.array_equal(offsets, same):
         raise ValueError("its buckets and their counts are not as many")
     return Course(interval_scale(k), seq[rows], _ints(taken, "count"), _ints(taken, "lost"), _ints(taken, "missed"),
-                  _ints(taken, "min"), _ints(taken, "max"), offsets, index, count)
+                  _ints(taken, "min"), _ints(taken, "max"), _ints(taken, "exceeded"), _ints(taken, "runs"),
+                  offsets, index, count)
 
 
 def _lists(table: pa.Table, name: str) -> tuple[IntArray, IntArray]:

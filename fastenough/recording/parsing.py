@@ -33,6 +33,8 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
     series = tuple(_series(name, entry) for entry in line["series"])
     if len({one.id for one in series}) != len(series):
         raise BadInput(f"{name}: two series share one id")
+    if len({repr((one.name, one.cpu, one.bytes, sorted(one.labels.items()))) for one in series}) != len(series):
+        raise BadInput(f"{name}: one series stands twice in the head, under two ids")
     tool = line["tool"]
     return Head(
         version=version, tool=Tool(tool["name"], tool["version"], tool.get("build")), run_id=line["run_id"],
@@ -41,7 +43,7 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=_load_stated(line.get("load")),
         profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
-        instrument=line.get("instrument"),
+        instrument=line.get("instrument"), planned_n=line.get("planned_n"),
         requirement=Requirement(**line["requirement"]) if "requirement" in line else None)
 
 
@@ -62,6 +64,10 @@ def _contradictions(series: Series) -> Iterator[str]:
     """What a series says of itself that cannot be."""
     if series.unit == "ticks" and series.tick_ps is None:
         yield "counts ticks but does not say how long one is (tick_ps)"
+    if series.unit == "ns" and series.tick_ps is not None:
+        yield "counts ns and says how long a tick is (tick_ps)"
+    if series.corrected and series.period_ns is None:
+        yield "is corrected for missed periods but does not say how long one is (period_ns)"
     if (series.role is Role.THROUGHPUT) != (series.bytes is not None):
         yield "must have both the role throughput and bytes per sample, or neither"
     if series.corrected and series.relative:
@@ -134,7 +140,9 @@ def limit_count(entry: Line | None) -> LimitCount | None:
 
 
 def load_use(entry: Line | None) -> LoadUse | None:
-    return None if entry is None else LoadUse(entry["cpu_ns"], entry["context_switches"], entry["processes"])
+    if entry is None:
+        return None
+    return LoadUse(entry["cpu_ns"], entry["context_switches"], entry["processes"], entry.get("window_ns"))
 
 
 def _number(entry: Line, name: str) -> float | None:
@@ -151,7 +159,7 @@ def _load_proof(entry: Line | None) -> LoadProof | None:
     if entry is None:
         return None
     return LoadProof(
-        entry.get("name"), entry.get("ran"), tuple(entry.get("reasons", ())), entry.get("stated") is True,
+        entry.get("name"), entry.get("ran"), tuple(entry.get("reasons", ())), entry.get("stated") not in (None, False),
         _number(entry, "window_s"), _number(entry, "cpu_time_s"), _count(entry, "voluntary_switches"),
         _count(entry, "involuntary_switches"), _count(entry, "bytes_read"), _count(entry, "bytes_written"),
         _count(entry, "processes"))

@@ -14,6 +14,7 @@ from fastenough.model import BadInput, Series
 from fastenough.recording.aggregate import Adding, Aggregate
 from fastenough.recording.content import Recording
 from fastenough.recording.head import End, Event, Head
+from fastenough.recording.histogram import sums_fault
 from fastenough.recording.interval import Interval
 from fastenough.recording.interval_lines import parsed_interval
 from fastenough.recording.lines import Lines, parse_line
@@ -50,7 +51,7 @@ class Reading:
         self._upgraded = upgraded_head(self.head_line)
         self.head: Head = parsed_head(name, self._upgraded, self._version)
         self._end: End | None = None
-        self._adding = Adding(name, self.head.series)
+        self._adding = Adding(name, self.head.series, self.head.interval_ns)
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -68,8 +69,9 @@ class Reading:
                     last = interval
                     yield interval
                 elif line["type"] == "event":
-                    self._adding.event(line["kind"])
-                    yield parsed_event(line)
+                    event = parsed_event(line)
+                    self._adding.event(event)
+                    yield event
                 else:
                     self.end_line = line
                     self._end = parsed_end(self._name, upgraded_end(line, self._upgraded), self.head)
@@ -80,6 +82,8 @@ class Reading:
     def recording(self, intervals: Sequence[Interval] = (), events: Sequence[Event] = (),
                   over_time: Callable[[], Timeline] | None = None) -> Recording:
         """The whole of it, with these for its intervals and events; only when all have been taken."""
+        if self._end is not None:
+            self._adding.check_events()
         return assembled(self._name, self.head, self._end, self._adding.added(), intervals=intervals, events=events,
                          over_time=over_time)
 
@@ -130,8 +134,9 @@ def _readable(name: str) -> Iterator[None]:
 def assembled(name: str, head: Head, end: End | None, added: Aggregate, *, intervals: Sequence[Interval],
               events: Sequence[Event], over_time: Callable[[], Timeline] | None = None) -> Recording:
     """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
-    for number, count in added.limits.items():
-        fault = total_fault(count)
+    faults = [(number, total_fault(count)) for number, count in added.limits.items()]
+    faults += [(number, sums_fault(total)) for number, total in added.totals.items()]
+    for number, fault in faults:
         if fault is not None:
             raise BadInput(f"{name}: series {number}: {fault}")
     recording = Recording(head, intervals, events, end, None if end else _CUT_OFF, added, over_time=over_time)
@@ -214,7 +219,12 @@ def part_of(raw: bytes, name: str, head: Head) -> Interval | Event | None:
 
 
 def _check_end(name: str, recording: Recording, end: End) -> None:
-    """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there."""
+    """The invariant: buckets sum to stored; stored + lost = taken; the intervals are all there, and each series."""
+    if recording.aggregate.intervals and end.at.mono_ns < recording.aggregate.end_mono_ns:
+        raise BadInput(f"{name}: the end lies before the end of the last interval")
+    untold = [one.id for one in recording.series if one.id not in end.series]
+    if untold:
+        raise BadInput(f"{name}: end: series {untold[0]} is missing")
     for number, said in end.series.items():
         where = f"{name}: end: series {number}"
         if number not in recording.totals:

@@ -26,7 +26,8 @@ Known = tuple[IntArray, NDArray[np.bool_]]
 @dataclass(frozen=True)
 class Course:
     """One series over time.  Arrays of one length have an entry for each interval that tells of the series; ``at``
-    is which interval that is.  ``minimum`` and ``maximum`` are exact, and 0 where ``count`` is.
+    is which interval that is.  ``minimum`` and ``maximum`` are exact, and 0 where ``count`` is; ``exceeded`` and
+    ``runs`` likewise, of the limit given before the run, and 0 where there was none.
 
     Bucket ``i`` of entry ``n`` is ``offsets[n] <= i < offsets[n + 1]`` of ``index`` and ``bucket_count``, on the
     scale ``k``.
@@ -39,6 +40,8 @@ class Course:
     missed: IntArray
     minimum: IntArray
     maximum: IntArray
+    exceeded: IntArray
+    runs: IntArray
     offsets: IntArray
     index: IntArray
     bucket_count: IntArray

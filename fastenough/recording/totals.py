@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from fastenough.model import BadInput, Series
 from fastenough.recording import parquet
-from fastenough.recording.aggregate import Aggregate, CounterSum
+from fastenough.recording.aggregate import Aggregate, CounterSum, LoadSum
 from fastenough.recording.head import LimitCount
 from fastenough.recording.histogram import Histogram, bucket_index
 from fastenough.recording.lines import parse_line
 from fastenough.recording.rises import Rises
 
-VERSION = 1
+VERSION = 2
 _KEY = b"fastenough"
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("name", pa.string()), ("cpu", pa.int64()), ("unit", pa.string()), ("k", pa.int64()),
@@ -45,7 +45,7 @@ def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None,
     said = {"version": VERSION, "recording_sha256": sha256, "head": head, "end": end, "intervals": added.intervals,
             "begin_mono_ns": added.begin_mono_ns, "end_mono_ns": added.end_mono_ns,
             "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events,
-            "order": _order_said(added)}
+            "order": _order_said(added), "covered_ns": added.covered_ns, "load": asdict(added.load)}
     schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
     return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
@@ -66,7 +66,8 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         return said, Aggregate(
             totals, by_id["lost"], by_id["missed"], said["intervals"], said["begin_mono_ns"], said["end_mono_ns"],
             {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"],
-            **_order_of(said["order"]))
+            **_order_of(said["order"]), covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
+            load=LoadSum(**said["load"]))
     except (pa.ArrowException, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
 

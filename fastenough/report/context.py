@@ -3,12 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fastenough.analysis import Assessment, Merged, grouped, load_name, merge_samples, words
+from fastenough.analysis import (
+    Assessment,
+    Judgment,
+    Measures,
+    Merged,
+    grouped,
+    load_name,
+    measure,
+    merge_samples,
+    words,
+)
 from fastenough.analysis.differences import Values, kind_text, run_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
@@ -25,6 +36,11 @@ class Kind:
     all_cpus: Merged
     per_cpu: tuple[Merged, ...]
     series: Series
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Of all CPUs together."""
+        return measure(self.all_cpus)
 
 
 def series_name(series: Series) -> str:
@@ -77,6 +93,13 @@ class Group:
     def judged_kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for kind in self.kinds if kind.judged)
 
+    def measured_kind(self, kind: Kind) -> Kind | None:
+        """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
+        if not kind.series.corrected or not kind.all_cpus.missed:
+            return None
+        return next((other for other in self.kinds if not other.series.corrected
+                     and act_of(other.series) == act_of(kind.series)), None)
+
     @property
     def configuration(self) -> str:
         """Which system this is, in a few words."""
@@ -96,10 +119,23 @@ class Group:
         return who + (", emulated" if "emulated" in head.marks else "")
 
     def label(self, values: Merged) -> str:
-        """What every figure and table states: n, duration, load, configuration, instrument."""
+        """What every figure states: n, duration, load, instrument.  The system stands at the head of the page."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
-        return (f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.configuration}, "
-                f"{self.recordings[0].head.implementation}, {self.instrument}")
+        return f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.instrument}"
+
+
+def act_of(series: Series) -> tuple[Any, ...]:
+    """What the plain and the corrected view of one act share."""
+    return series.from_event, series.clock, series.period_ns, json.dumps(series.labels, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kind of series under one load in one setup, and a name by what it differs in from the others."""
+
+    group: Group
+    kind: Kind
+    name: str
 
 
 @dataclass(frozen=True)
@@ -110,25 +146,51 @@ class Context:
     assessment: Assessment
     groups: tuple[Group, ...]
 
-    def beside(self, group: Group, kind: Kind) -> list[Merged]:
-        """The same kind under every load of one setup, where it holds samples: what shares an axis."""
-        return [other.all_cpus for one in self.groups if one.setup == group.setup
-                for other in one.judged_kinds if other.name == kind.name and other.all_cpus.n]
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All that a limit applies to and that holds values, in the order of the groups."""
+        return named_entries([(group, kind) for group in self.groups for kind in group.judged_kinds if kind.all_cpus.n])
 
-    @property
-    def conditions(self) -> str:
-        """Of all groups together: what the caption of a table over all of them states."""
-        judged = [kind.all_cpus for group in self.groups for kind in group.judged_kinds]
-        n = sum(values.n for values in judged)
-        duration_ns = sum(recording.duration_ns for group in self.groups for recording in group.recordings)
-        loads = ", ".join(dict.fromkeys(group.load for group in self.groups)) or "none measured"
-        systems = ", ".join(dict.fromkeys(group.configuration for group in self.groups))
-        instruments = ", ".join(dict.fromkeys(group.instrument for group in self.groups))
-        return f"n = {n:,} in {words.duration(duration_ns)}; loads: {loads}; {systems}; {instruments}"
+    def beside(self, entry: Entry) -> list[Entry]:
+        """The same kind under every load of one setup: what shares axes."""
+        return [other for other in self.entries
+                if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)]
+
+    def limit_ns(self, group: Group) -> int | None:
+        """The limit that was stated for what these runs measured; None where none was."""
+        requirement = self.assessment.requirement_of(group.recordings[0].run_id)
+        return None if requirement is None else requirement.limit_ns
+
+    def judgment(self, group: Group) -> Judgment | None:
+        runs = {recording.run_id for recording in group.recordings}
+        return next((one for one in self.assessment.judgments if runs & set(one.run_ids)), None)
+
+
+def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
+    """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
+    parts = [{"load": f"load {group.load}", "setup": group.setup}
+             | {label: f"{label} {value}" for label, value in kind.series.labels.items()}
+             | {"series": kind.series.name} for group, kind in members]
+    telling = [name for name in dict.fromkeys(name for one in parts for name in one)
+               if name != "series" and len({one[name] for one in parts if name in one}) > 1]
+    if _apart(parts, [*telling, "series"]) > _apart(parts, telling):
+        telling.append("series")
+    telling = telling or ["load"]
+    said = [" · ".join(filter(None, (one.get(name) for name in telling))) for one in parts]
+    again = [said[:place].count(one) for place, one in enumerate(said)]
+    return tuple(Entry(group, kind, f"{name} ({times + 1})" if times else name)
+                 for (group, kind), name, times in zip(members, said, again, strict=True))
+
+
+def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
+    """How many can be told apart by these."""
+    return len({tuple(one.get(name) for name in names) for one in parts})
 
 
 _PLAIN = ("board", "configuration", "probe", "implementation")
 _GROUPED_BY_LOAD = ("load", "load's commands")
+_OF_THE_ACT = ("act", "parameters", "settings")
+"""What one act is made of says nothing about another act: it tells runs of one probe apart only."""
 
 
 def _short(name: str, value: Any) -> str:
@@ -149,18 +211,26 @@ def _setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     a difference is only that something is not known, the run.
     """
     names = [key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and key.name not in _GROUPED_BY_LOAD]
-    differing = [name for name in names if any(values[name] != runs[0][name] for values in runs)]
+    differing = [name for name in names if any(_differs(name, values, runs) for values in runs)]
     titled = {key.name for key in RUN_KEYS if key.titled}
     telling = [name for name in differing if name in titled]
     for name in differing:
         if name not in telling and not _told_apart(loads, runs, telling):
             telling.append(name)
     setups = [" · ".join(_short(name, _differing(name, values, runs)) for name in telling
-                         if not isinstance(values[name], Unknown)) for values in runs]
+                         if not isinstance(values[name], Unknown) and _differs(name, values, runs)) for values in runs]
     seen = list(zip(loads, setups, strict=True))
     return [" · ".join(filter(None, (setup, f"run {unknown.run_id}"))) if unknown and seen.count((load, setup)) > 1
             else setup
             for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)]
+
+
+def _comparable(name: str, values: Values, runs: Sequence[Values]) -> list[Values]:
+    return [other for other in runs if name not in _OF_THE_ACT or other["probe"] == values["probe"]]
+
+
+def _differs(name: str, values: Values, runs: Sequence[Values]) -> bool:
+    return any(other[name] != values[name] for other in _comparable(name, values, runs))
 
 
 def _told_apart(loads: Sequence[str], runs: Sequence[Values], telling: Sequence[str]) -> bool:
@@ -174,7 +244,7 @@ def _first_unknown(values: Values) -> Unknown | None:
 
 def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
     """Of settings and of what has parts only those that differ."""
-    value, others = values[name], [other[name] for other in runs]
+    value, others = values[name], [other[name] for other in _comparable(name, values, runs)]
     if name == "settings":
         return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
                              if any(other.get(place) != in_effect for other in others))

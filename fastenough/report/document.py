@@ -33,9 +33,14 @@ class Column:
     numeric: bool = True
 
 
+Data = tuple[Sequence[str], Sequence[Sequence[Any]]]
+"""Header and rows of a CSV file."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows of raw values.  ``name`` is the CSV file's name; ``over`` stands above all columns but the first.
+    """Rows of raw values, each headed by its first one.  ``name`` is the CSV file's name; ``caption`` says what the
+    rows are, ``note`` what else must be known; ``over`` stands above all columns but the first.
 
     ``csv``: header and rows for the file, where they differ from those shown.
     """
@@ -45,7 +50,8 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     over: str = ""
-    csv: tuple[Sequence[str], Sequence[Sequence[Any]]] | None = None
+    csv: Data | None = None
+    note: str = ""
     kind: str = "table"
 
     def cells(self, row: Sequence[Any]) -> list[Cell]:
@@ -63,12 +69,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: inline SVG, and PNG bytes for those who need a file.  ``wide``: takes a row of its own."""
+    """A drawn figure: SVG, PNG for those who need one, and what was drawn as numbers.
+
+    ``wide``: takes a row of its own.
+    """
 
     name: str
     caption: str
     svg: str
     png: bytes
+    data: Data
     wide: bool = False
     kind: str = "picture"
 

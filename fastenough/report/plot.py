@@ -10,22 +10,28 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from fastenough.analysis import Merged
-from fastenough.report.document import Picture
+from fastenough.report.document import Data, Picture
 
-WIDE_IN = (10.4, 3.4)
-HALF_IN = (5.4, 3.3)
+WIDE_IN = (10.4, 3.6)
+HALF_IN = (5.4, 3.7)
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#5d3a9b", "#444444")
 """Told apart by those who do not see all colours (after Okabe and Ito), dark enough for paper."""
 
+UNNAMED = "#8c8c8c"
+"""What has no name in the legend."""
+
+LIMIT = "#b00020"
+
 FLOOR = 0.5
-"""Where a logarithmic axis of counts begins, so that a single sample is seen."""
+"""Where a logarithmic axis of counts begins, so that a single sample is seen.  No tick stands there."""
 
 LINEAR_UP_TO = 100
 """A linear axis may reach to this multiple of the median; farther, the body would be a line on its edge."""
@@ -37,6 +43,8 @@ CUT_AT = 30
 _TITLE_LETTERS_PER_IN = 9
 _MOST_STEPS = 2000
 """Of one line: more than a wide figure has pixels for, printed at 150 dots per inch."""
+_RASTER_DPI = 200
+"""Of what is drawn as pixels inside an SVG: a cell of a heat map is more than one of them."""
 
 
 def new_figure(title: str, size_in: tuple[float, float] = HALF_IN) -> tuple[Figure, Axes]:
@@ -61,7 +69,24 @@ def _inline(svg: str, name: str) -> str:
     return re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", svg)
 
 
-def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Picture:
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) -> None:
+    """A legend outside the axes, where nothing can lie under it."""
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def count_axis(axes: Axes, most: int) -> None:
+    """A logarithmic y axis of counts, of which the greatest is ``most``; no tick stands for less than one sample."""
+    top = max(10, most * 3)
+    axes.set_yscale("log")
+    axes.set_ylim(FLOOR, top)
+    decades = [10.0**power for power in range(int(np.log10(top)) + 1)]
+    axes.yaxis.set_major_locator(FixedLocator(decades))
+    axes.yaxis.set_minor_locator(FixedLocator([decade * times for decade in decades for times in range(2, 10)]))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = False) -> Picture:
     """Draw a figure as SVG and as PNG; of the name, which may come out of a recording, only letters and digits stay."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", name)[:80]
     svg, png = io.StringIO(), io.BytesIO()
@@ -70,9 +95,9 @@ def picture(figure: Figure, name: str, caption: str, wide: bool = False) -> Pict
         layout.execute(figure)
         figure.set_layout_engine("none")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None}, dpi=_RASTER_DPI)
         figure.savefig(png, format="png", dpi=150)
-    return Picture(name, caption, _inline(svg.getvalue(), name), png.getvalue(), wide)
+    return Picture(name, caption, _inline(svg.getvalue(), name), png.getvalue(), data, wide)
 
 
 def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -92,6 +117,15 @@ def stairs(us: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np
     return heights, edges.astype(np.float64)
 
 
+def places(edges: NDArray[np.float64], axes: Axes, most: int) -> NDArray[np.intp]:
+    """Which steps come first in each of ``most`` places of equal width on these axes."""
+    ends = axes.transData.transform([(x, 1.0) for x in axes.get_xlim()])[:, 0]
+    lefts = np.maximum(edges[:-1], axes.get_xlim()[0])
+    at = axes.transData.transform(np.column_stack([lefts, np.ones(lefts.size)]))[:, 0]
+    place = np.floor(np.clip((at - ends[0]) / (ends[1] - ends[0]), 0, 1) * (most - 1))
+    return np.flatnonzero(np.r_[True, np.diff(place) != 0])
+
+
 def drawable(heights: NDArray[np.float64], edges: NDArray[np.float64],
              axes: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Stairs with no more steps than can be told apart on these axes: of those in one place the tallest is drawn.
@@ -100,11 +134,7 @@ def drawable(heights: NDArray[np.float64], edges: NDArray[np.float64],
     """
     if heights.size <= _MOST_STEPS:
         return heights, edges
-    ends = axes.transData.transform([(x, 1.0) for x in axes.get_xlim()])[:, 0]
-    lefts = np.maximum(edges[:-1], axes.get_xlim()[0])
-    at = axes.transData.transform(np.column_stack([lefts, np.ones(heights.size)]))[:, 0]
-    place = np.floor(np.clip((at - ends[0]) / (ends[1] - ends[0]), 0, 1) * (_MOST_STEPS - 1))
-    first = np.flatnonzero(np.r_[True, np.diff(place) != 0])
+    first = places(edges, axes, _MOST_STEPS)
     return np.maximum.reduceat(heights, first), np.append(edges[first], edges[-1])
 
 
@@ -131,9 +161,9 @@ def _least_ns(together: Sequence[Merged]) -> float:
     return min(float(values.edges_ns()[0][0]) for values in together)
 
 
-def fits_linear(together: Sequence[Merged]) -> bool:
-    """Whether a linear axis up to the maximum would still show the body of these, which are not empty."""
-    return _greatest_ns(together) <= LINEAR_UP_TO * max(_body_ns(values) for values in together)
+def fits_linear(together: Sequence[Merged], limits_ns: Sequence[float] = ()) -> bool:
+    """Whether a linear axis up to the maximum, and to the limits, would still show the body of these, not empty."""
+    return max([_greatest_ns(together), *limits_ns]) <= LINEAR_UP_TO * max(_body_ns(values) for values in together)
 
 
 def linear_axis(axes: Axes, together: Sequence[Merged]) -> float:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import csv
 import dataclasses
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,23 +25,45 @@ from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
 from fastenough.report.context import Context, make_context
-from fastenough.report.document import Picture, Section, Table
+from fastenough.report.document import Picture, Section, Table, Text
+from fastenough.report.overview import Overview, make_overview
 from fastenough.report.sections import SECTIONS
+from fastenough.report.theme import themed
 
 _HERE = Path(__file__).parent
 _FILES = ("index.html", "report.json")
-_FOLDERS = {"figures": (".svg", ".png"), "tables": (".csv",)}
+_FOLDERS = {"figures": (".svg", ".png", ".csv"), "tables": (".csv",)}
+_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a part of the report may raise over recordings that no program of ours wrote."""
+_MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula, and runs it."""
 
 
-def _page(sections: Sequence[Section], context: Context) -> str:
+def _page(sections: Sequence[Section], context: Context, overview: Overview) -> str:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    style = Markup((_HERE / "style.css").read_text())
+    style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
-        sections=sections, assessment=context.assessment, conditions=context.conditions, style=style,
-        version=__version__, svg=Markup))
+        sections=sections, assessment=context.assessment, overview=overview,
+        style=style, version=__version__, svg=_drawing, data_link=_data_link))
+
+
+def _drawing(picture: Picture) -> Markup:
+    """A figure inside the page, in its colours and named by its caption."""
+    named = f'<svg role="img" aria-labelledby="caption-figure-{picture.name}" '
+    return Markup(themed(picture.svg).replace("<svg ", named, 1))
+
+
+def _css_text(text: str) -> str:
+    """A text of a recording inside a style sheet's string: nothing that could end it is left."""
+    return re.sub(r"[^A-Za-z0-9 .,:_-]", "?", text)
+
+
+def _data_link(part: Table | Picture, ending: str) -> str:
+    """A file of the report as a link that works wherever the page alone is sent."""
+    content = part.svg.encode() if isinstance(part, Picture) and ending == "svg" else _csv(part)
+    return f"data:{_MEDIA[ending]};base64,{base64.b64encode(content).decode()}"
 
 
 def _csv_cell(value: Any) -> Any:
@@ -50,9 +74,10 @@ def _csv_cell(value: Any) -> Any:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _csv(table: Table) -> bytes:
+def _csv(part: Table | Picture) -> bytes:
+    rows = part.csv_rows() if isinstance(part, Table) else [part.data[0], *part.data[1]]
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in table.csv_rows())
+    csv.writer(text, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in rows)
     return text.getvalue().encode()
 
 
@@ -62,11 +87,20 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
+def _first_screen(context: Context) -> Overview:
+    """What can be shown on it; where odd recordings do not let it be made, it says so, and the rest stands."""
+    try:
+        return make_overview(context)
+    except _ODD as error:
+        return Overview(f"These recordings hold what the first screen cannot show ({type(error).__name__}: {error}).",
+                        (), "", None, None)
+
+
 def _made(make: Callable[[Context], Section | None], context: Context) -> Section | None:
     """A section; one that trips over what odd recordings hold says so, and the others stand."""
     try:
         return make(context)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except _ODD as error:
         name = make.__module__.rpartition(".")[2]
         return Section(f"unmade-{name}", f"Not made: {name.replace('_', ' ')}",
                        f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
@@ -75,14 +109,17 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
 def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file but report.json, which lists them."""
     context = make_context(recordings, assessment)
+    overview = _first_screen(context)
     sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
-    leaves = [leaf for section in sections for leaf in section.leaves()]
+    leaves = [part for part in (overview.table, overview.figure) if part is not None]
+    leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
-    yield "index.html", _page(sections, context).encode()
+    yield "index.html", _page(sections, context, overview).encode()
     for leaf in leaves:
         if isinstance(leaf, Picture):
             yield f"figures/{leaf.name}.svg", leaf.svg.encode()
             yield f"figures/{leaf.name}.png", leaf.png
+            yield f"figures/{leaf.name}.csv", _csv(leaf)
     for table in tables:
         yield f"tables/{table.name}.csv", _csv(table)
     numbers = {"version": 1, "fastenough": __version__, "assessment": assessment,

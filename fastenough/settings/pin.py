@@ -74,6 +74,9 @@ def _place(link: Link, chip: str, line: int) -> PinPlace:
     place = PinPlace(_number(link, chip, line), f"{chip}/{line}")
     try:
         place.read(link)
+    except PermissionError as error:
+        raise BadInput(f"setting pin: {place} may not be set by this user; run fastenough as root or with sudo"
+                       ) from error
     except OSError as error:
         raise BadInput(f"setting pin: {place} is in use ({error.strerror}); choose another line, or end what uses it"
                        ) from error

@@ -19,7 +19,8 @@ from sqlalchemy.engine import URL
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, FastenoughError, Verdict
+from fastenough.store import looks
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
 from fastenough.store.reading import (
@@ -212,6 +213,15 @@ class Store:
             place = dict(self._index.starting_with(run_id))[run_id]
             raise BadInput(f"run {run_id} is kept at {place}; read it there")
         return read_run(self._runs, name)
+
+    def looks_before(self, question: str, runs: Sequence[str]) -> int:
+        """How many looks at a question came before one by these runs, since it last passed."""
+        return looks.looks_before(self._folder, question, runs)
+
+    def note_look(self, question: str, runs: Sequence[str], verdict: Verdict) -> None:
+        """Remember a look; a store that takes nothing, such as that of another user, is only read."""
+        with suppress(OSError, Untrusted):
+            looks.note(self._folder, question, runs, verdict)
 
     def fault(self, run_id: str) -> str | None:
         """What is wrong with a run of this store, None when its recording still has its hash."""

@@ -42,7 +42,7 @@ def section(context: Context) -> Section | None:
                Column("series", numeric=False), Column("CPU", lambda cpu: "–" if cpu is None else str(cpu)),
                Column("value [µs]", words.microseconds), Column("cause", numeric=False))
     dropped = sum(recording.end.events_dropped for recording in context.recordings if recording.end)
-    table = Table("events", f"The {len(greatest)} greatest of {len(rows)} events ({dropped} more were not recorded). "
-                  f"{context.conditions}", columns, [*others, *greatest])
+    table = Table("events", f"The {len(greatest)} greatest of {len(rows):,} events", columns, [*others, *greatest],
+                  note=f"{dropped:,} more were not recorded." if dropped else "")
     return Section("events", "The greatest latencies, one by one",
                    "New maxima as they came, and what else happened while the machine was measured.", [table])

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import Merged, highest_frequency_hz, measure, words
+from fastenough.analysis import Measures, Merged, highest_frequency_hz, words
 from fastenough.report import plot
-from fastenough.report.context import Context, Group, configuration_word
+from fastenough.report.context import Context, Group, Kind, configuration_word
 from fastenough.report.document import Column, Folded, Picture, Section, Table
 
 _PUBLISHED = Path(__file__).parents[1] / "published"
@@ -57,7 +57,15 @@ class _Cell:
     configuration: str
     implementation: str
     group: Group
-    values: Merged
+    kind: Kind
+
+    @property
+    def values(self) -> Merged:
+        return self.kind.all_cpus
+
+    @property
+    def measures(self) -> Measures:
+        return self.kind.measures
 
     @property
     def name(self) -> str:
@@ -70,32 +78,34 @@ def _cells(context: Context, probe: str) -> list[_Cell]:
     for group in context.groups:
         head = group.recordings[0].head
         if head.probe == probe and head.instrument and group.judged_kinds:
-            values = group.judged_kinds[0].all_cpus
-            cells.append(_Cell(configuration_word(group.recordings[0]), head.implementation, group, values))
+            cells.append(_Cell(configuration_word(group.recordings[0]), head.implementation, group,
+                               group.judged_kinds[0]))
     return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), cell.configuration == "rt"))
 
 
 def _khz(hz: float | None) -> str:
-    return "–" if hz is None else f"{hz / 1000:,.3g}"
+    """A lower frequency is a weaker promise, so it is never rounded up."""
+    return "–" if hz is None else words.digits_down(hz / 1000)
 
 
-def _percentiles(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
+def _percentiles(task: _Task, cells: Sequence[_Cell], conditions: str) -> Table:
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
                Column("median [µs]", words.microseconds), Column("95 % [µs]", words.microseconds),
                Column("100 % [µs]", words.microseconds))
-    rows = [(cell.configuration, cell.implementation, (m := measure(cell.values)).n, m.quantile(0.5).value_ns,
+    rows = [(cell.configuration, cell.implementation, (m := cell.measures).n, m.quantile(0.5).value_ns,
              m.quantile(0.95).value_ns, m.maximum_ns) for cell in cells]
     header = ["configuration", "implementation", "samples", "median_ns", "p95_ns", "max_ns"]
-    return Table(f"{task.probe}-percentiles", caption, columns, rows, over=task.quantity, csv=(header, rows))
+    return Table(f"{task.probe}-percentiles", f"Percentiles of the {task.quantity}", columns, rows, over=task.quantity,
+                 csv=(header, rows), note=conditions)
 
 
-def _frequencies(task: _Task, cells: Sequence[_Cell], caption: str) -> Table:
+def _frequencies(task: _Task, cells: Sequence[_Cell]) -> Table:
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False),
                Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
-    rows = [(cell.configuration, cell.implementation, highest_frequency_hz((m := measure(cell.values))
+    rows = [(cell.configuration, cell.implementation, highest_frequency_hz((m := cell.measures)
              .quantile(0.95).value_ns), highest_frequency_hz(m.maximum_ns)) for cell in cells]
     header = ["configuration", "implementation", "frequency_95_hz", "frequency_100_hz"]
-    return Table(f"{task.probe}-frequencies", caption, columns, rows,
+    return Table(f"{task.probe}-frequencies", "The same as frequencies, rounded down", columns, rows,
                  over=f"highest frequency at which {task.bound} half the period", csv=(header, rows))
 
 
@@ -110,7 +120,7 @@ def _shares(values: Merged, edges_us: np.ndarray) -> np.ndarray:
 
 def _draw_row(axes: Axes, cell: _Cell, edges_us: np.ndarray) -> None:
     axes.stairs(_shares(cell.values, edges_us), edges_us, fill=True, color=plot.COLOURS[0])
-    envelope_ns = measure(cell.values).quantile(0.95).value_ns
+    envelope_ns = cell.measures.quantile(0.95).value_ns
     if envelope_ns is not None:
         for side in (1, -1) if cell.values.two_sided else (1,):
             axes.axvline(side * envelope_ns / 1000.0, color="#b00020", linestyle="--", linewidth=1)
@@ -122,7 +132,7 @@ def _draw_row(axes: Axes, cell: _Cell, edges_us: np.ndarray) -> None:
 
 def _axis_us(cells: Sequence[_Cell]) -> tuple[np.ndarray, int]:
     """Bin edges for all cells together, and how many samples lie beyond them."""
-    body_ns = [quantile for cell in cells if (quantile := measure(cell.values).quantile(0.95).value_ns) is not None]
+    body_ns = [quantile for cell in cells if (quantile := cell.measures.quantile(0.95).value_ns) is not None]
     end_us = 1.5 * max(body_ns, default=max(cell.values.maximum_ns or 1000.0 for cell in cells)) / 1000.0
     begin_us = -end_us if any(cell.values.two_sided for cell in cells) else 0.0
     beyond = sum(cell.values.exceeded(end_us * 1000.0)[1] for cell in cells)
@@ -138,30 +148,39 @@ def _histograms(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture
     rows[-1].set_xlabel(f"{task.quantity} [µs]")
     cut = f" {words.counted(beyond, 'sample')} lie beyond the axis." if beyond else ""
     caption = f"Share of the samples by {task.quantity}, on a linear scale; within the dashed line lie 95 %."
-    return plot.picture(figure, f"{task.probe}-histograms", f"{caption}{cut} {conditions}", wide=True)
+    data = (("configuration", "implementation", "from_us", "to_us", "percent"), [
+        (cell.configuration, cell.implementation, *band) for cell in cells
+        for band in zip(edges_us[:-1], edges_us[1:], _shares(cell.values, edges_us), strict=True)])
+    return plot.picture(figure, f"{task.probe}-histograms", f"{caption}{cut} {conditions}", data, wide=True)
 
 
 def _bars(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
     """Maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
-    figure, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + 0.42 * len(cells)))
-    for row, cell in enumerate(cells):
-        m = measure(cell.values)
-        for offset, value_ns, colour in ((0.2, m.quantile(0.95).value_ns, plot.COLOURS[0]),
-                                         (-0.2, m.maximum_ns, plot.COLOURS[1])):
-            axes.barh(row + offset, (value_ns or 0.0) / 1000.0, height=0.38, color=colour)
+    figure, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + 0.6 * len(cells)))
+    rows = [(cell, share, value_ns or 0.0, colour) for cell in cells for m in (cell.measures,)
+            for share, value_ns, colour in (("95 %", m.quantile(0.95).value_ns, plot.COLOURS[0]),
+                                            ("100 %", m.maximum_ns, plot.COLOURS[1]))]
+    for place, (_, share, value_ns, colour) in enumerate(rows):
+        at = place // 2 + (-0.2, 0.2)[place % 2]
+        axes.barh(at, value_ns / 1000.0, height=0.38, color=colour)
+        axes.annotate(f"{share}: {words.latency(value_ns)}", (value_ns / 1000.0, at), xytext=(4, 0), va="center",
+                      textcoords="offset points", fontsize=9)
     axes.axvline(SERIAL_US, color="#444444", linestyle=":", linewidth=1.5)
     axes.annotate(f"{_SERIAL_BYTES} serial bytes at {_SERIAL_BAUD:,} bps: {SERIAL_US:,.0f} µs", (SERIAL_US, 1.0),
                   xycoords=("data", "axes fraction"), xytext=(3, 2), textcoords="offset points", fontsize=8)
     axes.set_yticks(range(len(cells)), [cell.name for cell in cells])
     axes.invert_yaxis()
     axes.set_xscale("log")
-    least_us = min([SERIAL_US, *((measure(cell.values).quantile(0.95).value_ns or 1e9) / 1000.0 for cell in cells)])
-    axes.set_xlim(left=max(0.05, least_us / 3))
+    least_us = min([SERIAL_US, *((cell.measures.quantile(0.95).value_ns or 1e9) / 1000.0 for cell in cells)])
+    greatest_us = max([SERIAL_US, *(value_ns / 1000.0 for _, _, value_ns, _ in rows)])
+    axes.set_xlim(max(0.05, least_us / 3), greatest_us * 6)
     plot.plain_log_axis(axes.xaxis)
-    axes.set_xlabel(f"{task.quantity} [µs]; blue 95 %, orange 100 %")
+    axes.set_xlabel(f"{task.quantity} [µs], logarithmic")
+    data = (("configuration", "implementation", "share", "value_ns"),
+            [(cell.configuration, cell.implementation, share, value_ns) for cell, share, value_ns, _ in rows])
     return plot.picture(figure, f"{task.probe}-bars", f"95 % and 100 % of the samples by {task.quantity}, on a "
                         f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. {conditions}",
-                        wide=True)
+                        data, wide=True)
 
 
 def _published(task: _Task) -> Folded:
@@ -186,7 +205,7 @@ def _section(context: Context, probe: str) -> Section | None:
     loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
     conditions = f"n: {n}. Load: {loads}. Instrument: {instruments}."
     return Section(f"experiment-{probe}", task.title, task.lead,
-                   [_percentiles(task, cells, conditions), _frequencies(task, cells, conditions),
+                   [_percentiles(task, cells, conditions), _frequencies(task, cells),
                     _histograms(task, cells, conditions), _bars(task, cells, conditions), _published(task)])
 
 

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from fastenough.analysis import highest_frequency_hz, measure, words
+from fastenough.analysis import highest_frequency_hz, words
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
 
 
 def _khz(hz: float | None) -> str:
-    return "–" if hz is None else f"{hz / 1000:,.2f}" if hz >= 10 else f"{hz / 1000:.2g}"
+    """A lower frequency is a weaker promise, so it is never rounded up."""
+    return "–" if hz is None else words.digits_down(hz / 1000)
 
 
 def section(context: Context) -> Section | None:
     rows = []
     for group in context.groups:
         for kind in group.judged_kinds:
-            measures = measure(kind.all_cpus)
+            measures = kind.measures
             most_ns = measures.quantile(0.95).value_ns
             rows.append((group.title.removeprefix("load "), kind.name, measures.n, most_ns, measures.maximum_ns,
                          highest_frequency_hz(most_ns), highest_frequency_hz(measures.maximum_ns)))
@@ -26,7 +27,7 @@ def section(context: Context) -> Section | None:
                Column("95 % [µs]", words.microseconds), Column("100 % [µs]", words.microseconds),
                Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
     csv = (["load", "series", "n", "p95_ns", "max_ns", "frequency_95_hz", "frequency_100_hz"], rows)
-    table = Table("frequency", f"1/(2 L), all CPUs together. {context.conditions}", columns, rows, csv=csv)
+    table = Table("frequency", "1/(2 L), all CPUs together, rounded down", columns, rows, csv=csv)
     return Section("frequency", "As a frequency",
                    "The highest frequency at which the latency L is at most half the period, for 95 % and for 100 % of "
                    "the samples seen. Half a period is a convention; an application may need more, or be content with "

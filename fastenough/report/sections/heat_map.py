@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.colors import LogNorm
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fastenough.analysis import Merged
@@ -14,13 +16,16 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K, Course
 from fastenough.report import plot
-from fastenough.report.context import Context, Group, Kind
-from fastenough.report.document import Picture, Section, Text
+from fastenough.report.context import Context, Entry, Kind
+from fastenough.report.document import Data, Picture, Section, Text
 
 MOST_MAPS = 24
-_MOST_COLUMNS = 400
+_MOST_COLUMNS = 240
 _MOST_ROWS = 72
 _LEAST_US = 0.1
+_GROUND = "#fefefe"
+_COLOURS = ListedColormap(colormaps["YlGnBu"](np.linspace(0.45, 1.0, 256)))
+"""Begins where a cell of a single sample, which is what a tail consists of, still stands out from the ground."""
 _TIME_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
@@ -91,31 +96,67 @@ def _counts(columns: list[_Column], edges: NDArray[np.float64]) -> NDArray[np.fl
     return grid
 
 
-def heat_picture(context: Context, group: Group, kind: Kind, name: str) -> Picture:
-    """The heat map of one kind of series, all CPUs together; all loads of one setup share the latency axis."""
-    columns, joins = _columns(group.recordings, kind)
-    edges = _row_edges(context.beside(group, kind))
-    counts = _counts(columns, edges)
-    total_s = columns[-1].end_s
+@dataclass(frozen=True)
+class _Map:
+    """One kind of series over time.  ``counts``: rows by ``edges`` of latency, columns by ``columns``."""
+
+    entry: Entry
+    columns: list[_Column]
+    joins: list[float]
+    edges: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, context: Context, entry: Entry) -> _Map:
+        columns, joins = _columns(entry.group.recordings, entry.kind)
+        edges = _row_edges([other.kind.all_cpus for other in context.beside(entry)])
+        return cls(entry, columns, joins, edges, _counts(columns, edges))
+
+    @property
+    def neighbours(self) -> tuple[str, str]:
+        """Maps that agree in this share their axes."""
+        return self.entry.group.setup, self.entry.kind.name
+
+    @property
+    def data(self) -> Data:
+        """A row each for the maxima and, from the lowest, each band of latency; a column for each moment."""
+        moments = [f"samples from {column.begin_s:.6g} s" for column in self.columns]
+        bands = [[f"{low:.6g}", f"{high:.6g}", *(int(count) or None for count in row)]
+                 for low, high, row in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True)]
+        maxima = [None if np.isnan(column.maximum_us) else column.maximum_us for column in self.columns]
+        return ["latency from [µs]", "to [µs]", *moments], [["maximum [µs]", "", *maxima], *bands]
+
+
+def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
+    """The heat map of one kind of series, all CPUs together; all loads of one setup share both axes and the colours."""
+    total_s = max(other.columns[-1].end_s for other in beside)
     _, scale, unit = next(entry for entry in _TIME_UNITS if total_s >= entry[0])
-    times = np.array([column.begin_s for column in columns] + [total_s]) / scale
-    figure, axes = plot.new_figure(group.title)
+    times = np.array([column.begin_s for column in drawn.columns] + [drawn.columns[-1].end_s]) / scale
+    figure, axes = plot.new_figure(drawn.entry.name)
     axes.grid(False)
-    mesh = axes.pcolormesh(times, edges, np.ma.masked_equal(counts, 0), cmap="YlGnBu",
-                           norm=LogNorm(1, max(10.0, float(counts.max()))), rasterized=True)
-    maxima = np.clip([column.maximum_us for column in columns], edges[0], None)
-    axes.stairs(maxima, times, baseline=None, color="#b00020", linewidth=1.1, label="maximum")
-    for join in joins if len(joins) <= 50 else ():
+    axes.set_facecolor(_GROUND)
+    mesh = axes.pcolormesh(times, drawn.edges, np.ma.masked_equal(drawn.counts, 0), cmap=_COLOURS, rasterized=True,
+                           norm=LogNorm(1, max(10.0, *(float(other.counts.max()) for other in beside))))
+    maxima = np.clip([column.maximum_us for column in drawn.columns], drawn.edges[0], None)
+    axes.stairs(maxima, times, baseline=None, color=plot.LIMIT, linewidth=0.8)
+    for join in drawn.joins if len(drawn.joins) <= 50 else ():
         axes.axvline(join / scale, color="#999999", linewidth=0.5, linestyle=":")
     axes.set_yscale("log")
-    axes.set_ylim(edges[0], edges[-1] * 1.15)
+    axes.set_ylim(drawn.edges[0], drawn.edges[-1] * 1.15)
+    axes.set_xlim(0, total_s / scale)
     plot.plain_log_axis(axes.yaxis)
     axes.set_xlabel(f"measured time [{unit}]")
-    axes.set_ylabel("latency [µs]")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.99), frameon=False, fontsize=8)
+    axes.set_ylabel("latency [µs]; red: maximum")
     bar = figure.colorbar(mesh, ax=axes, label="samples", pad=0.01)
     plot.plain_log_axis(bar.ax.yaxis)
-    return plot.picture(figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}.{_note(kind, joins)}")
+    return figure
+
+
+def _picture(drawn: _Map, maps: list[_Map], name: str) -> Picture:
+    kind, group = drawn.entry.kind, drawn.entry.group
+    figure = heat_figure(drawn, [other for other in maps if other.neighbours == drawn.neighbours])
+    return plot.picture(figure, name, f"{kind.name}, all CPUs: {group.label(kind.all_cpus)}."
+                        f"{_note(kind, drawn.joins)}", drawn.data)
 
 
 def _note(kind: Kind, joins: list[float]) -> str:
@@ -129,11 +170,12 @@ def _note(kind: Kind, joins: list[float]) -> str:
 
 
 def section(context: Context) -> Section | None:
-    chosen = [(group, kind) for group in context.groups for kind in group.judged_kinds if kind.all_cpus.n]
+    chosen = context.entries
     if not chosen:
         return None
-    parts: list[Picture | Text] = [heat_picture(context, group, kind, f"heat-{number}")
-                                   for number, (group, kind) in enumerate(chosen[:MOST_MAPS], start=1)]
+    maps = [_Map.of(context, entry) for entry in chosen[:MOST_MAPS]]
+    parts: list[Picture | Text] = [_picture(drawn, maps, f"heat-{number}")
+                                   for number, drawn in enumerate(maps, start=1)]
     if len(chosen) > MOST_MAPS:
         parts.append(Text(f"{len(chosen) - MOST_MAPS} more are not drawn; the tables hold all of them."))
     return Section("heat", "Latency over time",

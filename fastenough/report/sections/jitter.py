@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from fastenough.analysis import measure, words
+from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.recording import Recording
 from fastenough.report import plot
@@ -31,20 +32,25 @@ def _each_interval(recording: Recording, series: Sequence[Series]) -> Iterator[t
             yield (interval.end_mono_ns - begin_ns) / _NS_PER_S, middle / 1000, highest / 1000
 
 
-def _draw(axes: Axes, recording: Recording, series: Sequence[Series], colour: str, label: str) -> None:
+_HEADER = ("line", "end_s", "median_us", "maximum_us")
+
+
+def _draw(axes: Axes, recording: Recording, series: Sequence[Series], colour: str,
+          label: str) -> list[tuple[str, float, float, float]]:
+    """Returns what was drawn: rows under ``_HEADER``."""
     points = list(_each_interval(recording, series))
     times_s = [time for time, _, _ in points]
-    axes.plot(times_s, [highest for _, _, highest in points], "o-", markersize=3, color=colour,
-              label=f"{label}: maximum")
-    axes.plot(times_s, [middle for _, middle, _ in points], "--", color=colour, linewidth=1, label=f"{label}: median")
+    axes.plot(times_s, [highest for _, _, highest in points], "o-", markersize=3, color=colour, label=label)
+    axes.plot(times_s, [middle for _, middle, _ in points], "--", color=colour, linewidth=1)
+    return [(label, *point) for point in points]
 
 
-def _finish(axes: Axes) -> None:
+def _finish(figure: Figure, axes: Axes) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("time [s]")
-    axes.set_ylabel("latency [µs]")
+    axes.set_ylabel("latency [µs]\nmaximum; median dashed")
     plot.plain_log_axis(axes.yaxis)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    plot.legend_below(figure, axes.get_legend_handles_labels()[0], columns=4)
 
 
 def _corrected(recording: Recording, **labels: str) -> list[Series]:
@@ -55,14 +61,14 @@ def _corrected(recording: Recording, **labels: str) -> list[Series]:
 
 def _under_loads(groups: Sequence[Group]) -> Picture:
     figure, axes = plot.new_figure("Jitter at 1 kHz under three conditions", plot.WIDE_IN)
-    for colour, group in zip(plot.COLOURS, groups, strict=False):
-        recording = group.recordings[0]
-        _draw(axes, recording, _corrected(recording), colour, "idle" if group.load == "none" else group.load)
-    _finish(axes)
+    rows = [row for colour, group in zip(plot.COLOURS, groups, strict=False)
+            for row in _draw(axes, group.recordings[0], _corrected(group.recordings[0]), colour,
+                             "idle" if group.load == "none" else group.load)]
+    _finish(figure, axes)
     counts = ", ".join(f"{group.load} {sum(kind.all_cpus.n for kind in group.judged_kinds):,}" for group in groups)
     return plot.picture(figure, "jitter-loads", "Maximum and median of each interval, all CPUs, missed periods "
-                        f"charged; first run of each load. n: {counts}; {groups[0].configuration}, "
-                        f"{groups[0].instrument}.", wide=True)
+                        f"charged; first run of each load. n: {counts}; {groups[0].instrument}.", (_HEADER, rows),
+                        wide=True)
 
 
 def _beside_traffic(group: Group) -> Picture:
@@ -72,16 +78,16 @@ def _beside_traffic(group: Group) -> Picture:
     task = {"ordinary": "an ordinary", "real-time": "a real-time"}[parameters["task"]]
     title = f"Jitter of {task} task beside shared-memory traffic"
     figure, axes = plot.new_figure(title, plot.WIDE_IN)
-    for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False):
-        _draw(axes, recording, _corrected(recording, traffic=traffic), colour, f"traffic {traffic}")
+    rows = [row for colour, traffic in zip(plot.COLOURS, ("on", "off"), strict=False)
+            for row in _draw(axes, recording, _corrected(recording, traffic=traffic), colour, f"traffic {traffic}")]
     axes.axvline(break_s, color="#444444", linestyle=":", linewidth=1.2)
-    axes.annotate("traffic switched off", (break_s, 0.98), xytext=(4, 0), xycoords=("data", "axes fraction"),
-                  textcoords="offset points", va="top", fontsize=8)
-    _finish(axes)
+    axes.annotate("traffic switched off", (break_s, 1.0), xytext=(0, 2), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", ha="center", va="bottom", fontsize=9)
+    _finish(figure, axes)
     values = [kind.all_cpus for kind in group.judged_kinds]
     return plot.picture(figure, f"jitter-{parameters['task']}", f"{title}, missed periods charged; the break at "
-                        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.configuration}, "
-                        f"{group.instrument}.", wide=True)
+                        f"{break_s:g} s. n = {sum(one.n for one in values):,}, {group.title}, {group.instrument}.",
+                        (_HEADER, rows), wide=True)
 
 
 def _table(groups: Sequence[Group]) -> Table:
@@ -89,15 +95,14 @@ def _table(groups: Sequence[Group]) -> Table:
     for group in groups:
         task = group.recordings[0].head.parameters.get("task", "real-time")
         for kind in group.judged_kinds:
-            m = measure(kind.all_cpus)
+            m = kind.measures
             rows.append([task, group.load, kind.series.labels.get("traffic", "none"), m.n, m.missed, m.minimum_ns,
                          m.mean_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns])
     us = words.microseconds
     times = ("min", "average", "median", "99.9 %", "max")
     columns = (*(Column(title, numeric=False) for title in ("task", "load", "traffic")), Column("n"), Column("missed"),
                *(Column(title, us) for title in times))
-    return Table("jitter", f"Latency in µs at 1 kHz, missed periods charged. {groups[0].configuration}, "
-                 f"{groups[0].instrument}.", columns, rows)
+    return Table("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
 
 
 def section(context: Context) -> Section | None:

@@ -26,7 +26,6 @@ def section(context: Context) -> Section | None:
     columns = (Column("load", numeric=False), Column("run", numeric=False), *(_show(counter) for counter in COUNTERS))
     rows = [(load_name(recording), recording.run_id, *(counter_total(recording, counter) for counter in COUNTERS))
             for recording in measured]
-    table = Table("machine", f"Counted during each run; unknown: cannot be read here. {context.conditions}",
-                  columns, rows)
+    table = Table("machine", "Counted during each run; unknown: cannot be read here", columns, rows)
     meanings = "; ".join(f"{_title(counter)}: {meaning}" for counter, meaning in COUNTERS.items())
     return Section("machine", "What the machine did meanwhile", f"{meanings[0].upper()}{meanings[1:]}.", [table])

@@ -11,9 +11,8 @@ from fastenough.report.document import Column, Section, Table, Text
 _NOTES = (
     "Values are kept in log-linear histograms without an upper end; minimum, maximum, sum and sum of squares are "
     "exact. Quantiles are upper edges of buckets and never understate.",
-    "Intervals of quantiles are distribution-free (binomial order statistics); bounds of rates are Clopper and "
-    "Pearson's; both take activations as independent. Disturbances come in bursts, so the truth may be worse than an "
-    "interval says, and not better.",
+    "Latencies come in bursts, so the unit of evidence is the disturbance: a run of values above the limit. Bounds of "
+    "rates count disturbances, and intervals of quantiles come from blocks of time.",
     "A maximum is a lower bound of the worst case. It says nothing of loads, hardware and software that were not "
     "there while it was measured.",
     "A negative latency is an early wake-up, and is kept as such.",
@@ -30,7 +29,7 @@ def _events(context: Context) -> Table:
             rows.setdefault((kind.name, series.from_event, series.to_event, series.clock, tick, resolution), None)
     columns = tuple(Column(title, numeric=False) for title in
                     ("series", "from", "to", "clock", "unit", "bucket width at most"))
-    return Table("method", f"Each value lies between two events. {context.conditions}", columns, list(rows))
+    return Table("method", "The two events each value lies between", columns, list(rows))
 
 
 def _costs(context: Context) -> list[str]:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import csv
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastenough.analysis import measure, words
+from fastenough.analysis import words
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Picture, Section, Table
@@ -67,40 +68,39 @@ def _what(group: Group, kind: Kind) -> str:
 
 def _row(group: Group, kind: Kind) -> list[Any]:
     probe = group.recordings[0].head.probe
-    measures = measure(kind.all_cpus)
-    mean_ns = None if measures.mean_ns is None else round(measures.mean_ns)
+    measures = kind.measures
+    mean_ns = None if measures.mean_ns is None else math.ceil(measures.mean_ns)
     return [probe, _what(group, kind), group.load, measures.n, measures.minimum_ns, mean_ns,
             measures.quantile(0.5).value_ns, measures.quantile(0.999).value_ns, measures.maximum_ns,
             *_beside(probe, kind)]
 
 
 def _ns(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
+    return "–" if value is None else f"{math.ceil(value):,}"
 
 
-def _table(context: Context, members: list[tuple[Group, Kind]]) -> Table:
+def _table(members: list[tuple[Group, Kind]]) -> Table:
     columns = (Column("primitive", numeric=False), Column("measured", numeric=False), Column("load", numeric=False),
                Column("n"), *(Column(title, _ns) for title in (
                    "min", "average", "median", "99.9 %", "max", "RTLinux min", "RTLinux average", "RTLinux max")))
-    return Table("primitives", "Times in ns. The last three columns are published figures of another system, for the "
-                 "scale only: RTLinux 3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the "
-                 f"spinlock, for it had one CPU. {_conditions(context, members)}", columns,
-                 [_row(*member) for member in members])
+    return Table("primitives", "Times in ns, beside those published for RTLinux", columns,
+                 [_row(*member) for member in members],
+                 note="The last three columns are published figures of another system, for the scale only: RTLinux "
+                 "3.2-pre3, its threads in the kernel, on a 300 MHz Celeron. It has none for the spinlock, for it had "
+                 f"one CPU.{_cost(members)}")
 
 
-def _conditions(context: Context, members: list[tuple[Group, Kind]]) -> str:
-    systems = ", ".join(dict.fromkeys(group.configuration for group, _ in members))
+def _cost(members: list[tuple[Group, Kind]]) -> str:
     costs = [group.recordings[0].head.cost_ns.get("clock_read_ns") for group, _ in members]
     known = sorted(cost for cost in costs if cost is not None)
-    cost = f" Reading the clock costs {known[len(known) // 2]:.0f} ns here, which is within each time." if known else ""
-    return f"{systems}.{cost}"
+    return f" Reading the clock costs {known[len(known) // 2]:.0f} ns here, which is within each time." if known else ""
 
 
 def _events(members: list[tuple[Group, Kind]]) -> Table:
     """Between which two events each time lies."""
     rows = list(dict.fromkeys((group.recordings[0].head.probe, kind.series.name, kind.series.from_event,
                                kind.series.to_event) for group, kind in members))
-    return Table("primitives-events", "Between which two events each time lies.",
+    return Table("primitives-events", "The two events each time lies between",
                  tuple(Column(title, numeric=False) for title in ("primitive", "series", "from", "to")), rows)
 
 
@@ -116,18 +116,19 @@ def _over_time(group: Group, kind: Kind) -> Picture:
         times_s.append((timeline.end_mono_ns[course.at[taken]] - timeline.begin_mono_ns[0]) / 1e9)
         lows_us.append(course.minimum[taken] / 1000)
         highs_us.append(course.maximum[taken] / 1000)
-    at_s = np.concatenate(times_s)
+    at_s, low_us, high_us = np.concatenate(times_s), np.concatenate(lows_us), np.concatenate(highs_us)
     title = f"condition variable, {_what(group, kind)}"
     figure, axes = plot.new_figure(title)
-    axes.plot(at_s, np.concatenate(highs_us), "o-", color=plot.COLOURS[1], label="maximum of each interval")
-    axes.plot(at_s, np.concatenate(lows_us), "o-", color=plot.COLOURS[0], label="minimum of each interval")
+    axes.plot(at_s, high_us, "o-", color=plot.COLOURS[1], label="maximum of each interval")
+    axes.plot(at_s, low_us, "o-", color=plot.COLOURS[0], label="minimum of each interval")
     axes.set_yscale("log")
     axes.set_xlabel("time [s]")
     axes.set_ylabel("signal to wake [µs]")
     plot.plain_log_axis(axes.yaxis)
-    axes.legend(frameon=False, fontsize=8)
+    plot.legend_below(figure, axes.get_legend_handles_labels()[0])
     placement = kind.series.labels.get("placement", "same")
-    return plot.picture(figure, f"condvar-{placement}", f"{title}: {group.label(kind.all_cpus)}.")
+    return plot.picture(figure, f"condvar-{placement}", f"{title}: {group.label(kind.all_cpus)}.",
+                        (("end_s", "min_us", "max_us"), list(zip(at_s, low_us, high_us, strict=True))))
 
 
 def section(context: Context) -> Section | None:
@@ -139,4 +140,4 @@ def section(context: Context) -> Section | None:
                 if group.recordings[0].head.probe == "condvar" and group.recordings[0].aggregate.intervals]
     return Section("primitives", "Primitives",
                    "What it costs to switch, to lock, to wake, and to send one message. A maximum is a lower bound of "
-                   "the worst case.", [_table(context, members), *pictures, _events(members)])
+                   "the worst case.", [_table(members), *pictures, _events(members)])

@@ -51,6 +51,6 @@ def section(context: Context) -> Section | None:
                Column("proof of load", numeric=False), Column("begin (UTC)", numeric=False),
                Column("duration", words.duration), Column("outcome", numeric=False),
                Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
-    table = Table("runs", f"All runs of this report. {context.conditions}", columns,
+    table = Table("runs", "All runs of this report", columns,
                   [_row(recording) for recording in context.recordings])
     return Section("runs", "What was measured", "Each run is one probe under one load; all of them count.", [table])

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from fastenough.analysis import load_name
+from fastenough.analysis import load_name, words
 from fastenough.recording.head import Setting
 from fastenough.report.context import Context
-from fastenough.report.document import Column, Section, Table
+from fastenough.report.document import Column, Folded, Part, Section, Table, Text
+
+_DIFFERS, _NOT_VERIFIED = "DIFFERS", "not verified"
+_JUDGED = 4
+"""The column that says so."""
 
 
 def _whose(setting: Setting) -> str:
@@ -19,8 +23,8 @@ def _judged(setting: Setting) -> str:
     if setting.requested is None:
         return "only read"
     if setting.in_effect is None:
-        return "not verified"
-    return "DIFFERS" if setting.differs else "as requested"
+        return _NOT_VERIFIED
+    return _DIFFERS if setting.differs else "as requested"
 
 
 def section(context: Context) -> Section | None:
@@ -35,9 +39,13 @@ def section(context: Context) -> Section | None:
     if not rows:
         return None
     columns = tuple(Column(title, numeric=False) for title in
-                    ("setting", "of", "requested", "in effect", "", "reason", "loads"))
-    table = Table("settings", f"Settings as read back from the running system. {context.conditions}", columns,
-                  [(*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
-                   for row, loads in rows.items()])
+                    ("setting", "of", "requested", "in effect", "so", "reason", "loads"))
+    shown = [(*row, "all runs" if len(loads) == len(measured) else ", ".join(dict.fromkeys(loads)))
+             for row, loads in rows.items()]
+    odd = [row for row in shown if row[_JUDGED] in (_DIFFERS, _NOT_VERIFIED)]
+    parts: list[Part] = [Table("settings-differing", "Requested, and not or not surely in effect", columns, odd)
+                         ] if odd else [Text("Whatever was requested was in effect.")]
+    parts.append(Folded(f"All {words.counted(len(shown), 'setting')}",
+                        [Table("settings", "Settings as read back from the running system", columns, shown)]))
     return Section("settings", "Settings requested and in effect",
-                   "Every value in effect was read back from the system before the run.", [table])
+                   "Every value in effect was read back from the system before the run.", parts)

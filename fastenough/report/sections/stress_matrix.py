@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastenough.analysis import measure, words
+from fastenough.analysis import words
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Folded, Section, Table
 
@@ -32,7 +32,7 @@ def _published() -> dict[str, dict[str, tuple[float, float, float]]]:
 
 
 def _columns(loads: list[str], show: Callable[[Any], str]) -> tuple[Column, ...]:
-    return (Column("", numeric=False), *(Column(_STRESS.get(load, load), show) for load in loads))
+    return (Column("latency [µs]", numeric=False), *(Column(_STRESS.get(load, load), show) for load in loads))
 
 
 def _whole_us(ns: float) -> str:
@@ -46,13 +46,13 @@ def _enea() -> Folded:
                 for place, name in enumerate(("Min", "Average", "Max"))]
         tables.append(Table(
             f"enea-a{number}", f"Published, {kernel} kernel on a P2041 (four PowerPC cores): cyclictest, 100,000 "
-            "cycles, priority 99, one stress instance per core; measured by the board itself.",
-            _columns(list(by_stress), _whole_us), rows, over="Latency [µs] by stress type"))
+            "cycles, priority 99, one stress instance per core; measured by the board itself",
+            _columns(list(by_stress), _whole_us), rows, over="by load"))
     return Folded("Beside it: the figures Enea published for a P2041", tables)
 
 
 def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
-    measured = [measure(kind.all_cpus) for _, kind in members]
+    measured = [kind.measures for _, kind in members]
     loads = [group.load for group, _ in members]
     rows = [
         ("Min", *(m.minimum_ns for m in measured)),
@@ -62,9 +62,9 @@ def _matrix(number: int, members: list[tuple[Group, Kind]]) -> Table:
     group, kind = members[0]
     n = ", ".join(f"{load} {m.n:,} in {words.duration(m.duration_ns)}"
                   for load, m in zip(loads, measured, strict=True))
-    setup = f"{group.setup}; " if group.setup else ""
-    return Table(f"stress-matrix-{number}", f"{kind.name}, all CPUs; {setup}{group.configuration}, {group.instrument}. "
-                 f"n: {n}", _columns(loads, words.microseconds), rows, over="Latency [µs] by stress type")
+    setup = f", {group.setup}" if group.setup else ""
+    return Table(f"stress-matrix-{number}", f"{kind.name}{setup}, all CPUs together",
+                 _columns(loads, words.microseconds), rows, over="by load", note=f"n: {n}; {group.instrument}.")
 
 
 def section(context: Context) -> Section | None:

@@ -25,7 +25,7 @@ def section(context: Context) -> Section | None:
         return None
     columns = (Column("requirement", numeric=False), Column("shortest limit [µs]", words.microseconds),
                Column("confidence"), Column("what remains possible above it", numeric=False))
-    table = Table("supported", f"Every CPU under every load kept to these. {context.conditions}", columns,
+    table = Table("supported", "Every CPU under every load kept to these", columns,
                   [_row(supported) for supported in context.assessment.supported])
     shared = any("no worst-case verdict" in reason or "emulated" in reason for reason in context.assessment.reasons)
     return Section("supported", "Hardest requirements these data reach",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from fastenough.analysis import measure
+from fastenough.analysis import words
 from fastenough.model import Series
 from fastenough.report import plot
 from fastenough.report.context import Context, Group
@@ -19,6 +19,8 @@ from fastenough.report.document import Column, Folded, Picture, Section, Table
 
 _PUBLISHED = Path(__file__).parents[1] / "published" / "rtlinux_fifo_mbuff.csv"
 _SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
+_MARKERS = "os^Dvph*"
+"""One for each colour, for those who do not see it."""
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20}
 
 
@@ -108,7 +110,7 @@ def _points(context: Context, view: _View) -> list[_Point]:
             series = kind.series
             if series.bytes is None or series.labels.get("by", view.label) != view.label or not kind.all_cpus.n:
                 continue
-            m = measure(kind.all_cpus)
+            m = kind.measures
             points.append(_Point(_line(group, series), int(series.labels[view.label]), series, m.n,
                                  _mb_s(series.bytes, m.maximum_ns), _mb_s(series.bytes, m.quantile(0.5).value_ns),
                                  _mb_s(series.bytes, m.minimum_ns)))
@@ -118,7 +120,7 @@ def _points(context: Context, view: _View) -> list[_Point]:
 def _refused(context: Context, view: _View) -> list[tuple[str, int, str | None, str]]:
     """Line, size, published speed and reason of what the kernel refused."""
     return [(_line(group, series), int(series.labels[view.label]),
-             _beside(view, int(series.labels[view.label]), series), f"refused: {series.refused}")
+             _beside(view, int(series.labels[view.label]), series), f"{series.refused}")
             for group in context.groups for series in group.recordings[0].series
             if group.recordings[0].head.probe == view.probe and series.refused is not None
             and series.labels.get("by", view.label) == view.label]
@@ -131,10 +133,11 @@ def _draw_published(axes: Axes, view: _View) -> None:
 
 def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture:
     figure, axes = plot.new_figure(view.title, plot.WIDE_IN)
-    for place, line in enumerate(dict.fromkeys(point.line for point in points)):
+    lines = list(dict.fromkeys(point.line for point in points))
+    for colour, marker, line in zip(plot.COLOURS, _MARKERS, lines, strict=False):
         known = [(point.size, point.median_mb_s) for point in points if point.line == line and point.median_mb_s]
-        axes.plot([size for size, _ in known], [speed for _, speed in known], "o-", markersize=4,
-                  color=plot.COLOURS[place % len(plot.COLOURS)], label=line)
+        axes.plot([size for size, _ in known], [speed for _, speed in known], f"{marker}-", markersize=5, color=colour,
+                  label=line)
     _draw_published(axes, view)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -142,17 +145,20 @@ def _picture(context: Context, view: _View, points: Sequence[_Point]) -> Picture
     axes.set_ylabel("speed [MB/s]")
     plot.plain_log_axis(axes.yaxis)
     axes.xaxis.set_major_formatter(_size)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    plot.legend_below(figure, axes.get_legend_handles_labels()[0])
     groups = [group for group in context.groups if group.recordings[0].head.probe == view.probe]
     n = sum(point.n for point in points)
-    systems = ", ".join(dict.fromkeys(f"{group.configuration}, load {group.load}, {group.instrument}"
-                                      for group in groups))
-    return plot.picture(figure, f"throughput-{view.id}", f"{view.title}: n = {n:,} transfers, their median; {systems}. "
-                        "1 MB/s is 10⁶ bytes in a second.", wide=True)
+    how = ", ".join(dict.fromkeys(f"load {group.load}, {group.instrument}" for group in groups))
+    rest = (f" {len(lines) - len(_MARKERS)} more lines are in the table." if len(lines) > len(_MARKERS) else "")
+    data = (("line", "bytes", "n", "median_mb_s"),
+            [(point.line, point.size, point.n, point.median_mb_s) for point in points])
+    return plot.picture(figure, f"throughput-{view.id}", f"{view.title}: n = {n:,} transfers, their median; {how}. "
+                        f"1 MB/s is 10⁶ bytes in a second.{rest}", data, wide=True)
 
 
 def _speed(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+    """A lower speed is the worse one, so it is never rounded up."""
+    return "–" if value is None else words.digits_down(value)
 
 
 def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
@@ -162,9 +168,28 @@ def _table(context: Context, view: _View, points: Sequence[_Point]) -> Table:
              for line, size, published, reason in _refused(context, view)]
     speeds = (Column(f"{which} [MB/s]", _speed) for which in ("slowest", "median", "fastest"))
     columns = (Column("channel", numeric=False), Column(f"{view.axis} [B]"), Column("n"), *speeds,
-               Column("published [MB/s]"), Column("", numeric=False))
-    return Table(f"throughput-{view.id}", f"{view.title}. Published: {_SOURCE}, {view.published[0]}, "
-                 f"{view.published[1]}.", columns, rows)
+               Column("published [MB/s]"), Column("refused", numeric=False))
+    return Table(f"throughput-{view.id}", view.title, columns, rows,
+                 note=f"Published: {_SOURCE}, {view.published[0]}, {view.published[1]}.")
+
+
+def summary(context: Context) -> Table | None:
+    """Each line of the figures in one row, for the first screen of what holds no latency."""
+    rows = []
+    for view in _VIEWS:
+        lines: dict[str, list[_Point]] = {}
+        for point in _points(context, view):
+            lines.setdefault(point.line, []).append(point)
+        for line, points in lines.items():
+            best = max(points, key=lambda point: point.median_mb_s or 0.0)
+            slowest = min((point.slowest_mb_s for point in points if point.slowest_mb_s is not None), default=None)
+            rows.append((f"{view.title}: {line}", sum(point.n for point in points), slowest, best.median_mb_s,
+                         best.size))
+    if not rows:
+        return None
+    columns = (Column("measured", numeric=False), Column("n"), Column("slowest [MB/s]", _speed),
+               Column("best median [MB/s]", _speed), Column("at a size of [B]"))
+    return Table("overview", "Speed of whole transfers, over all sizes", columns, rows)
 
 
 def section(context: Context) -> Section | None:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a course over time says beyond its sum: whether it stays the same, and how far quantiles can be trusted.
+
+Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LEVEL = 0.01
+"""Chance at which what is stationary is taken not to be, and equal runs to differ."""
+LEAST_BLOCKS = 30
+_STRETCHES = 5
+"""Into so many stretches of time a run is divided to see whether they differ."""
+_CELLS = 240
+"""Intervals are gathered to about so many cells, from each of which a block may begin."""
+_PERMUTATIONS = 999
+_DRAWS = 1000
+_SEED = 20260101
+_TAIL = 0.975
+"""Where the spread of the draws is made that of Student's t."""
+
+
+def cells(counts: IntArray, about: int) -> IntArray:
+    """Counts of intervals (last axis: time) gathered to ``about`` cells or up to twice as many, of equal length.
+
+    What is left over at the end is left out.
+    """
+    length = max(1, counts.shape[-1] // about)
+    whole = counts.shape[-1] // length
+    return np.asarray(counts[..., :whole * length].reshape(*counts.shape[:-1], whole, length).sum(axis=-1))
+
+
+def chance_of_equal(groups: Sequence[IntArray]) -> float:
+    """Chance that the means of these groups of counts differ as much as they do, if time made no difference.
+
+    A permutation test: exact however the counts are spread, also where they come in bursts shorter than what one count
+    covers.  Seeded, so that the same counts give the same answer.
+    """
+    counts = np.concatenate(groups).astype(np.float64)
+    sizes = np.array([group.size for group in groups])
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    shuffled = np.random.default_rng(_SEED).permuted(np.tile(counts, (_PERMUTATIONS, 1)), axis=1)
+    spread = _spread(shuffled, begins, sizes)
+    seen = _spread(counts[None, :], begins, sizes)[0]
+    return float((1 + np.count_nonzero(spread >= seen * (1 - 1e-12))) / (1 + _PERMUTATIONS))
+
+
+def _spread(rows: FloatArray, begins: IntArray, sizes: IntArray) -> FloatArray:
+    """Sum of squares between groups, up to a constant."""
+    sums = np.add.reduceat(rows, begins, axis=1)
+    return np.asarray((sums * sums / sizes).sum(axis=1))
+
+
+def is_stationary(counts: IntArray) -> bool:
+    """Whether counts per interval may be of one unchanging system: bursts do not matter, a drift does."""
+    if counts.size < 2 * _STRETCHES:
+        return True
+    gathered = cells(counts, LEAST_BLOCKS)
+    return chance_of_equal(np.array_split(gathered, _STRETCHES)) > LEVEL
+
+
+def runs_agree(counts: Sequence[IntArray]) -> bool:
+    """Whether runs differ no more among themselves than their blocks do; counts per interval of each."""
+    shortest = min(each.size for each in counts)
+    if len(counts) < 2 or shortest < _STRETCHES:
+        return True
+    length = max(1, shortest // LEAST_BLOCKS)
+    gathered = [cells(each, each.size // length) for each in counts]
+    return chance_of_equal(gathered) > LEVEL
+
+
+def resampled(runs: Sequence[IntArray]) -> FloatArray | None:
+    """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
+
+    Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.  Fewer are drawn
+    than there are, so that the spread of the draws is that of Student's t with as many degrees of freedom.
+    """
+    intervals = sum(run.shape[0] for run in runs)
+    if intervals < LEAST_BLOCKS:
+        return None
+    per_cell = max(1, intervals // _CELLS)
+    gathered = [cells(run.T, max(1, run.shape[0] // per_cell)).T for run in runs]
+    length = max(1, sum(run.shape[0] for run in gathered) // LEAST_BLOCKS)
+    while length > 1 and sum(run.shape[0] // length for run in gathered) < LEAST_BLOCKS:
+        length -= 1
+    blocks = sum(run.shape[0] // length for run in gathered)
+    if blocks < LEAST_BLOCKS:
+        return None
+    sums = np.concatenate([_moving(run, length) for run in gathered if run.shape[0] >= length])
+    narrower = float(special.ndtri(_TAIL) / special.stdtrit(blocks - 1, _TAIL)) ** 2
+    drawn = max(2, round((blocks - 1) * narrower))
+    random = np.random.default_rng(_SEED)
+    weights = random.multinomial(drawn, np.full(sums.shape[0], 1.0 / sums.shape[0]), size=_DRAWS)
+    return np.asarray(weights.astype(np.float64) @ sums.astype(np.float64))
+
+
+def _moving(run: IntArray, length: int) -> IntArray:
+    up_to = np.concatenate([np.zeros((1, run.shape[1]), dtype=np.int64), np.cumsum(run, axis=0)])
+    return np.asarray(up_to[length:] - up_to[:-length])
+
+
+def ranks_of_quantile(draws: FloatArray, total: IntArray, quantile: float) -> FloatArray:
+    """Rank, among all values, of the quantile of each draw; ``draws`` (draws x buckets) and ``total`` by bucket.
+
+    Within a bucket, values are taken to lie as they do in all samples.
+    """
+    up_to = np.cumsum(draws, axis=1)
+    wanted = quantile * up_to[:, -1:]
+    bucket = np.minimum((up_to < wanted).sum(axis=1), draws.shape[1] - 1)
+    row = np.arange(draws.shape[0])
+    here = draws[row, bucket]
+    share = np.where(here > 0, (wanted[:, 0] - (up_to[row, bucket] - here)) / np.maximum(here, 1e-9), 1.0)
+    before = np.cumsum(total) - total
+    return np.asarray(np.maximum(1.0, before[bucket] + np.clip(share, 0.0, 1.0) * total[bucket]))

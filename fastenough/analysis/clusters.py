@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rates of what comes in clusters, on plain numbers or arrays of them (docs/method.md derives each).
+
+Of ``n`` activations ``x`` exceeded a limit, in clusters of a mean ``size``, which is the factor by which the variance
+of ``x`` is above that of independent activations.  ``x`` then carries as much evidence as ``x / size`` independent
+events do, and these are Poisson: Garwood 1936.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+
+LEAST_DISTURBANCES = 10
+"""From so many disturbances on a rate per activation can be given; with fewer no method gives one."""
+_LEAST_PIECES = 8
+"""Of time, from which the size of clusters can be estimated at a scale."""
+_MOST_SAMPLES = 10**15
+"""More are never advised: a thousand years at 30 kHz."""
+
+
+def poisson_upper(seen: ArrayLike, confidence: float) -> FloatArray:
+    """Upper bound of the mean of a Poisson number: chi2(C; 2d + 2) / 2."""
+    return np.asarray(special.gammaincinv(np.asarray(seen) + 1.0, confidence))
+
+
+def poisson_lower(seen: ArrayLike, confidence: float) -> FloatArray:
+    """Lower bound of the mean of a Poisson number: chi2(1 - C; 2d) / 2, and 0 for none."""
+    seen = np.asarray(seen, dtype=np.float64)
+    return np.where(seen > 0, special.gammaincinv(np.maximum(seen, 1e-9), 1.0 - confidence), 0.0)
+
+
+def size_over_time(counts: NDArray[Any]) -> FloatArray:
+    """Mean size of clusters from counts per interval, empty ones included, along the last axis: sum s^2/x - mean s.
+
+    What lies within an interval counts as one cluster as far as its variance says so; at least 1.
+    """
+    counts = counts.astype(np.float64)
+    squares, total = (counts * counts).sum(axis=-1), counts.sum(axis=-1)
+    return np.asarray(np.maximum(1.0, squares / np.maximum(total, 1.0) - counts.mean(axis=-1)))
+
+
+def size_at_all_scales(counts: NDArray[Any]) -> float:
+    """The greatest of :func:`size_over_time` of intervals, of pairs of them, of fours, as long as there are enough.
+
+    What lasts longer than an interval, such as a busy hour in which stalls come more often, shows only there; and there
+    pieces are few, so where a scale says more than the intervals do, by over a standard error, two of these are added.
+    """
+    size = own = float(size_over_time(counts)) if counts.any() else 1.0
+    length = 2
+    while counts.any() and counts.size // length >= _LEAST_PIECES:
+        pieces = counts[:counts.size // length * length].reshape(-1, length).sum(axis=1)
+        found, error = float(size_over_time(pieces)), math.sqrt(2.0 / (pieces.size - 1))
+        size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
+        length *= 2
+    return size
+
+
+def size_of(x: int, squares: float, *counts: NDArray[Any]) -> float:
+    """The greatest size that runs (the sum of squares of their lengths) and counts per interval speak for."""
+    return max(1.0, squares / max(x, 1), *map(size_at_all_scales, counts))
+
+
+def inflated(x: ArrayLike, size: ArrayLike) -> FloatArray:
+    """The size with an allowance for its own error, which is as great as clusters are few."""
+    x, size = np.asarray(x, dtype=np.float64), np.asarray(size, dtype=np.float64)
+    return np.asarray(size * (1.0 + np.sqrt(size / np.maximum(x, 1.0))))
+
+
+def rate_upper(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -> FloatArray:
+    """One-sided upper bound of the rate of exceedances per activation."""
+    e = inflated(x, size)
+    return np.asarray(np.minimum(1.0, e * poisson_upper(np.asarray(x) / e, confidence) / np.asarray(n)))
+
+
+def rate_lower(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -> FloatArray:
+    """One-sided lower bound of the rate of exceedances per activation."""
+    e = inflated(x, size)
+    return np.asarray(e * poisson_lower(np.asarray(x) / e, confidence) / np.asarray(n))
+
+
+def chance_of_more(n: ArrayLike, x: ArrayLike, size: ArrayLike, allowed: float) -> FloatArray:
+    """Chance of so many exceedances or more at the rate that is allowed: :func:`rate_lower`, inverted."""
+    e = inflated(x, size)
+    events = np.asarray(x) / e
+    return np.where(events > 0, special.gammainc(np.maximum(events, 1e-9), np.asarray(n) * allowed / e), 1.0)
+
+
+def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float) -> float:
+    """The same where more than half of all activations exceed: what comes in clusters is then the rest.
+
+    Of a rest of which little or nothing was seen nobody knows the clusters, so they are taken to be as long as an
+    interval.
+    """
+    rest = n - x
+    size = n / intervals
+    e = float(inflated(max(rest, size), size))
+    return float(special.gammaincc(rest / e + 1.0, n * (1.0 - allowed) / e))
+
+
+def samples_that_decide(n: int, x: float, size: float, allowed: float, confidence: float) -> int | None:
+    """How many activations in all put a bound on one side of ``allowed``, at the rate and clusters seen so far.
+
+    None where no number does: the rate seen is the one allowed.
+    """
+    rate = x / n
+    if rate == allowed or x == 0:
+        return None
+
+    def decided(total: float) -> bool:
+        if rate < allowed:
+            return float(rate_upper(total, rate * total, size, confidence)) <= allowed
+        return float(rate_lower(total, rate * total, size, confidence)) > allowed
+
+    low, high = n, 2 * n
+    while not decided(high):
+        low, high = high, 2 * high
+        if high > _MOST_SAMPLES:
+            return None
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high
+
+
+def samples_for_disturbances(n: int, disturbances: float) -> int:
+    """How many activations in all hold enough disturbances for a rate, if they go on coming as they did."""
+    return math.ceil(n * LEAST_DISTURBANCES / disturbances)
+
+
+def samples_for_longest(longest: int, disturbances: int, allowed: float, confidence: float) -> int:
+    """How many activations show a rate where no disturbance is longer than what is declared: m chi2(C; 2d+2) / 2p."""
+    return math.ceil(longest * float(poisson_upper(disturbances, confidence)) / allowed)
+
+
+def holm(p_values: list[float], error: float) -> list[bool]:
+    """Which hypotheses are rejected, so that one true one or more are among them in no more than ``error`` of cases."""
+    rejected = [False] * len(p_values)
+    for place, which in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[which] > error / (len(p_values) - place):
+            break
+        rejected[which] = True
+    return rejected

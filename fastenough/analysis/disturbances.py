@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Disturbances: what the samples of one CPU did at a limit, one stall of 500 periods told from 500 stalls.
+
+A disturbance is a run of consecutive exceedances; runs less than :data:`GAP_PERIODS` apart are one.  No recording holds
+the gaps between runs, so their number and length are bracketed, each on the side that is safe:
+
+* at ``most`` as many as there are runs: what is said of how often they come rests on that;
+* at ``least`` as many as there are groups of intervals with exceedances that are surely further apart than the gap;
+  the exceedances of such a group are the ``longest`` disturbance there may have been.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, inflated, size_of, size_over_time
+from fastenough.analysis.merged import Merged, Part
+from fastenough.recording import Histogram
+from fastenough.recording.head import LimitCount
+from fastenough.recording.histogram import bucket_highest, bucket_lowest, bucket_of
+from fastenough.recording.rises import Rises, at_or_above
+from fastenough.recording.timeline import Course, IntArray
+
+GAP_PERIODS = 10
+"""Runs of exceedances with fewer periods between them are one disturbance."""
+LEAST_INTERVALS = 10
+"""With fewer intervals, nobody knows how exceedances are spread over time."""
+
+
+class Source(StrEnum):
+    """Where the order of the values is known from."""
+
+    LIMIT = "runs counted at the limit itself"
+    RISES = "rises at the edges around the limit"
+    INTERVALS = "exceedances per interval"
+
+
+@dataclass(frozen=True, eq=False)
+class Disturbances:
+    """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
+
+    ``size``: of clusters, as :mod:`clusters` has it.  ``counts``: exceedances of each interval, empty ones included,
+    of all runs in the order of time, and ``run_of`` which run each interval is of; both are left out where nothing was
+    exceeded.
+    """
+
+    n: int
+    time_ns: int
+    surely: int
+    possibly: int
+    least: int
+    most: int
+    longest: int
+    size: float
+    source: Source
+    counts: IntArray
+    run_of: IntArray
+
+    @property
+    def independent(self) -> float:
+        """As how many independent disturbances the exceedances count; 0 where their spread over time is not known."""
+        if self.possibly == 0 or self.counts.size < LEAST_INTERVALS:
+            return 0.0
+        return min(float(self.most), self.possibly / self.size)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are so many that a rate per activation can be given."""
+        return self.independent >= LEAST_DISTURBANCES
+
+    @property
+    def effective_n(self) -> float:
+        """How many independent activations would be as much evidence."""
+        return self.n / self.size
+
+
+def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
+    """What merged samples of one CPU did at a limit."""
+    counted = _Counted(merged, limit_ns)
+    surely, possibly = counted.exceeded
+    if possibly == 0:
+        nothing = np.empty(0, dtype=np.int64)
+        return Disturbances(merged.judged, merged.duration_ns, 0, 0, 0, 0, 0, 1.0, counted.source, nothing, nothing)
+    low, high, run_of, groups, longest = counted.over_time()
+    most, squares = counted.runs()
+    size = size_of(possibly, squares, low, high)
+    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(most, 1),
+                        longest, size, counted.source, low, run_of)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """One limit and the samples it is held against."""
+
+    merged: Merged
+    limit_ns: float
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        return self.merged.parts
+
+    @property
+    def _above(self) -> int:
+        """The least value, in units, that exceeds the limit."""
+        return math.floor(self.limit_ns / self.merged.unit_ns + 1e-9) + 1
+
+    @cached_property
+    def source(self) -> Source:
+        """The worst of all parts."""
+        if any(run.order_unknown(series.id) for run, series in self._parts) or not self._parts:
+            return Source.INTERVALS
+        limits = [run.limit(series.id) for run, series in self._parts]
+        if all(limit is not None and limit.ns == self.limit_ns for limit in limits):
+            return Source.LIMIT
+        return Source.RISES if all(run.rises(series.id) for run, series in self._parts) else Source.INTERVALS
+
+    @cached_property
+    def exceeded(self) -> tuple[int, int]:
+        """Activations (surely, possibly) above the limit; one number where they were counted."""
+        if self.source is not Source.LIMIT:
+            return self.merged.exceeded(self.limit_ns)
+        counted = sum(limit.exceeded for limit in self._limits) + self.merged.missed_uncharged
+        return counted, counted
+
+    @property
+    def _limits(self) -> list[LimitCount]:
+        found = (run.limit(series.id) for run, series in self._parts)
+        return [limit for limit in found if limit is not None]
+
+    def over_time(self) -> tuple[IntArray, IntArray, IntArray, int, int]:
+        """Exceedances per interval (possibly, surely), which run each is of, groups of them, and the greatest group."""
+        lows, highs, groups, longest = [], [], 0, 0
+        for recording, series in self._parts:
+            course = recording.timeline.courses[series.id]
+            low, high = self.per_interval(course)
+            lows.append(low)
+            highs.append(high)
+            groups += grouped_counts(high, course.count).size
+            longest = max(longest, int(grouped_counts(low, course.count).max(initial=0)))
+        run_of = np.repeat(np.arange(len(lows)), [low.size for low in lows])
+        return np.concatenate(lows), np.concatenate(highs), run_of, groups, longest
+
+    def per_interval(self, course: Course) -> tuple[IntArray, IntArray]:
+        missed = 0 if self.merged.corrected else course.missed
+        if self.source is Source.LIMIT:
+            return course.exceeded + missed, course.exceeded + missed
+        lowest, highest = bucket_lowest(course.index, course.k), bucket_highest(course.index, course.k)
+        if self.merged.two_sided:
+            lowest, highest = np.minimum(abs(lowest), abs(highest)), np.maximum(abs(lowest), abs(highest))
+        low, high = (_sums(np.where(edge >= self._above, course.bucket_count, 0), course.offsets) + missed
+                     for edge in (highest, lowest))
+        return low, high
+
+    def runs(self) -> tuple[int, float]:
+        """How many runs there are at most, and the sum of squares of their lengths."""
+        uncharged = self.merged.missed_uncharged
+        if self.source is Source.INTERVALS:
+            return self.exceeded[1], 0.0
+        if self.source is Source.LIMIT:
+            limits = self._limits
+            squares = sum(limit.sum_sq_runs for limit in limits) + uncharged
+            return sum(limit.runs for limit in limits) + uncharged, squares
+        found = [_runs(*self._at_edges(part)) for part in self._parts]
+        return sum(most for most, _ in found) + uncharged, sum(squares for _, squares in found) + uncharged
+
+    def _at_edges(self, part: Part) -> tuple[Rises, Histogram, bool, int]:
+        recording, series = part
+        rises = recording.rises(series.id)
+        assert rises is not None
+        return rises, recording.totals[series.id], self.merged.two_sided, self._above
+
+
+def _sums(values: IntArray, offsets: IntArray) -> IntArray:
+    up_to = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(up_to[offsets[1:]] - up_to[offsets[:-1]], dtype=np.int64)
+
+
+def grouped_counts(counts: IntArray, values: IntArray) -> IntArray:
+    """Sums over groups of intervals with exceedances that may be one disturbance.
+
+    ``counts``: exceedances of each interval; ``values``: how many values each holds.  Between two groups lie intervals
+    without any that hold at least as many values as the gap.
+    """
+    there = np.flatnonzero(counts)
+    if not there.size:
+        return np.empty(0, dtype=np.int64)
+    up_to = np.concatenate([[0], np.cumsum(values)])
+    between = up_to[there[1:]] - up_to[there[:-1] + 1]
+    begins = np.flatnonzero(np.r_[True, between >= GAP_PERIODS])
+    return np.asarray(np.add.reduceat(counts[there], begins), dtype=np.int64)
+
+
+def runs_at(rises: Rises, edge: IntArray) -> IntArray:
+    """How many runs of values in these coarse buckets or above began."""
+    up_to = np.concatenate([[0], rises.runs()])
+    return np.asarray(up_to[np.searchsorted(rises.edge, edge, side="right")], dtype=np.int64)
+
+
+def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> tuple[int, float]:
+    """Runs of values of ``above`` or more, at most, and the sum of squares of their lengths.
+
+    A value taken from what exceeds an edge parts or ends one run at most, and one that is added begins or joins one at
+    most: so the runs at the limit differ from those at an edge by no more than the values in between.
+    """
+    edge = bucket_of(above, rises.k)
+    edges = np.array([edge, edge + 1], dtype=np.int64)
+    below, beyond = runs_at(rises, edges).tolist()
+    values_below, values_beyond = at_or_above(total, bucket_lowest(edges, rises.k), two_sided).tolist()
+    surely, possibly = at_or_above(total, np.array([_whole(above, total.k), above]), two_sided).tolist()
+    most = min(possibly, below + values_below - surely, beyond + possibly - values_beyond)
+    return most, _squares(rises, total, two_sided, edge, possibly)
+
+
+def _whole(above: int, k: int) -> int:
+    """The least value from which on buckets hold nothing below ``above``."""
+    bucket = bucket_of(above, k)
+    lowest, highest = int(bucket_lowest([bucket], k)[0]), int(bucket_highest([bucket], k)[0])
+    return above if lowest == above else highest + 1
+
+
+def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibly: int) -> float:
+    """The sum of squares of the lengths of runs, from the number of runs at the edge below the limit and all above.
+
+    With lengths as different as geometric ones, the x_j values in R_j runs at an edge give x_j (2 x_j / R_j - 1).  Each
+    of these runs lies within one at the limit, so the sum there is no less than the greatest of these.
+    """
+    edges = np.concatenate([[edge], rises.edge[rises.edge > edge]])
+    runs = runs_at(rises, edges)
+    values = at_or_above(total, bucket_lowest(edges, rises.k), two_sided)
+    length = values / np.maximum(runs, 1)
+    return float(np.max(np.where(runs > 0, np.minimum(values, possibly) * (2.0 * length - 1.0), 0.0)))
+
+
+def size_of_clusters(merged: Merged, limit_ns: float) -> float:
+    """Of exceedances over time, all CPUs of a run together: one stall on two of them is one."""
+    size = 1.0
+    if not merged.exceeded(limit_ns)[1]:
+        return size
+    together: dict[str, IntArray] = {}
+    for recording, series in merged.parts:
+        low, _ = _Counted(merged, limit_ns).per_interval(recording.timeline.courses[series.id])
+        counts = together.setdefault(recording.run_id, np.zeros(len(recording.timeline), dtype=np.int64))
+        counts[recording.timeline.courses[series.id].at] += low
+    counts = np.concatenate(list(together.values())) if together else np.zeros(1, dtype=np.int64)
+    size = float(size_over_time(counts))
+    return float(inflated(counts.sum(), size))

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Intervals of quantiles of merged samples, from blocks of their intervals: bursts and drifts widen them.
+
+Source: Kuensch 1989 (moving-block bootstrap), on the buckets of intervals; :mod:`blocks` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.analysis.blocks import ranks_of_quantile, resampled
+from fastenough.analysis.clusters import size_at_all_scales
+from fastenough.model import Series
+from fastenough.recording import Recording
+from fastenough.recording.timeline import Course, IntArray
+
+FloatArray = NDArray[np.float64]
+
+LEAST_ABOVE = 20
+"""Independent disturbances above a quantile, with fewer of which it has no interval."""
+LEAST_RUNS = 3
+"""With fewer runs nobody knows how much runs differ: an interval holds within them only."""
+_MOST_CELLS = 240
+"""Intervals of a long run are gathered to about so many: memory does not grow with its length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Merged samples over time: ``counts`` of each run (cells x buckets), ascending; ``draws``: see ``resampled``."""
+
+    counts: tuple[IntArray, ...]
+    draws: FloatArray | None
+
+    def ranks(self, quantile: float) -> FloatArray | None:
+        """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
+        if self.draws is None or self._independent_above(quantile) < LEAST_ABOVE:
+            return None
+        return ranks_of_quantile(self.draws, sum(run.sum(axis=0) for run in self.counts), quantile)
+
+    def _independent_above(self, quantile: float) -> float:
+        """As how many independent exceedances those of the quantile count, or the values below it where these are
+        fewer."""
+        total = np.concatenate(self.counts)
+        up_to = np.cumsum(total.sum(axis=0))
+        bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
+        above = total[:, bucket:].sum(axis=1)
+        few = above if quantile >= 0.5 else total.sum(axis=1) - above
+        return float(few.sum() / size_at_all_scales(few))
+
+
+def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:
+    """Of merged samples, all series of a run together; ``magnitudes``: of a two-sided series, without the sign."""
+    by_run: dict[str, tuple[Recording, list[Course]]] = {}
+    for recording, series in parts:
+        found = by_run.setdefault(recording.run_id, (recording, []))
+        found[1].append(recording.timeline.courses[series.id])
+    index = _all_buckets([course for _, courses in by_run.values() for course in courses], magnitudes)
+    length = max(1, sum(len(recording.timeline) for recording, _ in by_run.values()) // _MOST_CELLS)
+    counts = tuple(_counts(courses, index, magnitudes, length, max(1, len(recording.timeline) // length))
+                   for recording, courses in by_run.values())
+    return Blocks(counts, resampled(counts) if counts else None)
+
+
+def _buckets(course: Course, magnitudes: bool) -> IntArray:
+    return np.abs(course.index) if magnitudes else course.index
+
+
+def _all_buckets(courses: Sequence[Course], magnitudes: bool) -> IntArray:
+    found = [np.unique(_buckets(course, magnitudes)) for course in courses]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+
+
+def _counts(courses: Sequence[Course], index: IntArray, magnitudes: bool, length: int, cells: int) -> IntArray:
+    """Values by cell and bucket; a cell is so many intervals, and what is left over belongs to the last one."""
+    counts = np.zeros(cells * index.size, dtype=np.int64)
+    for course in courses:
+        row = np.minimum(np.repeat(course.at, np.diff(course.offsets)) // length, cells - 1)
+        column = np.searchsorted(index, _buckets(course, magnitudes))
+        counts += np.bincount(row * index.size + column, course.bucket_count, counts.size).astype(np.int64)
+    return counts.reshape(cells, index.size)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Latency plots in OSADL's form: x in µs, logarithmic y, stairs; one line for each of what is told apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from fastenough.analysis import Merged, words
+from fastenough.report import plot
+from fastenough.report.context import Entry
+from fastenough.report.document import Data
+
+MOST_NAMED = len(plot.COLOURS)
+_HATCH = "////"
+_LIMIT_WITHIN = 3.0
+_HATCHED_PLACES = 250
+"""Hatching is drawn this coarsely over the width of a figure: narrower stripes would not be seen as hatched."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values under one name.  ``measured``: the same without what was charged for missed periods; None: nothing was."""
+
+    name: str
+    values: Merged
+    measured: Merged | None = None
+
+
+def line_of(entry: Entry) -> Line:
+    """All CPUs together."""
+    measured = entry.group.measured_kind(entry.kind)
+    return Line(entry.name, entry.kind.all_cpus, None if measured is None else measured.all_cpus)
+
+
+def lines_by_cpu(entry: Entry) -> list[Line]:
+    """CPU by CPU, those that hold samples."""
+    measured = entry.group.measured_kind(entry.kind)
+    uncharged = {values.cpus: values for values in measured.per_cpu} if measured else {}
+    return [Line(f"CPU {values.cpus[0]}" if values.cpus else values.name, values,
+                 uncharged.get(values.cpus) if values.missed else None)
+            for values in sorted(entry.kind.per_cpu, key=lambda values: values.cpus) if values.n]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What neighbouring figures share: the x axis over all of ``together``, and the greatest count of the y axis.
+
+    A limit is drawn, and the axis extended to it, up to ``reach`` times as far as the axis goes without it.
+    """
+
+    together: Sequence[Merged]
+    axis: Callable[[Axes, Sequence[Merged]], object]
+    most: int
+    limits_ns: Sequence[float] = ()
+    reach: float = _LIMIT_WITHIN
+
+    @classmethod
+    def over(cls, together: Sequence[Merged], axis: Callable[[Axes, Sequence[Merged]], object],
+             limits_ns: Sequence[float] = (), reach: float = _LIMIT_WITHIN) -> Scale:
+        most = max((int(plot.one_microsecond_view(values)[1].max()) for values in together), default=1)
+        return cls(together, axis, most, limits_ns, reach)
+
+
+def charged(line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Whole µs, how many values lie there, and how many of them were charged and not measured."""
+    us, counts = plot.one_microsecond_view(line.values)
+    if line.measured is None:
+        return us, counts, np.zeros_like(counts)
+    at, seen = plot.one_microsecond_view(line.measured)
+    taken = np.zeros_like(counts)
+    both = np.isin(at, us)
+    taken[np.searchsorted(us, at[both])] = seen[both]
+    return us, counts, np.maximum(counts - taken, 0)
+
+
+def _draw_charged(axes: Axes, line: Line, edges: NDArray[np.float64], heights: NDArray[np.float64],
+                  colour: str) -> None:
+    """Hatched from what was measured up to what is judged, where the two differ."""
+    us, counts, added = charged(line)
+    measured, _ = plot.stairs(us, counts - added)
+    measured = np.maximum(measured, plot.FLOOR)
+    first = plot.places(edges, axes, _HATCHED_PLACES)
+    tops, floors = np.maximum.reduceat(heights, first), np.maximum.reduceat(measured, first)
+    has = np.add.reduceat((heights > measured).astype(np.int64), first) > 0
+    axes.stairs(np.where(has, tops, floors), np.append(edges[first], edges[-1]), baseline=floors, fill=True,
+                facecolor="none", edgecolor=colour, hatch=_HATCH, linewidth=0)
+    axes.stairs(*plot.drawable(measured, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
+
+
+def _draw_line(axes: Axes, line: Line, colour: str) -> None:
+    heights, edges = plot.stairs(*plot.one_microsecond_view(line.values))
+    left, right = axes.get_xlim()
+    if axes.get_xscale() == "log":
+        edges = np.maximum(edges, left)
+    if line.measured is None:
+        axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=1.3)
+    else:
+        axes.stairs(*plot.drawable(heights, edges, axes), baseline=plot.FLOOR, color=colour, linewidth=0.6, alpha=0.5)
+        _draw_charged(axes, line, edges, heights, colour)
+    maximum_us = (line.values.maximum_ns or 0.0) / 1000.0
+    axes.plot([min(maximum_us, right)], [plot.FLOOR], marker="^" if maximum_us <= right else ">", color=colour,
+              markersize=6, clip_on=False, zorder=5)
+
+
+def _draw_limits(axes: Axes, scale: Scale) -> list[Artist]:
+    end_us = axes.get_xlim()[1] * scale.reach
+    near_us = [limit_ns / 1000.0 for limit_ns in scale.limits_ns if limit_ns / 1000.0 <= end_us]
+    axes.set_xlim(right=max([axes.get_xlim()[1], *(limit_us * 1.05 for limit_us in near_us)]))
+    return [axes.axvline(limit_us, color=plot.LIMIT, linestyle=style, linewidth=1.2,
+                         label=f"limit {words.latency(limit_us * 1000.0)}")
+            for limit_us, style in zip(near_us, itertools.cycle(("--", "-.", ":")), strict=False)]
+
+
+def _named(lines: Sequence[Line]) -> list[bool]:
+    """Which get a colour of their own: where there are too many lines, those with the greatest maxima."""
+    by_maximum = sorted(range(len(lines)), key=lambda place: -(lines[place].values.maximum_ns or 0.0))
+    return [place in by_maximum[:MOST_NAMED] for place in range(len(lines))]
+
+
+def _draw_lines(axes: Axes, lines: Sequence[Line]) -> list[Artist]:
+    """Draw them; returns what the legend says of them."""
+    colours = iter(plot.COLOURS)
+    handles: list[Artist] = []
+    for line, named in zip(lines, _named(lines), strict=True):
+        colour = next(colours) if named else plot.UNNAMED
+        _draw_line(axes, line, colour)
+        if named:
+            handles.append(Line2D([], [], color=colour, linewidth=2,
+                                  label=f"{line.name}: max {words.latency(line.values.maximum_ns)}"))
+    if len(lines) > MOST_NAMED:
+        handles.append(Line2D([], [], color=plot.UNNAMED, linewidth=2, label=f"{len(lines) - MOST_NAMED} others"))
+    if any(line.measured is not None for line in lines):
+        handles.append(Patch(facecolor="none", edgecolor=plot.UNNAMED, hatch=_HATCH,
+                             label="charged for missed periods, not measured"))
+    return handles
+
+
+def latency_figure(title: str, lines: Sequence[Line], scale: Scale,
+                   size_in: tuple[float, float] = plot.HALF_IN) -> Figure:
+    """These lines, which all hold samples, on the axes of ``scale``."""
+    figure, axes = plot.new_figure(title, size_in)
+    scale.axis(axes, scale.together)
+    axes.set_xlabel("latency [µs]" + (", logarithmic" if axes.get_xscale() != "linear" else ""))
+    axes.set_ylabel("samples per µs")
+    limits = _draw_limits(axes, scale)
+    plot.count_axis(axes, scale.most)
+    plot.legend_below(figure, _draw_lines(axes, lines) + limits)
+    return figure
+
+
+def latency_data(lines: Sequence[Line]) -> Data:
+    """What such a figure draws, as numbers."""
+    rows = [(line.name, int(us), int(count), int(added)) for line in lines
+            for us, count, added in zip(*charged(line), strict=True)]
+    return ("line", "latency_us", "samples", "of_which_charged"), rows

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How far a verdict can be trusted: ``make bench``.  Error rates and coverages by simulation.
+
+With ``--write`` the tables in docs/method.md are replaced by what was simulated.  Status 1 where an error rate is above
+the 99.9 % quantile of what the stated one would show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from confidence import (
+    STATED,
+    Coverage,
+    Errors,
+    by_advice,
+    coverage,
+    errors,
+    errors_of_cpus,
+    made,
+    most_errors,
+)
+from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent
+
+from fastenough.analysis.disturbances import Source
+
+METHOD = Path(__file__).resolve().parents[1] / "docs" / "method.md"
+BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
+REPETITIONS = 2000
+SEED = 20260101
+CPUS = 8
+SHORT, LONG = (120, 25), (600, 80)
+"""Intervals, and about how many disturbances they hold."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table; ``held``: whether what it shows is within what is stated."""
+
+    cells: tuple[str, ...]
+    held: bool = True
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _rate(intervals: int, disturbances: int, size: float) -> float:
+    return disturbances * size / (intervals * 1000)
+
+
+def _error_row(name: str, found: Errors, most: float, promised: bool, more: Sequence[str] = ()) -> Row:
+    held = not promised or max(found.passed, found.failed) <= most
+    return Row((name, percent(found.passed), percent(found.failed), percent(found.undecided), *more), held)
+
+
+def rates(repetitions: int, random: np.random.Generator, scales: Sequence[tuple[int, int]]) -> Iterator[Row]:
+    """PASS and FAIL by the rate per activation, from ten disturbances on."""
+    most = most_errors(repetitions)
+    for names, promised in ((STEADY, True), (CHANGING, False)):
+        for name, (machine, size) in names.items():
+            for intervals, disturbances in scales:
+                allowed = _rate(intervals, disturbances, size)
+                counts = made(machine, random, repetitions, intervals, allowed)
+                exact = errors(counts, allowed)
+                imported = errors(counts, allowed, Source.INTERVALS)
+                yield _error_row(f"{name}; about {disturbances} disturbances", exact, most, promised, (
+                    percent(exact.changing), percent(imported.passed), percent(imported.failed)))
+
+
+def fewer(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
+    """PASS with a declared longest burst, where disturbances are too few for a rate."""
+    most = most_errors(repetitions)
+    for length in (1, 20, 500):
+        for disturbances in (3.1, 6.5):
+            allowed = disturbances * length / 120_000
+            counts = made(partial(bursts, length=length), random, repetitions, 120, allowed)
+            yield _error_row(f"bursts of {length}, declared; about {disturbances:g} disturbances",
+                             errors(counts, allowed, longest=length), most, True)
+
+
+def several_cpus(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
+    """Eight CPUs judged together."""
+    most = most_errors(repetitions)
+    intervals, disturbances = SHORT
+    cases: dict[str, tuple[Machine, float]] = {
+        "independent": (independent, 1), "bursts of 20": (partial(bursts, length=20), 20)}
+    for name, (machine, size) in cases.items():
+        allowed = _rate(intervals, 2 * disturbances, size)
+        each = [made(machine, random, repetitions, intervals, allowed) for _ in range(CPUS)]
+        yield _error_row(f"{name}; {CPUS} CPUs, each by itself", errors_of_cpus(each, allowed), most, True)
+        yield _error_row(f"{name}; {CPUS} CPUs, the same stalls on all", errors_of_cpus([each[0]] * CPUS, allowed),
+                         most, True)
+
+
+def advised(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
+    """Looking again and again, after as many more samples as the program advises."""
+    most = most_errors(repetitions)
+    intervals, disturbances = SHORT
+    for name in ("independent", "bursts of 20", "bursts of 100"):
+        machine, size = STEADY[name]
+        allowed = _rate(intervals, disturbances, size)
+        found = by_advice(machine, random, repetitions, intervals, allowed)
+        yield _error_row(f"{name}; measured on as advised, up to 5 looks", found, most, True)
+
+
+def covered(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
+    """Intervals of quantiles and of differences."""
+    least = 1.0 - most_errors(repetitions)
+    for name, (values, promised) in COVERED.items():
+        for quantile in (0.5, 0.99, 0.999):
+            found = coverage(values, random, repetitions, 120, quantile)
+            few = found.given * repetitions < 0.5 * repetitions
+            held = not promised or few or min(found.quantile, found.difference) >= least
+            yield Row((name, f"{100 * quantile:g} %", *_covered_text(found)), held)
+
+
+def _covered_text(found: Coverage) -> tuple[str, ...]:
+    if not found.given:
+        return "–", "–", "never"
+    return percent(found.quantile), percent(found.difference), percent(found.given)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
+    lines = [title, "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(row.cells) + " |" for row in rows), ""])
+
+
+ERRORS = ("machine", "false PASS", "false FAIL", "no verdict")
+
+
+def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
+    """All tables, and whether everything is within what is stated."""
+    random = np.random.default_rng(seed)
+    fewer_repetitions = max(20, repetitions // 4)
+    parts = [
+        (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
+         (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
+         list(rates(repetitions, random, (SHORT, LONG)))),
+        (f"Fewer than ten disturbances, with the longest burst declared, {repetitions:,} measurements each:", ERRORS,
+         list(fewer(repetitions, random))),
+        (f"Eight CPUs judged together, {repetitions:,} measurements each:", ERRORS,
+         list(several_cpus(repetitions, random))),
+        (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
+         list(advised(fewer_repetitions, random))),
+        (f"Intervals stated as 95 %, {fewer_repetitions:,} measurements each of 2 min at 1 kHz:",
+         ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
+         list(covered(fewer_repetitions, random))),
+    ]
+    held = all(row.held for _, _, rows in parts for row in rows)
+    stated = (f"Simulated by `tests/bench_confidence.py` (seed {seed}). Stated error: {percent(STATED)}; what "
+              f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
+              f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}.")
+    return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
+
+
+def with_tables(document: str, tables: str) -> str:
+    """The document, with these between the marks."""
+    before, rest = document.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{tables}{END}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--write", action="store_true", help="replace the tables in docs/method.md")
+    asked = parser.parse_args()
+    tables, held = simulated(asked.repetitions)
+    print(tables)
+    print("all within what is stated: " + ("yes" if held else "NO"))
+    if asked.write:
+        METHOD.write_text(with_tables(METHOD.read_text(), tables))
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

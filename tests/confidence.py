@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How often the program's verdicts and intervals are wrong, counted on made-up machines of which the truth is known.
+
+A verdict is judged where it is hardest: the true rate is the one that is allowed, so that PASS and FAIL are both wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from late_values import Late, Machine, Values
+from numpy.typing import NDArray
+from scipy import stats
+
+from fastenough.analysis.blocks import resampled
+from fastenough.analysis.clusters import holm, size_of
+from fastenough.analysis.disturbances import Disturbances, Source, grouped_counts
+from fastenough.analysis.merged import Merged
+from fastenough.analysis.resampling import Blocks
+from fastenough.analysis.shown import Shown, decided
+from fastenough.model import Requirement
+from fastenough.recording import Histogram
+
+WIDTH = 1000
+"""Activations in an interval: one second at 1 kHz."""
+STATED = 0.05
+_AT_ONCE = 40_000_000
+"""Activations of so many repetitions are in memory at a time."""
+_VALUES = Merged("made up", (0,), 1.0, 1_000_000, True, False, Histogram(10), 0, 0, 0, ("made up",), "a", "b")
+
+
+def most_errors(repetitions: int, stated: float = STATED) -> float:
+    """The 99.9 % quantile of the share of errors where their rate is the one stated."""
+    return float(stats.binom.ppf(0.999, repetitions, stated)) / repetitions
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted of each repetition, by brute force on its activations; ``counts``: repetitions x intervals."""
+
+    n: int
+    exceeded: NDArray[np.int64]
+    runs: NDArray[np.int64]
+    squares: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def part(self, which: slice) -> Counted:
+        return Counted(self.n, self.exceeded[which], self.runs[which], self.squares[which], self.counts[which])
+
+
+def counted(late: Late, width: int = WIDTH) -> Counted:
+    """Exceedances, their runs, and the sum of squares of these."""
+    repetitions, n = late.shape
+    padded = np.zeros((repetitions, n + 2), dtype=np.int8)
+    padded[:, 1:-1] = late
+    edges = np.diff(padded, axis=1)
+    row, begin = np.nonzero(edges == 1)
+    lengths = np.nonzero(edges == -1)[1] - begin
+    squares = np.bincount(row, lengths.astype(np.float64) ** 2, repetitions).astype(np.int64)
+    counts = late.reshape(repetitions, -1, width).sum(axis=2)
+    return Counted(n, counts.sum(axis=1), np.bincount(row, minlength=repetitions), squares, counts)
+
+
+def joined(parts: list[Counted], axis: int) -> Counted:
+    """Other repetitions (0), or more of each (1; a run at the seam counts twice)."""
+    if axis == 0:
+        return Counted(parts[0].n, *(np.concatenate([getattr(part, name) for part in parts])
+                                     for name in ("exceeded", "runs", "squares", "counts")))
+    return Counted(sum(part.n for part in parts), *(sum(getattr(part, name) for part in parts)
+                                                    for name in ("exceeded", "runs", "squares")),
+                   np.concatenate([part.counts for part in parts], axis=1))
+
+
+def made(machine: Machine, random: np.random.Generator, repetitions: int, intervals: int, rate: float) -> Counted:
+    """So many repetitions of a measurement."""
+    at_once = max(1, min(repetitions, _AT_ONCE // (intervals * WIDTH)))
+    left, parts = repetitions, []
+    while left > 0:
+        parts.append(counted(machine(random, min(at_once, left), intervals, WIDTH, rate)))
+        left -= at_once
+    return joined(parts, 0)
+
+
+def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances:
+    """As the program counts them out of a recording: all of it, or only what intervals say (version 1, imports)."""
+    x, s = int(counts.exceeded[which]), counts.counts[which]
+    groups = grouped_counts(s, np.full(s.size, WIDTH))
+    known = source is Source.LIMIT
+    size = size_of(x, int(counts.squares[which]) if known else 0, s)
+    return Disturbances(counts.n, counts.n * 10**6, x, x, groups.size, int(counts.runs[which]) if known else x,
+                        int(groups.max(initial=0)), size, source, s, np.zeros(s.size, dtype=np.int64))
+
+
+def verdicts(counts: Counted, requirement: Requirement, source: Source = Source.LIMIT,
+             confidence: float | None = None) -> Iterator[Shown]:
+    """What the program says of each repetition."""
+    for which in range(counts.exceeded.size):
+        yield decided(_VALUES, disturbances_of(counts, which, source), requirement,
+                      confidence or requirement.confidence)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Shares of all repetitions."""
+
+    passed: float
+    failed: float
+    changing: float
+
+    @property
+    def undecided(self) -> float:
+        return 1.0 - self.passed - self.failed
+
+
+def errors(counts: Counted, allowed: float, source: Source = Source.LIMIT, longest: int | None = None) -> Errors:
+    """At a true rate that is the one allowed: false PASS, false FAIL, refused as not stationary."""
+    found = list(verdicts(counts, Requirement(1, allowed, 1 - STATED, longest), source))
+    n = len(found)
+    return Errors(sum(one.within for one in found) / n, sum(one.p_value <= STATED for one in found) / n,
+                  sum(not one.steady for one in found) / n)
+
+
+def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
+    """The same of CPUs judged together: PASS where all pass, FAIL by Holm's method over them."""
+    requirement = Requirement(1, allowed, 1 - STATED)
+    together = list(zip(*(verdicts(counts, requirement) for counts in each), strict=True))
+    n = len(together)
+    return Errors(sum(all(one.within for one in cpus) for cpus in together) / n,
+                  sum(any(holm([one.p_value for one in cpus], STATED)) for cpus in together) / n,
+                  sum(any(not one.steady for one in cpus) for cpus in together) / n)
+
+
+MOST_LOOKS = 5
+
+
+MOST_TIMES = 40
+
+
+def by_advice(machine: Machine, random: np.random.Generator, repetitions: int, intervals: int,
+              allowed: float) -> Errors:
+    """Measure, and while it is undecided measure as much more as the program says, up to 40 times as long in all."""
+    requirement = Requirement(1, allowed, 1 - STATED)
+    passed = failed = 0
+    for _ in range(repetitions):
+        counts = made(machine, random, 1, intervals, allowed)
+        for look in range(MOST_LOOKS):
+            sure = 1 - STATED / 2**look
+            [one] = verdicts(counts, requirement, confidence=sure)
+            passed, failed = passed + one.within, failed + (one.p_value <= 1 - sure)
+            more = 0 if one.deciding is None else ceil((one.deciding - counts.n) / WIDTH)
+            there = counts.counts.shape[1]
+            if one.within or one.p_value <= 1 - sure or not 0 < more <= MOST_TIMES * intervals - there:
+                break
+            counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
+    return Errors(passed / repetitions, failed / repetitions, 0.0)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often an interval holds the truth; ``given``: how often there is one at all."""
+
+    quantile: float
+    difference: float
+    given: float
+
+
+def coverage(values: Values, random: np.random.Generator, repetitions: int, intervals: int,
+             quantile: float) -> Coverage:
+    """Of the interval of a quantile, and of the difference to another measurement of the same machine."""
+    held = same = given = 0
+    before: NDArray[np.float64] | None = None
+    for _ in range(repetitions):
+        made_up = values(random, intervals, WIDTH)
+        drawn = _drawn(made_up, quantile)
+        if drawn is None:
+            continue
+        given += 1
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        below = int((made_up <= quantile).sum())
+        held += bool(np.floor(low) <= below < np.ceil(high))
+        at = np.sort(made_up, axis=None)[np.ceil(drawn).astype(np.int64) - 1]
+        if before is not None:
+            ends = np.quantile(at - random.permutation(before), [0.025, 0.975])
+            same += bool(ends[0] <= 0 <= ends[1])
+        before = at
+    return Coverage(held / max(1, given), same / max(1, given - 1), given / repetitions)
+
+
+_EDGES = 1.0 - np.concatenate([np.geomspace(1.0, 1e-5, 160), [0.0]])
+
+
+def _drawn(values: NDArray[np.float64], quantile: float) -> NDArray[np.float64] | None:
+    """Ranks in draws of blocks, from buckets of intervals as the program has them."""
+    intervals = values.shape[0]
+    bucket = np.searchsorted(_EDGES, values, side="left") - 1
+    row = np.repeat(np.arange(intervals), values.shape[1])
+    size = _EDGES.size - 1
+    counts = np.bincount(row * size + bucket.reshape(-1).clip(0), minlength=intervals * size)
+    runs = (counts.reshape(intervals, size),)
+    return Blocks(runs, resampled(runs)).ranks(quantile)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rates of what comes in clusters, blocks and the extremal index against independent computations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fastenough.analysis import blocks, clusters, extremal
+
+
+@pytest.mark.parametrize(("d", "confidence"), [(0, 0.95), (1, 0.9), (12, 0.99), (3.7, 0.95)])
+def test_poisson_bounds_are_those_of_chi_square(d: float, confidence: float) -> None:
+    assert clusters.poisson_upper(d, confidence) == pytest.approx(stats.chi2.ppf(confidence, 2 * d + 2) / 2)
+    lower = stats.chi2.ppf(1 - confidence, 2 * d) / 2 if d else 0.0
+    assert clusters.poisson_lower(d, confidence) == pytest.approx(lower)
+
+
+def test_the_rate_is_as_the_method_says_it() -> None:
+    n, x, size, confidence = 120_000, 400, 20.0, 0.95
+    e = size * (1 + np.sqrt(size / x))
+    upper = e * stats.chi2.ppf(confidence, 2 * x / e + 2) / (2 * n)
+    lower = e * stats.chi2.ppf(1 - confidence, 2 * x / e) / (2 * n)
+    assert clusters.rate_upper(n, x, size, confidence) == pytest.approx(upper)
+    assert clusters.rate_lower(n, x, size, confidence) == pytest.approx(lower)
+    assert clusters.chance_of_more(n, x, size, lower) == pytest.approx(1 - confidence)
+    assert clusters.chance_of_more(n, 0, 1.0, 0.01) == 1.0
+
+
+def test_independent_exceedances_give_about_the_exact_binomial_bound() -> None:
+    upper = stats.beta.ppf(0.95, 101, 99_900)
+    assert clusters.rate_upper(100_000, 100, 1.0, 0.95) == pytest.approx(upper, rel=0.02)
+
+
+def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
+    random = np.random.default_rng(3)
+    assert clusters.size_over_time(random.poisson(5, 20_000)) == pytest.approx(1, abs=0.05)
+    assert clusters.size_over_time(20 * random.poisson(0.3, 20_000)) == pytest.approx(20, rel=0.05)
+    assert clusters.size_over_time(np.full(100, 500)) == 1.0, "every second value late, always, is no cluster"
+    both = np.stack([random.poisson(5, 100), 20 * random.poisson(5, 100)])
+    assert clusters.size_over_time(both).tolist() == [clusters.size_over_time(row) for row in both]
+
+
+@pytest.mark.parametrize(("x", "allowed"), [(400, 0.005), (400, 0.002)])
+def test_as_many_samples_as_advised_decide(x: int, allowed: float) -> None:
+    n, size = 120_000, 20.0
+    total = clusters.samples_that_decide(n, x, size, allowed, 0.95)
+    assert total is not None and total > n
+    later = clusters.rate_upper(total, x * total / n, size, 0.95), clusters.rate_lower(total, x * total / n, size, 0.95)
+    assert later[0] <= allowed if allowed > x / n else later[1] > allowed
+    assert clusters.samples_that_decide(n, x, size, x / n, 0.95) is None
+
+
+def test_the_longest_burst_declared_and_no_disturbance_give_the_rule_of_three() -> None:
+    assert clusters.samples_for_longest(1, 0, 1e-4, 0.95) == 29_958
+    assert clusters.samples_for_longest(20, 0, 1e-4, 0.95) == pytest.approx(20 * 29_957.3, abs=1)
+    expected = 5 * stats.chi2.ppf(0.95, 2 * 3 + 2) / (2 * 1e-3)
+    assert clusters.samples_for_longest(5, 3, 1e-3, 0.95) == pytest.approx(expected, abs=1)
+
+
+def test_where_most_exceed_the_rest_is_counted() -> None:
+    assert clusters.chance_where_most_exceed(30_000, 30_000, 30, 0.6) < 0.01
+    assert clusters.chance_where_most_exceed(30_000, 30_000, 2, 0.6) > 0.05, "two intervals are not enough"
+    assert clusters.chance_where_most_exceed(30_000, 20_000, 30, 0.6) > 0.05
+
+
+def test_holm_rejects_step_by_step() -> None:
+    assert clusters.holm([0.01, 0.04, 0.03], 0.05) == [True, False, False]
+    assert clusters.holm([0.01, 0.04, 0.02], 0.05) == [True, True, True]
+    assert clusters.holm([0.06], 0.05) == [False] and clusters.holm([], 0.05) == []
+
+
+def test_a_drift_is_seen_and_bursts_are_none() -> None:
+    random = np.random.default_rng(5)
+    steady = [blocks.is_stationary(50 * (random.random(300) < 0.1)) for _ in range(300)]
+    assert np.mean(steady) >= 1 - stats.binom.ppf(0.9999, 300, 0.01) / 300
+    rising = [blocks.is_stationary(random.poisson(np.linspace(0, 8, 300))) for _ in range(20)]
+    assert not any(rising)
+    assert blocks.is_stationary(np.full(100, 7)) and blocks.is_stationary(np.array([1, 9]))
+
+
+def test_runs_that_differ_more_than_their_blocks_are_told_apart() -> None:
+    random = np.random.default_rng(6)
+    alike = [blocks.runs_agree([random.poisson(3, 60) for _ in range(3)]) for _ in range(300)]
+    assert np.mean(alike) >= 1 - stats.binom.ppf(0.9999, 300, 0.01) / 300
+    assert not blocks.runs_agree([random.poisson(3, 60), random.poisson(3, 60), random.poisson(9, 60)])
+    assert blocks.runs_agree([random.poisson(3, 60)])
+
+
+def test_cells_are_of_equal_length() -> None:
+    assert blocks.cells(np.arange(7), 3).tolist() == [1, 5, 9]
+    assert blocks.cells(np.arange(7), 30).tolist() == list(range(7))
+
+
+def test_draws_of_blocks_never_reach_from_one_run_into_another_and_need_thirty() -> None:
+    assert blocks.resampled([np.ones((29, 2), dtype=np.int64)]) is None
+    assert blocks.resampled([np.ones((29, 2), dtype=np.int64)] * 2) is not None
+    runs = [np.tile([10, 0], (60, 1)), np.tile([0, 10], (60, 1))]
+    draws = blocks.resampled(runs)
+    assert draws is not None and draws.shape[1] == 2
+    assert np.all(draws % 40 == 0), "blocks of four intervals, each of one run"
+    assert np.ptp(draws.sum(axis=1)) == 0
+
+
+def test_ranks_of_a_quantile_are_those_of_all_samples() -> None:
+    total = np.array([50, 40, 10])
+    ranks = blocks.ranks_of_quantile(np.array([[50.0, 40, 10], [5, 4, 1], [80, 10, 10]]), total, 0.7)
+    assert ranks == pytest.approx([70, 70, 43.75])
+
+
+def _moving_maxima(random: np.random.Generator, n: int, window: int) -> np.ndarray:
+    """Of independent values: the extremal index is 1 / window."""
+    noise = random.random(n + window - 1)
+    return np.max(np.lib.stride_tricks.sliding_window_view(noise, window), axis=1)
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 20])
+def test_both_estimators_find_a_known_extremal_index(window: int) -> None:
+    values = _moving_maxima(np.random.default_rng(window), 2_000_000, window)
+    late = np.flatnonzero(values > np.quantile(values, 0.9985))
+    times = np.diff(late)
+    runs = 1 + np.count_nonzero(times > 1)
+    assert extremal.intervals_estimator(times) == pytest.approx(1 / window, rel=0.15)
+    assert extremal.runs_estimator(late.size, runs) == pytest.approx(1 / window, rel=0.15)
+
+
+def test_times_between_exceedances_from_counts_give_about_the_same_index() -> None:
+    values = _moving_maxima(np.random.default_rng(1), 400_000, 5)
+    late = values > np.quantile(values, 0.998)
+    counts = late.reshape(-1, 1000).sum(axis=1)
+    runs = np.count_nonzero(np.diff(late.astype(int)) == 1)
+    times = extremal.times_between(counts, np.full(400, 1000), runs / late.sum())
+    assert times.size == late.sum() - 1
+    assert extremal.intervals_estimator(times) == pytest.approx(0.2, rel=0.25)

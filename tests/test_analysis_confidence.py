@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stated confidences hold on made-up machines of which the truth is known; ``make bench`` does it at length."""
+
+from __future__ import annotations
+
+import re
+
+import bench_confidence as bench
+import numpy as np
+import pytest
+from confidence import STATED, by_advice, counted, coverage, errors, errors_of_cpus, made
+from late_values import CHANGING, COVERED, STEADY
+from scipy import stats
+
+from fastenough.analysis import clusters
+from fastenough.analysis.disturbances import Source
+
+REPETITIONS = 200
+MOST = float(stats.binom.ppf(0.9999, REPETITIONS, STATED)) / REPETITIONS
+"""Errors that 200 measurements show but once in 10,000 where their rate is the one stated."""
+FEW = ("independent", "bursts of 20", "bursts of 500", "every second value late, 100 at a time")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_verdicts_err_no_more_often_than_stated(name: str) -> None:
+    machine, size = STEADY[name]
+    allowed = 40 * size / 200_000
+    counts = made(machine, np.random.default_rng(1), REPETITIONS, 200, allowed)
+    assert counts.exceeded.mean() == pytest.approx(allowed * counts.n, rel=0.1), "the machine is what it says"
+    for source in (Source.LIMIT, Source.INTERVALS):
+        found = errors(counts, allowed, source)
+        assert max(found.passed, found.failed) <= MOST
+
+
+def test_taking_activations_as_independent_would_be_found_out() -> None:
+    """The same measurements, judged as before: the error is a multiple of what is stated."""
+    machine, size = STEADY["bursts of 20"]
+    allowed = 40 * size / 200_000
+    counts = made(machine, np.random.default_rng(1), REPETITIONS, 200, allowed)
+    naive = clusters.rate_upper(counts.n, counts.exceeded, 1.0, 1 - STATED)
+    assert np.mean(naive <= allowed) > 4 * STATED
+
+
+def test_a_machine_well_within_what_is_allowed_passes_and_one_far_beyond_fails() -> None:
+    machine, size = STEADY["bursts of 20"]
+    counts = made(machine, np.random.default_rng(2), 50, 200, 40 * size / 200_000)
+    assert errors(counts, 80 * size / 200_000).passed > 0.8
+    assert errors(counts, 15 * size / 200_000).failed > 0.8
+
+
+def test_a_declared_longest_burst_holds_with_few_disturbances() -> None:
+    machine, size = STEADY["bursts of 20"]
+    allowed = 6.5 * size / 120_000
+    found = errors(made(machine, np.random.default_rng(3), REPETITIONS, 120, allowed), allowed, longest=int(size))
+    assert found.passed <= MOST
+
+
+def test_eight_cpus_err_no_more_often_than_one() -> None:
+    machine, size = STEADY["bursts of 5"]
+    allowed = 40 * size / 120_000
+    random = np.random.default_rng(4)
+    each = [made(machine, random, 100, 120, allowed) for _ in range(8)]
+    most = float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+    for cpus in (each, [each[0]] * 8):
+        found = errors_of_cpus(cpus, allowed)
+        assert max(found.passed, found.failed) <= most
+
+
+def test_following_the_advice_errs_no_more_often() -> None:
+    machine, size = STEADY["bursts of 20"]
+    found = by_advice(machine, np.random.default_rng(5), 100, 120, 25 * size / 120_000)
+    assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+
+
+def test_a_drift_is_refused() -> None:
+    machine, size = CHANGING["drift from 0 to twice the rate"]
+    allowed = 80 * size / 200_000
+    assert errors(made(machine, np.random.default_rng(6), 50, 200, allowed), allowed).changing > 0.75
+
+
+def test_intervals_of_quantiles_hold_the_truth_under_autocorrelation() -> None:
+    values, _ = COVERED["autocorrelation over 1,000 values"]
+    found = coverage(values, np.random.default_rng(7), 100, 120, 0.5)
+    least = float(stats.binom.ppf(1e-4, 100, 1 - STATED)) / 100
+    assert found.given > 0.9 and min(found.quantile, found.difference) >= least
+
+
+def test_what_is_counted_is_counted_right() -> None:
+    late = np.zeros((2, 3000), dtype=bool)
+    late[0, [0, 1, 2, 999, 1000, 2999]] = True
+    counts = counted(late)
+    assert counts.counts.tolist() == [[4, 1, 1], [0, 0, 0]]
+    assert (counts.runs.tolist(), counts.squares.tolist()) == ([3, 0], [9 + 4 + 1, 0])
+
+
+def test_the_tables_of_the_method_are_those_of_the_program() -> None:
+    """Produced by it, never typed: every row it would print is there, in its form."""
+    document = bench.METHOD.read_text()
+    block = document[document.index(bench.BEGIN) + len(bench.BEGIN):document.index(bench.END)]
+    assert bench.with_tables(document, block.lstrip("\n")) == document
+    measurements = re.search(r", ([\d,]+) measurements each", block)
+    assert f"seed {bench.SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
+    rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
+    titles = [row for row in rows if row[0] in ("| machine", "| values")]
+    assert len(titles) == 5
+    for row in rows:
+        if row not in titles:
+            assert all(re.fullmatch(r"\d+(\.\d)? %|–|never", cell.strip(" |")) for cell in row[1:])
+    named = {row[0].removeprefix("| ").partition(";")[0] for row in rows}
+    assert {*STEADY, *CHANGING, *COVERED} <= named

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is printed errs to the safe side: latencies are not rounded down, frequencies and speeds not up."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastenough import words
+from fastenough.report.sections import experiment, frequency
+
+NS = st.one_of(st.integers(-10**13, 10**13).map(float), st.floats(-1e13, 1e13))
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@given(NS)
+def test_no_latency_is_understated(ns: float) -> None:
+    shown_ns = _number(words.microseconds(ns)) * 1000
+    digit_ns = 10 if abs(ns) < 10_000 else 100 if abs(ns) < 1_000_000 else 1000
+    slack = 1e-5 * digit_ns + 1e-9 * abs(ns)
+    assert abs(ns) - slack <= abs(shown_ns) <= abs(ns) + digit_ns + slack
+    assert shown_ns == 0 or math.copysign(1, shown_ns) == math.copysign(1, ns)
+
+
+@given(NS)
+def test_the_lower_end_of_an_interval_is_not_raised(ns: float) -> None:
+    assert _number(words.microseconds_down(ns)) * 1000 <= ns + 0.01 + 1e-9 * abs(ns)
+
+
+@given(st.floats(1e-9, 1e12))
+def test_no_frequency_and_no_speed_is_overstated(value: float) -> None:
+    shown = _number(words.digits_down(value))
+    assert value * (1 - 1e-2) <= shown <= value * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(("ns", "shown"), [
+    (0, "0.00"), (10, "0.01"), (1, "0.01"), (-1, "-0.01"), (5123, "5.13"), (9999, "10.00"), (99_950, "100.0"),
+    (100_001, "100.1"), (123_400, "123.4"), (999_999, "1,000.0"), (1_000_001, "1,001"), (20_000_000, "20,000")])
+def test_latencies_as_printed(ns: float, shown: str) -> None:
+    assert words.microseconds(ns) == shown
+
+
+@pytest.mark.parametrize(("hz", "shown"), [(35.4, "0.0354"), (35.49, "0.0354"), (16_666.7, "16.6"), (999.99, "0.999"),
+                                           (1_000_000, "1,000"), (123_456_789, "123,456"), (None, "–")])
+def test_frequencies_as_printed(hz: float | None, shown: str) -> None:
+    assert frequency._khz(hz) == experiment._khz(hz) == shown
