@@ -146,6 +146,17 @@ def test_a_back_test_that_fails_refuses() -> None:
     assert found.reason is not None
 
 
+def test_a_tail_that_begins_elsewhere_refuses() -> None:
+    """Heavy up to its median, and with an upper end near by from there on: their fit alone is not bad."""
+    said = []
+    for seed in range(20):
+        share = 1 - np.random.default_rng(seed).random(200)
+        above = 2**0.3 * (1 - (2 * share) ** 1.2) / 1.2
+        values = np.where(share > 0.5, (share**-0.3 - 1) / 0.3, (2**0.3 - 1) / 0.3 + above)
+        said.append(str(checked_model(np.round(SCALE_NS * values) + 1, 1.0, GPD).reason))
+    assert sum("where the tail is taken to begin" in reason for reason in said) >= 8
+
+
 @pytest.mark.parametrize("family", [GEV, GPD])
 def test_tests_of_the_model_refuse_sound_data_as_often_as_stated(family: object) -> None:
     trials = 150

@@ -9,13 +9,11 @@ from typing import Any
 
 from fastenough.analysis import Merged, words
 from fastenough.analysis.changes import change_points
-from fastenough.analysis.differences import kind_text
 from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
 from fastenough.analysis.extremes import ReturnLevel
 from fastenough.analysis.maxima import Maxima, maxima_of
-from fastenough.model import Series, Verdict
-from fastenough.recording import Recording
-from fastenough.report.context import Context, Group, Kind
+from fastenough.model import Verdict
+from fastenough.report.context import Context, Group
 from fastenough.report.document import Cell, Column, Section, Table, Text
 
 _MOST = 6
@@ -24,14 +22,6 @@ _MOST = 6
 
 def _greatest(values: Merged) -> float:
     return -math.inf if values.maximum_ns is None else values.maximum_ns
-
-
-def _parts(group: Group, kind: Kind, values: Merged) -> list[tuple[Recording, Series]]:
-    """The series that were merged to these values of one CPU."""
-    wanted = kind_text(group.recordings[0], kind.series)
-    cpu = values.cpus[0] if values.cpus else None
-    return [(recording, series) for recording in group.recordings for series in recording.series
-            if series.refused is None and series.cpu == cpu and kind_text(recording, series) == wanted]
 
 
 def _broken(context: Context, group: Group) -> bool:
@@ -90,15 +80,14 @@ def section(context: Context) -> Section | None:
         if _broken(context, group):
             refused.append(f"{title}: the data cannot be trusted, as the verdict says")
             continue
-        parts = _parts(group, kind, values)
         names = (group.title.removeprefix("load "), kind.name, values.cpus[0] if values.cpus else None,
                  values.maximum_ns)
-        for found in estimates(parts):
+        for found in estimates(values.parts):
             if found.levels:
                 given.append((names, found))
             else:
                 refused.append(f"{title}: {found.method}: {found.refused}")
-        changes += _changes(title, maxima_of(parts))
+        changes += _changes(title, maxima_of(values.parts))
     return _made(given, refused, changes, len(chosen) > _MOST)
 
 
