@@ -255,9 +255,9 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
         if not series.corrected:
             continue
         if series.period_ns is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so whether "
-                          "all of them are accounted for cannot be told", "judge a probe whose periods are of one length, "
-                          "such as timer")
+            yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so "
+                          "whether all of them are accounted for cannot be told",
+                          "judge a probe whose periods are of one length, such as timer")
             return
         held = recording.totals[series.id].total + recording.lost(series.id)
         most = recording.duration_ns / series.period_ns
