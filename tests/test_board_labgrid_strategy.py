@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from labgrid_lab import Lab, free_port, holder, lent, refused
+from labgrid_lab import Lab, client, free_port, holder, lent, refused
 from processes import ROOT, eventually, with_words
 
 from fastenough.board import AS_BOOTED, open_board
@@ -182,7 +182,8 @@ def test_a_strategy_that_hangs_is_given_up(lab: Lab, environment: Environment, m
     assert with_words("labgrid_act.py", "stuck") == with_words(str(path.with_name("loader"))) == []
 
 
-def test_a_transition_ends_with_a_killed_bench(environment: Environment, tmp_path: Path) -> None:
+def test_a_transition_ends_with_a_killed_bench(lab: Lab, environment: Environment, tmp_path: Path) -> None:
+    """The place stays acquired, as with any client of labgrid's that is killed: its user releases it, or uses it again."""
     path = environment("BootStrategy")
     bench = subprocess.Popen([sys.executable, "-m", "fastenough", "run", "timer", "--board", "labgrid:board",
                               "--configuration", "burnt", "--store", str(tmp_path / "store")], cwd=ROOT)
@@ -193,6 +194,7 @@ def test_a_transition_ends_with_a_killed_bench(environment: Environment, tmp_pat
         bench.kill()
         bench.wait()
     assert eventually(lambda: with_words("labgrid_act.py", "burnt") == with_words(loader) == [], 4)
+    client(lab.coordinator, "-p", "board", "release")
 
 
 def test_a_board_of_somebody_else_is_not_switched(lab: Lab, environment: Environment,
