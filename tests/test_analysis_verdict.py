@@ -173,7 +173,7 @@ def test_few_acts_without_a_period_do_not_say_never_however_long_they_take(tmp_p
     for count, expected in ((12, Verdict.INCONCLUSIVE), (30, Verdict.PASS)):
         one = recording(tmp_path, _good(values=[cpu[:count] for cpu in VALUES]))
         acts = replace(one, head=replace(one.head, series=tuple(
-            replace(series, period_ns=None) for series in one.series)))
+            replace(series, period_ns=None, corrected=False) for series in one.series)))
         assessment = judge([acts], replace(LIMIT, return_time_ns=10**9))
         assert assessment.verdict is expected
         assert (expected is Verdict.PASS) == ("are too few to say never" not in _text(assessment))

@@ -183,7 +183,7 @@ def test_a_strategy_that_hangs_is_given_up(lab: Lab, environment: Environment, m
 
 
 def test_a_transition_ends_with_a_killed_bench(lab: Lab, environment: Environment, tmp_path: Path) -> None:
-    """The place stays acquired, as with any client of labgrid's that is killed: its user releases it, or uses it again."""
+    """The place stays acquired, as by any client of labgrid's that is killed, for its user to release or use again."""
     path = environment("BootStrategy")
     bench = subprocess.Popen([sys.executable, "-m", "fastenough", "run", "timer", "--board", "labgrid:board",
                               "--configuration", "burnt", "--store", str(tmp_path / "store")], cwd=ROOT)
