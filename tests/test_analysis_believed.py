@@ -50,6 +50,16 @@ def test_two_runs_with_one_id_are_not_believed(tmp_path: Path) -> None:
     assert "another recording with other data has its id" in _text(assessment)
 
 
+def test_a_series_under_two_ids_is_not_believed(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    again = replace(run.series[0], id=50)
+    doubled = replace(run, head=replace(run.head, series=(*run.series, again)),
+                      aggregate=replace(run.aggregate, totals={**run.totals, 50: run.totals[run.series[0].id]}))
+    assessment = judge([doubled], LIMIT)
+    assert assessment.verdict is Verdict.BROKEN
+    assert "two of its series, both wakeup, hold the same data" in _text(assessment)
+
+
 def test_a_corrected_series_hides_no_cpu_that_has_only_a_plain_one(tmp_path: Path) -> None:
     late = [VALUES[0], [np.append(interval, 900_000) for interval in VALUES[1]]]
     run = _run(tmp_path, values=late)

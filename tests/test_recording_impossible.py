@@ -95,12 +95,6 @@ def _early_end(lines: Lines) -> None:
     lines[-1]["at"] = dict(lines[1]["end"])
 
 
-def _two_ids(lines: Lines) -> None:
-    lines[0]["series"].append(lines[0]["series"][1] | {"id": 50})
-    for line in [*lines[1:4], lines[-1]]:
-        line["series"].append(line["series"][1] | {"id": 50})
-
-
 def _ns_in_ticks(lines: Lines) -> None:
     lines[0]["series"][1]["tick_ps"] = 1
 
@@ -120,7 +114,6 @@ IMPOSSIBLE: dict[str, tuple[Callable[[Lines], None], str]] = {
     "an event of no series": (_event_of_nothing, "series 77, which is not declared"),
     "an end that leaves a series out": (_series_untold, "series 0 is missing"),
     "an end before the last interval's": (_early_end, "before the end of the last interval"),
-    "one series under two ids": (_two_ids, "stands twice"),
     "ns that are counted in ticks": (_ns_in_ticks, "tick_ps"),
     "a count with a point": (lambda lines: _entry(lines).update(count=40.0), "not a line"),
     "a minimum with a point": (lambda lines: _entry(lines).update(min=float(_entry(lines)["min"])), "not a line"),

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from fastenough.recording import Recording, unbelievable
 
 _Data = tuple[object, ...]
+_TELLING = 10
+"""So many values are never the same in two series: threads of one CPU each have one under the same name."""
 
 
 def _data(recording: Recording) -> _Data | None:
@@ -35,7 +37,7 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         if recording.run_id in by_id and by_id[recording.run_id] == data:
             again.append(recording.run_id)
             continue
-        why = _doubt(recording, data, by_id, by_data)
+        why = _doubt(recording, data, by_id, by_data) or _doubled(recording)
         by_id.setdefault(recording.run_id, data)
         if data is not None:
             by_data.setdefault(data, recording.run_id)
@@ -49,6 +51,19 @@ def _doubt(recording: Recording, data: _Data | None, by_id: dict[str, _Data | No
         return "another recording with other data has its id"
     if data is not None and data in by_data:
         return f"it holds the data of run {by_data[data]}: a copy is no second measurement"
+    return None
+
+
+def _doubled(recording: Recording) -> str | None:
+    """Whether a series stands in the recording twice, and its values would count twice."""
+    seen: set[_Data] = set()
+    for series in recording.series:
+        total = recording.totals[series.id]
+        data = (series.name, series.cpu, series.bytes, repr(sorted(series.labels.items())), total.sum, total.sum_sq,
+                total.index.tobytes(), total.count.tobytes())
+        if total.total >= _TELLING and data in seen:
+            return f"two of its series, both {series.name}, hold the same data: a copy is no second measurement"
+        seen.add(data)
     return None
 
 

@@ -33,8 +33,6 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
     series = tuple(_series(name, entry) for entry in line["series"])
     if len({one.id for one in series}) != len(series):
         raise BadInput(f"{name}: two series share one id")
-    if len({repr((one.name, one.cpu, one.bytes, sorted(one.labels.items()))) for one in series}) != len(series):
-        raise BadInput(f"{name}: one series stands twice in the head, under two ids")
     tool = line["tool"]
     return Head(
         version=version, tool=Tool(tool["name"], tool["version"], tool.get("build")), run_id=line["run_id"],
