@@ -68,7 +68,7 @@ def command(moment):
     interrupted("running")
 
 if __name__ == "__main__":
-    fastenough.cli.COMMANDS["interrupted"] = "interrupted"
+    fastenough.cli.COMMANDS["interrupted"] = ("interrupted", "interrupts itself")
     main()
 interrupted("loading")
 """
