@@ -95,7 +95,9 @@ def sleepers(link: Link) -> int:
 
 
 def asleep(link: Link) -> int:
-    return [line.split()[3:] for line in link.run(["ps"]).text.splitlines()].count(["sleep", "987"])
+    """The command is what stands last in a line of ps; how many columns are before it differs."""
+    lines = (line.split() for line in link.run(["ps"]).text.splitlines())
+    return sum(line[-2:] == ["sleep", "987"] and line[-3] != "setsid" for line in lines)
 
 
 TREE = "(setsid sleep 987 &) ; sleep 987 & trap '' TERM; touch here; sleep 987 & wait; wait; wait"
