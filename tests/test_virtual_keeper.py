@@ -173,7 +173,7 @@ def test_nothing_of_the_callers_folder_runs_in_the_keeper(run_folder: Path, tmp_
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PYTHONPATH", str(hostile))
     for step in ("require_qemu", "fetch", "build_module", "build_probe"):
-        monkeypatch.setattr(keeper, step, lambda *_: None)
+        monkeypatch.setattr(keeper, step, lambda *_, **__: None)
     with pytest.raises(FastenoughError, match="no kernel is called 'best'"):
         up("best")
     assert not mark.exists()
