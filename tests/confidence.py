@@ -87,7 +87,7 @@ def made(machine: Machine, random: np.random.Generator, repetitions: int, interv
 def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances:
     """As the program counts them out of a recording: all of it, or only what intervals say (version 1, imports)."""
     x, s = int(counts.exceeded[which]), counts.counts[which]
-    groups = grouped_counts(s, np.full(s.size, WIDTH))
+    (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
     known = source is Source.LIMIT
     size = size_of(x, int(counts.squares[which]) if known else 0, s)
     return Disturbances(counts.n, counts.n * 10**6, x, x, groups.size, int(counts.runs[which]) if known else x,

@@ -313,7 +313,7 @@ def test_throughput_is_not_judged(tmp_path: Path) -> None:
     """Transfers of bytes have no latency: beside runs that have they change nothing, alone they settle nothing."""
     timed = recording(tmp_path, _good())
     moved = replace(timed, head=replace(timed.head, series=tuple(
-        replace(series, name="transfer", role=Role.THROUGHPUT, bytes=1000) for series in timed.series)))
+        replace(series, role=Role.THROUGHPUT, bytes=1000) for series in timed.series)))
     assert judge([timed, moved], LIMIT).verdict is Verdict.PASS
     alone = judge([moved], LIMIT)
     assert alone.verdict is Verdict.INCONCLUSIVE

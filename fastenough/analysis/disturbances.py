@@ -5,13 +5,14 @@ A disturbance is a run of consecutive exceedances; runs less than :data:`GAP_PER
 the gaps between runs, so their number and length are bracketed, each on the side that is safe:
 
 * at ``most`` as many as there are runs: what is said of how often they come rests on that;
-* at ``least`` as many as there are groups of intervals with exceedances that are surely further apart than the gap;
-  the exceedances of such a group are the ``longest`` disturbance there may have been.
+* at ``least`` as many as there are groups of intervals with exceedances that are surely further apart than the gap,
+  and surely hold one; the exceedances of such a group are the ``longest`` disturbance there may have been.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -140,8 +141,9 @@ class _Counted:
             low, high = self.per_interval(course)
             lows.append(low)
             highs.append(high)
-            groups += grouped_counts(high, course.count).size
-            longest = max(longest, int(grouped_counts(low, course.count).max(initial=0)))
+            possibly, surely = grouped_counts(low, course.count, (low, high))
+            groups += int(np.count_nonzero(surely))
+            longest = max(longest, int(possibly.max(initial=0)))
         run_of = np.repeat(np.arange(len(lows)), [low.size for low in lows])
         return np.concatenate(lows), np.concatenate(highs), run_of, groups, longest
 
@@ -180,19 +182,19 @@ def _sums(values: IntArray, offsets: IntArray) -> IntArray:
     return np.asarray(up_to[offsets[1:]] - up_to[offsets[:-1]], dtype=np.int64)
 
 
-def grouped_counts(counts: IntArray, values: IntArray) -> IntArray:
-    """Sums over groups of intervals with exceedances that may be one disturbance.
+def grouped_counts(counts: IntArray, values: IntArray, of: Sequence[IntArray]) -> list[IntArray]:
+    """Sums of each of ``of`` over groups of intervals with exceedances that may be one disturbance.
 
-    ``counts``: exceedances of each interval; ``values``: how many values each holds.  Between two groups lie intervals
-    without any that hold at least as many values as the gap.
+    ``counts``: exceedances of each interval, at most; ``values``: how many values each holds.  Between two groups lie
+    intervals without any that hold at least as many values as the gap.
     """
     there = np.flatnonzero(counts)
     if not there.size:
-        return np.empty(0, dtype=np.int64)
+        return [np.empty(0, dtype=np.int64) for _ in of]
     up_to = np.concatenate([[0], np.cumsum(values)])
     between = up_to[there[1:]] - up_to[there[:-1] + 1]
     begins = np.flatnonzero(np.r_[True, between >= GAP_PERIODS])
-    return np.asarray(np.add.reduceat(counts[there], begins), dtype=np.int64)
+    return [np.asarray(np.add.reduceat(one[there], begins), dtype=np.int64) for one in of]
 
 
 def runs_at(rises: Rises, edge: IntArray) -> IntArray:
