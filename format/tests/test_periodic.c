@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "periodic.h"
+#include "random.h"
 
 #define K 3 /* coarse, so that buckets hold many */
 #define HALF ((int)FE_HIST_BUCKETS(63, K))
@@ -13,16 +14,6 @@ struct sums {
 	struct fe_stats stats;
 	fe_u32 buckets[2 * FE_HIST_BUCKETS(63, K)]; /* 0 at HALF */
 };
-
-static fe_u64 state = 88172645463325252u;
-
-static fe_u64 next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 static fe_u32 *bucket_of(struct sums *sums, fe_s64 value)
 {

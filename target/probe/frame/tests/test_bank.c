@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "random.h"
 #include "series.h"
 
 #include "bank_read.h"
 
 #define FLIPS 20000
-#define SEED 88172645463325252u
 #define VALUES 4
 
 static const int64_t values[VALUES] = {-700, 1500, 1500, 5000};
@@ -141,17 +141,13 @@ static void test_text_without_end(unsigned char *bytes)
 static void test_any_bit(unsigned char *bytes)
 {
 	size_t size = lay_out(bytes);
-	uint64_t state = SEED;
 	int passed = 0;
 
 	for (int i = 0; i < FLIPS; i++) {
-		size_t bit;
-
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
+		uint64_t random = next_random();
 		/* half of them in the head but for rises, where the numbers are */
-		bit = (state >> 1) % (state & 1 ? 8 * size : 8 * offsetof(struct fe_bank_head, series[0].rises));
+		size_t bit = (random >> 1) % (random & 1 ? 8 * size : 8 * offsetof(struct fe_bank_head, series[0].rises));
+
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
 		passed += sound(bytes, size);
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);

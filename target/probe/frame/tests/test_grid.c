@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "grid.h"
+#include "random.h"
 
 #define PERIOD_NS 100
 #define LIMIT_NS 12345
@@ -57,16 +58,6 @@ static void late_by_periods(void)
 	check(wakeups.corrected->total.count == 8 && wakeups.corrected->total_missed == 5);
 	check(wakeups.corrected->total.sum == 3 + (350 + 250 + 150 + 50) + (350 + 250 + 150));
 	check(wakeups.corrected->spec.silent && !wakeups.each->spec.silent);
-}
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
 }
 
 static bool same(const struct series *a, const struct series *b)

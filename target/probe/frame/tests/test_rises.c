@@ -4,20 +4,11 @@
 #include <string.h>
 
 #include "check.h"
+#include "random.h"
 #include "series.h"
 
 #define VALUES 20000
 #define LIMIT_NS 5000
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 /* Bursts of all lengths, early values, and single ones far out. */
 static void fill(int64_t *values)
