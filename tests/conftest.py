@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
@@ -22,7 +23,12 @@ from fastenough.settings import STATE_SETTING
 
 
 def pytest_configure() -> None:
-    """A runner started in the background ignores these signals, and so would all that is interrupted here."""
+    """A runner started in the background ignores these signals, and so would all that is interrupted here.
+
+    An example of hypothesis may take as long as a busy machine takes for it.
+    """
+    hypothesis.settings.register_profile("whatever it takes", deadline=None)
+    hypothesis.settings.load_profile("whatever it takes")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
