@@ -46,12 +46,13 @@ static __noinline int tell(struct cpu *cpu, u32 id, struct task *task, const voi
 	finding->cpu = id;
 	finding->vector = cpu->vector;
 	finding->frequency_khz = cpu->frequency_khz;
-	finding->idle_state = task->idle_state;
+	finding->idle_state = task->idle_left;
 	describe(&finding->task, who);
-	finding->interrupted = task->interrupted;
+	finding->interrupted = task->at_wakeup;
 	finding->before = task->before;
 	finding->after = task->after;
 	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
+	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
 	return 0;
 }
