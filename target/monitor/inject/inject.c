@@ -22,7 +22,7 @@
 #include "spin.skel.h"
 
 #define LONGEST_NS (100 * NS_PER_MS)
-#define AFTER_NS NS_PER_MS /* a delay that was armed is over so long behind its planned end, or did not come */
+#define PATIENCE 4 /* a delay that was armed is over this part of the interval behind its planned end, or did not come */
 
 static const char *const stations[] = {
 	[SPIN_EXPIRY_TO_INTERRUPT] = "expiry-to-interrupt",
@@ -74,7 +74,7 @@ static int await_computing(const struct injector *injector)
 {
 	const struct plan *plan = &injector->plan;
 
-	return -sleep_until(plan->due_mono_ns + plan_size_ns(plan) + AFTER_NS);
+	return -sleep_until(plan->due_mono_ns + plan_size_ns(plan) + plan->interval_ns / PATIENCE);
 }
 
 static void record(struct injector *injector)
