@@ -5,45 +5,25 @@
  * The wake-up is known by its timer: of this CPU, due at that very nanosecond; the task, as the one that this timer
  * wakes.  Each computing is bounded by its end and by a number of turns.
  */
-#include <stdbool.h>
-
-#include <linux/bpf.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-
+#include "kernel.h"
 #include "spin.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-typedef __s64 ktime_t;
-
-struct hrtimer_clock_base {
-	ktime_t offset;
-} __attribute__((preserve_access_index));
-
-struct hrtimer {
-	ktime_t _softexpires;
-	struct hrtimer_clock_base *base;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	int pid;
-} __attribute__((preserve_access_index));
 
 volatile struct spin_order order;
 volatile struct spin_window window;
 
 struct turn {
-	__u64 until_ns, now_ns;
+	u64 until_ns, now_ns;
 };
 
-static long one_turn(__u32 index, struct turn *turn)
+static long one_turn(u32 index, struct turn *turn)
 {
 	turn->now_ns = bpf_ktime_get_ns();
 	return turn->now_ns >= turn->until_ns;
 }
 
-static __always_inline void compute(__u64 begin_ns, __u64 until_ns)
+static __always_inline void compute(u64 begin_ns, u64 until_ns)
 {
 	struct turn turn = {.until_ns = until_ns};
 
@@ -52,7 +32,7 @@ static __always_inline void compute(__u64 begin_ns, __u64 until_ns)
 	window.end_ns = turn.now_ns;
 }
 
-static __always_inline bool ordered(__u32 place)
+static __always_inline bool ordered(u32 place)
 {
 	return order.place == place && order.cpu == bpf_get_smp_processor_id() && !window.end_ns;
 }
@@ -61,7 +41,7 @@ static __always_inline bool ordered(__u32 place)
 SEC("raw_tp")
 int without_interrupts(void *unused)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
+	u64 now_ns = bpf_ktime_get_ns();
 
 	if (now_ns < order.due_ns)
 		compute(order.due_ns, order.due_ns + order.size_ns);
@@ -69,10 +49,10 @@ int without_interrupts(void *unused)
 }
 
 struct patience {
-	__u64 until_ns;
+	u64 until_ns;
 };
 
-static long still_asleep(__u32 index, struct patience *patience)
+static long still_asleep(u32 index, struct patience *patience)
 {
 	return window.runnable_ns || bpf_ktime_get_ns() >= patience->until_ns;
 }
@@ -95,10 +75,10 @@ SEC("raw_tp/hrtimer_expire_entry")
 int timer_expires(struct bpf_raw_tracepoint_args *arguments)
 {
 	struct hrtimer *timer = (void *)arguments->args[0];
-	__u64 begin_ns = bpf_ktime_get_ns();
+	u64 begin_ns = bpf_ktime_get_ns();
 
 	if (order.cpu != bpf_get_smp_processor_id() ||
-	    BPF_CORE_READ(timer, _softexpires) - BPF_CORE_READ(timer, base, offset) != (__s64)order.due_ns)
+	    BPF_CORE_READ(timer, _softexpires) - BPF_CORE_READ(timer, base, offset) != (s64)order.due_ns)
 		return 0;
 	window.expiring = 1;
 	if (ordered(SPIN_INTERRUPT_TO_RUNNABLE))
@@ -122,9 +102,9 @@ int task_woken(struct bpf_raw_tracepoint_args *arguments)
 SEC("raw_tp/sys_exit")
 int task_returns(void *unused)
 {
-	__u64 begin_ns = bpf_ktime_get_ns();
+	u64 begin_ns = bpf_ktime_get_ns();
 
-	if (window.woken && window.woken == (__s32)bpf_get_current_pid_tgid() && ordered(SPIN_RUNNING_TO_RETURN))
+	if (window.woken && window.woken == (s32)bpf_get_current_pid_tgid() && ordered(SPIN_RUNNING_TO_RETURN))
 		compute(begin_ns, begin_ns + order.size_ns);
 	return 0;
 }
