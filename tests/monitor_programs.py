@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tools import ROOT, build, configure, require
 
-_FOLDERS = {"fastenough-inject": "target/monitor/inject"}
+_FOLDERS = {"fastenough-inject": "target/monitor/inject", "fastenough-monitor": "target/monitor"}
 
 
 def built(name: str, places: pytest.TempPathFactory) -> str:
