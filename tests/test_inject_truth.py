@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from monitor_programs import built
 
-from fastenough.analysis.stations import STATIONS
+from fastenough.analysis.station_delays import STATIONS
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.samples import Samples, read_samples
 from fastenough.units import parse_duration_ns

@@ -14,7 +14,7 @@ import pytest
 from monitor_programs import built
 
 from fastenough.analysis.remainder import agreement
-from fastenough.analysis.stations import STATIONS, SUM, wakeups
+from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastenough.analysis.stations import Wakeups
+from fastenough.analysis.station_delays import Wakeups
 from fastenough.recording.samples import Samples
 
 QUANTILES = (0.0, 0.5, 0.99, 1.0)

@@ -8,7 +8,7 @@ import pytest
 
 from fastenough.analysis.injections import Injection
 from fastenough.analysis.remainder import agreement
-from fastenough.analysis.stations import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
+from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
 from fastenough.recording.samples import Samples
 
 MS = 1_000_000
