@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Group:
 
     recordings: tuple[Recording, ...]
     setup: str
+
+    @property
+    def watched(self) -> bool:
+        """Whether the monitor made them: they say why, and nothing is judged by them."""
+        return is_monitor(self.recordings[0].head)
 
     @property
     def load(self) -> str:
@@ -146,11 +152,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Context:
-    """Recordings and their assessment, as the sections see them."""
+    """Recordings and their assessment, as the sections see them.
+
+    ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
+    """
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
     groups: tuple[Group, ...]
+    watched: tuple[Group, ...] = ()
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -260,9 +270,16 @@ def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
             if any(not isinstance(other, dict) or other.get(part) != item for other in others)}
 
 
+def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
+    """Those that may be added in one group each, told apart by the words in which they differ."""
+    groups = grouped(recordings)
+    setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
+    return tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True))
+
+
 def make_context(recordings: Sequence[Recording], assessment: Assessment) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
-    groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
-    setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
-    return Context(tuple(recordings), assessment,
-                   tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)))
+    held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
+    watched = _groups(one for one in held if is_monitor(one.head))
+    others = _groups(one for one in held if not is_monitor(one.head))
+    return Context(tuple(recordings), assessment, others or watched, watched)
