@@ -71,7 +71,7 @@ def _values(plan: Watched, random: np.random.Generator, cpu: int) -> dict[str, N
     """One interval of one CPU by series; the last CPU's last wake-up is the long one."""
     values = {name: random.lognormal(np.log(typical), 0.3, plan.per_interval).astype(np.int64)
               for name, typical in TYPICAL_NS.items()}
-    if cpu == plan.cpus - 1:
+    if cpu == plan.cpus - 1 and plan.per_interval:
         for name, longer_ns in plan.long.items():
             values[name][-1] += int(longer_ns * random.uniform(0.8, 1.2))
     values["expiry-to-running"] = sum((values[name] for name in PARTS[:3]), np.zeros(plan.per_interval, np.int64))
@@ -93,9 +93,11 @@ def lines(plan: Watched, stopped: Callable[[], bool] = lambda: False) -> Iterato
         for series in head["series"]:
             held[series["id"]].append(Histogram.from_values(by_cpu[series["cpu"]][series["name"]], K))
         begin, end = (instant(plan.begin_ns + (seq + more) * plan.interval_ns) for more in (0, 1))
-        total_ns = int(by_cpu[-1]["expiry-to-return"][-1])
-        yield from _events(plan, head, by_cpu[-1], end, "max" if total_ns > worst_ns else "threshold")
-        worst_ns, done = max(worst_ns, total_ns), seq + 1
+        if plan.per_interval:
+            total_ns = int(by_cpu[-1]["expiry-to-return"][-1])
+            yield from _events(plan, head, by_cpu[-1], end, "max" if total_ns > worst_ns else "threshold")
+            worst_ns = max(worst_ns, total_ns)
+        done = seq + 1
         yield {"type": "interval", "seq": seq, "begin": begin, "end": end, "counters": MONITORS_COUNTERS,
                "series": [interval_series(number, each[-1]) for number, each in held.items()]}
     ends = [end_series(number, series_end(Histogram.merged(each, K))) for number, each in held.items()]
