@@ -80,20 +80,25 @@ def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper
 
 def _watched(spec: RunSpec) -> Mapping[str, Value]:
     """Whose wake-ups: those of the probe's threads; of tasks in the kernel nobody knows the name."""
-    said = {name: spec.parameters[name] for name in ("report",) if name in spec.parameters}
+    said = {name: spec.parameters[name] for name in ("report", "policy", "priority") if name in spec.parameters}
     return said | ({"comm": PROBES_NAME} if spec.implementation == DEFAULT else {})
 
 
 def _interrupt(task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper,
                tell: Callable[[str], None]) -> None:
+    if task is None:
+        return
     try:
-        if task is not None:
-            task.interrupt()
+        task.interrupt()
+        if transcript.outcome is None:
+            raise task.ended_early()
     except NotKept:
         raise
     except FastenoughError as error:
         tell(f"the monitor beside the run failed: {error}")
         _end(transcript, own, keeper, error)
+    if transcript.outcome is Outcome.NOT_APPLICABLE:
+        tell(f"without a monitor beside it: {'; '.join(transcript.reasons)}")
 
 
 def _end(transcript: Transcript, own: RunSpec, keeper: Keeper, error: FastenoughError) -> None:

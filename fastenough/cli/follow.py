@@ -83,6 +83,7 @@ class Screen:
         self._drawn_mono_s = 0.0
         self._headed = False
         self._told_quiet = False
+        self._told_seq = -1
         self._told_culprits = 0
 
     def show(self, watch: Watch) -> None:
@@ -90,7 +91,7 @@ class Screen:
         new = watch.look()
         if watch.remark:
             self._say(f"{watch.path}: {watch.remark}")
-            watch.remark, self._headed, self._told_culprits = "", False, 0
+            watch.remark, self._headed, self._told_seq, self._told_culprits = "", False, -1, 0
         catching_up = new and watch.behind_bytes > 0
         if self._live is None:
             self._plain(watch, drawing=new and not catching_up)
@@ -108,7 +109,9 @@ class Screen:
         if head is not None and not self._headed:
             self._headed = True
             self._say(heading(head))
-        if drawing and watch.following.last is not None and watch.following.end is None:
+        last = watch.following.last
+        if drawing and last is not None and watch.following.end is None and last.seq != self._told_seq:
+            self._told_seq = last.seq
             self._say(plain_line(watch.following))
         self._culprits(watch.following)
         if not watch.quiet_s or watch.over:

@@ -66,7 +66,13 @@ def place(series: Series, alone: bool) -> str:
     """Which series this is; by its CPU and labels only, where all have one name."""
     parts = [] if alone else [series.name]
     parts += [] if series.cpu is None else [f"CPU {series.cpu}"]
-    return " ".join([*parts, *(f"{name}={value}" for name, value in series.labels.items())]) or series.name
+    labels = [f"{name}={value}" for name, value in series.labels.items() if value != series.name]
+    return " ".join([*parts, *labels]) or series.name
+
+
+def _alone(head: Head | None) -> bool:
+    """Whether what was measured goes without saying; of the ways that a monitor follows, one was chosen."""
+    return head is None or not is_monitor(head)
 
 
 def losses(standings: Sequence[Standing]) -> str:
@@ -106,8 +112,9 @@ def plain_line(following: Following) -> str:
     missed = sum(standing.missed for standing in standings)
     worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
     latest = max((standing.latest_ns or 0 for standing in standings), default=0)
-    return (f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({place(worst.series, alone=True)}, "
-            f"{age(worst.since_maximum_ns)}), in the last interval {readable(latest)}; "
+    where = place(worst.series, alone=_alone(following.head))
+    return (f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
+            f"in the last interval {readable(latest)}; "
             f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
             + (f", {losses(standings)}" if losses(standings) else ""))
 
@@ -129,7 +136,7 @@ def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     text = f"{end.outcome} after {duration}: {words.counted(sum(said.taken for said in ends), 'sample')}"
     if worst:
         value_ns, series = max(worst, key=lambda pair: pair[0])
-        text += f", worst {readable(value_ns)} ({place(series, alone=True)})"
+        text += f", worst {readable(value_ns)} ({place(series, alone=_alone(head))})"
     yield f"{text}, {lost:,} lost, {missed:,} missed"
     limits = [said.limit for said in ends if said.limit is not None]
     if limits:

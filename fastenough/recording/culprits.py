@@ -20,6 +20,8 @@ _TAKERS = (("steal_ns", "", "the hypervisor"), ("interrupt_ns", "interrupt", "in
 _LEAST_SHARE = 0.5
 """Of a delay: what took less of it is not to blame for it."""
 _IDLE = "swapper"
+_INSIDE = " < "
+_TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace_event_")
 UNKNOWN = "not known"
 
 
@@ -52,8 +54,23 @@ def is_idle(culprit: Culprit, which: str = "waited_for") -> bool:
     return _said(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
 
 
+def _is_itself(culprit: Culprit) -> bool:
+    """Whether a task waited for nobody else: it was not done when its next timer was due."""
+    pid = whole(culprit, "task_pid")
+    return pid is not None and pid == whole(culprit, "waited_for_pid")
+
+
+def _stack(culprit: Culprit) -> str:
+    """The kernel's functions, innermost first, without those of the tracing itself."""
+    names = _said(culprit, "stack").split(_INSIDE)
+    own = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
+    return _INSIDE.join(names[own:])
+
+
 def _who(culprit: Culprit) -> str:
     delayed, before = _task(culprit, "task"), _task(culprit, "waited_for")
+    if delayed and _is_itself(culprit):
+        return f"{delayed} was still busy itself"
     if delayed and before:
         return f"{delayed} waited for {before}"
     return f"{delayed} was delayed" if delayed else f"waited for {before}" if before else ""
@@ -87,7 +104,7 @@ TOLD = frozenset({
 
 def culprit_words(culprit: Culprit) -> str:
     """One line for people; the times of the stations are left to whoever draws them."""
-    stack = _said(culprit, "stack")
+    stack = _stack(culprit)
     rest = [f"{name} {value}" for name, value in culprit.items()
             if name not in TOLD and not name.endswith("_ns") and value is not None]
     parts = [_who(culprit), _took(culprit, "interrupt", "interrupt"), _took(culprit, "softirq", "soft-IRQ"),
@@ -105,6 +122,8 @@ def blamed(culprit: Culprit, delay_ns: float) -> str:
         return f"{called} {_said(culprit, name)}".rstrip() if name else called
     if whole(culprit, "smi"):
         return "SMI"
+    if _is_itself(culprit):
+        return "the task itself, late from before"
     if _said(culprit, "waited_for") and not is_idle(culprit):
         return f"task {_said(culprit, 'waited_for')}"
     idle = _said(culprit, "idle_state")

@@ -26,7 +26,7 @@ from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
-from fastenough.recording.wakeups import is_monitor
+from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Kind:
 
 
 def series_name(series: Series) -> str:
-    """A series' name with its labels, for people."""
-    labels = ", ".join(f"{name} {value}" for name, value in series.labels.items())
+    """A series' name with its labels, for people; one that repeats the name says nothing."""
+    labels = ", ".join(f"{name} {value}" for name, value in series.labels.items() if value != series.name)
     return f"{series.name} ({labels})" if labels else series.name
 
 
@@ -104,6 +104,12 @@ class Group:
     @property
     def judged_kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for kind in self.kinds if kind.judged)
+
+    @property
+    def longest_way(self) -> Kind | None:
+        """What was watched of each wake-up from its beginning to its end, as far as it goes; None: none was seen."""
+        held = {kind.series.name: kind for kind in self.kinds if kind.all_cpus.n}
+        return next((held[name] for name in (*SUMS, *STATIONS) if name in held), None)
 
     def measured_kind(self, kind: Kind) -> Kind | None:
         """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
@@ -167,9 +173,14 @@ class Context:
         """All that a limit applies to and that holds values, in the order of the groups."""
         return named_entries([(group, kind) for group in self.groups for kind in group.judged_kinds if kind.all_cpus.n])
 
+    @cached_property
+    def ways(self) -> tuple[Entry, ...]:
+        """Of each group that was watched the longest way through the kernel that holds values."""
+        return named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
+
     def beside(self, entry: Entry) -> list[Entry]:
         """The same kind under every load of one setup: what shares axes."""
-        return [other for other in self.entries
+        return [other for other in (*self.entries, *self.ways)
                 if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)]
 
     def limit_ns(self, group: Group) -> int | None:
@@ -185,7 +196,7 @@ class Context:
 def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
     parts = [{"load": f"load {group.load}", "setup": group.setup}
-             | {label: f"{label} {value}" for label, value in kind.series.labels.items()}
+             | {label: f"{label} {value}" for label, value in kind.series.labels.items() if value != kind.series.name}
              | {"series": kind.series.name} for group, kind in members]
     telling = [name for name in dict.fromkeys(name for one in parts for name in one)
                if name != "series" and len({one[name] for one in parts if name in one}) > 1]

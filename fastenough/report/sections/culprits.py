@@ -10,6 +10,9 @@ from fastenough.report.document import Column, Section, Table, Text
 from fastenough.report.sections.stations import named
 
 _MOST = 40
+_RULE = ("To blame is what took at least half of the longest station (the hypervisor, an interrupt, a soft-IRQ), else "
+         "a system management interrupt, else the task itself (it was not done when its next timer was due), else the "
+         "task that had the CPU, else the idle state that was left.")
 _LOST = {"monitor_unmatched": "could not be followed to their end", "monitor_dropped": "found no room",
          "monitor_suppressed": "were not seen, since the kernel suppressed tracing meanwhile"}
 
@@ -39,9 +42,7 @@ def section(context: Context) -> Section | None:
                    Column("the worst of them", numeric=False))
         rest = f" {len(rows) - _MOST} more are not shown." if len(rows) > _MOST else ""
         parts.append(Table("culprits", "Who is to blame for the wake-ups that were recorded one by one", columns,
-                           rows[:_MOST], note="To blame is what took at least half of the longest station (the "
-                           "hypervisor, an interrupt, a soft-IRQ), else a system management interrupt, else the task "
-                           f"that had the CPU, else the idle state that was left.{rest}"))
+                           rows[:_MOST], note=f"{_RULE}{rest}"))
     else:
         parts.append(Text("No wake-up was recorded with its culprit."))
     if lost:

@@ -67,6 +67,24 @@ def _table(groups: tuple[Group, ...]) -> Table:
                  note="Maxima of several stations are of different wake-ups, and do not add up.")
 
 
+def summary(context: Context) -> Table | None:
+    """A row for each load that was watched, for the first screen of what holds nothing else."""
+    rows = []
+    for entry in context.ways:
+        tail, measures = tail_of(worst_wakeups(entry.group.recordings)), entry.kind.measures
+        rows.append((entry.name.removeprefix("load "), measures.n,
+                     measures.quantile(0.999).value_ns, measures.maximum_ns,
+                     "–" if tail is None else named(tail.station), "–" if tail is None else tail.blamed[0][0]))
+    if not rows:
+        return None
+    us = words.microseconds
+    columns = (Column("load", numeric=False), Column("wake-ups"), Column("99.9 % [µs]", us),
+               Column("maximum [µs]", us), Column("the tail comes from", numeric=False),
+               Column("blamed most", numeric=False))
+    ways = ", ".join(dict.fromkeys(named(entry.kind.series.name) for entry in context.ways))
+    return Table("overview", f"Wake-ups that were watched ({ways}), all CPUs together", columns, rows)
+
+
 def _noise(groups: tuple[Group, ...]) -> Table | None:
     """What is taken from a CPU, by who takes it."""
     rows: list[tuple[Any, ...]] = []
