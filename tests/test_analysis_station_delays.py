@@ -98,5 +98,9 @@ def test_what_the_task_saw_beyond_its_stations_is_told_and_what_is_absent_counte
     assert (one.taken, one.joined, one.absent, one.unexplained) == (N, N - 8, 8, 2)
     assert one.remainder_ns == (1200,) * 4 and one.later
     assert one.counted == (("monitor_suppressed", 6),)
+    slow = seen.sum_ns.copy()
+    slow[100] = 3 * PERIOD_NS + 5
+    busy = agreement(Samples(DUE_NS, slow, 0), seen.only(~np.isin(np.arange(N), [101, 102, 200])), {})
+    assert (busy.awake, busy.absent) == (1, 2), "only the act right behind the late one is known not to have slept"
     early = agreement(Samples(DUE_NS, seen.sum_ns - 1, lost=3), seen, {})
     assert (early.later, early.taken, early.share < 1) == (False, N + 3, True)

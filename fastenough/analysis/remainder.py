@@ -16,7 +16,8 @@ QUANTILES = (0.0, 0.5, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of ``taken`` wake-ups that the task counted, ``joined`` are the monitor's too.
+    """Of ``taken`` acts that the task counted, ``joined`` are wake-ups of the monitor's too; ``awake`` were due before
+    the act before them began, so that the task did not sleep at all.
 
     ``remainder_ns``: what the task saw beyond the sum of the stations, smallest, median, 99 % and greatest: from the
     return into user space to the task's own reading of the clock.  ``counted``: by reason, what the monitor counted of
@@ -25,13 +26,14 @@ class Agreement:
 
     taken: int
     joined: int
+    awake: int
     remainder_ns: tuple[int, ...]
     counted: tuple[tuple[str, int], ...]
 
     @property
     def absent(self) -> int:
         """Wake-ups of the task that the monitor has not."""
-        return self.taken - self.joined
+        return self.taken - self.joined - self.awake
 
     @property
     def unexplained(self) -> int:
@@ -40,7 +42,8 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        return self.joined / self.taken if self.taken else 0.0
+        """Joined, of all that were woken."""
+        return self.joined / (self.taken - self.awake) if self.taken > self.awake else 0.0
 
     @property
     def later(self) -> bool:
@@ -50,8 +53,11 @@ class Agreement:
 
 def agreement(task: Samples, seen: Wakeups, counted: Mapping[str, int | None]) -> Agreement:
     """Join a task's samples with the monitor's wake-ups of its CPU."""
+    joined = np.isin(task.due_ns, seen.due_ns)
+    passed = task.due_ns[1:] <= task.due_ns[:-1] + task.latency_ns[:-1]
+    awake = int(np.count_nonzero(passed & ~joined[1:]))
     _, ours, theirs = np.intersect1d(task.due_ns, seen.due_ns, return_indices=True)
     remainder = task.latency_ns[ours] - seen.sum_ns[theirs]
     quantiles = np.quantile(remainder, QUANTILES, method="nearest") if remainder.size else ()
-    return Agreement(len(task.due_ns) + task.lost, len(ours), tuple(int(value) for value in quantiles),
+    return Agreement(len(task.due_ns) + task.lost, len(ours), awake, tuple(int(value) for value in quantiles),
                      tuple((reason, count) for reason, count in counted.items() if count))

@@ -14,6 +14,7 @@ from fastenough.board import Board
 from fastenough.jobs.injectors import Plan
 from fastenough.jobs.watched_task import Watched, Watching
 from fastenough.model import FastenoughError, NotApplicable
+from fastenough.recording import culprits
 from fastenough.recording import wakeups as told
 from fastenough.recording.samples import Samples
 
@@ -79,7 +80,7 @@ def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[
         watching = Watching(booted, plan)
         for station in STATIONS:
             try:
-                yield _trial(watching.injecting(station), station, plan)
+                yield trial_of(watching.injecting(station), station, plan)
             except NotApplicable as why:
                 yield StationTrial(station, plan.cpu, reason=str(why))
         yield _agreement(watching.alone(AGREEMENT_S), plan)
@@ -103,23 +104,20 @@ def _counted(watched: Watched) -> dict[str, int | None]:
     return {name: count for name, count in (end.counters if end else {}).items() if name.startswith("monitor_")}
 
 
-def _trial(watched: Watched, station: str, plan: Plan) -> StationTrial:
+def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
+    """What was found of what was injected there."""
     seen = _seen(watched, plan.cpu)
     quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
-    witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched, seen))
+    witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
     dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
     return StationTrial(station, plan.cpu, tuple(witnessed.placed(watched.injected, watched.late)), quiet,
                         seen.only(np.isin(seen.due_ns, dues)), _counted(watched).get("monitor_suppressed") or 0)
 
 
-def _culprits(watched: Watched, seen: Wakeups) -> dict[int, str]:
-    """By due time, whom the monitor named: a wake-up is told when its task sleeps again, before the next one is due."""
-    named: dict[int, str] = {}
-    for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events):
-        place = int(np.searchsorted(seen.due_ns, wakeup.at.mono_ns, side="right")) - 1
-        if place >= 0:
-            named[int(seen.due_ns[place])] = wakeup.blamed
-    return named
+def _culprits(watched: Watched) -> dict[int, str]:
+    """By due time, whom the monitor named."""
+    return {expiry_ns: wakeup.blamed for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
+            if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None}
 
 
 def _agreement(watched: Watched, plan: Plan) -> Agreement:

@@ -35,7 +35,7 @@ static const char *const stations[] = {
 static const char *const begins[] = {
 	[SPIN_EXPIRY_TO_INTERRUPT] = "due time of the timer, interrupts off",
 	[SPIN_INTERRUPT_TO_RUNNABLE] = "begin of the computing before the timer's function",
-	[SPIN_RUNNABLE_TO_RUNNING] = "the task made runnable, preemption off",
+	[SPIN_RUNNABLE_TO_RUNNING] = "end of the interrupt that made the task runnable, preemption off",
 	[SPIN_RUNNING_TO_RETURN] = "begin of the computing behind the system call",
 };
 

@@ -20,7 +20,8 @@ struct spin_order {
 
 /* All 0 before the order; end_ns is written last, and stays 0 where nothing was injected. */
 struct spin_window {
-	__u64 runnable_ns, begin_ns, end_ns;
+	__u64 begin_ns, end_ns;
+	__u32 runnable; /* the task was woken */
 	__u32 expiring; /* the timer is calling back, and has woken nobody yet */
 	__s32 woken;    /* by it */
 };
