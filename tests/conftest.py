@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
+from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, configure, program, require
 
@@ -59,6 +60,24 @@ def probe_binary(build_directory: Path) -> str:
         return find_probe()
     except NotApplicable:
         return str(program(build_directory, "target/probe/fastenough-probe"))
+
+
+@pytest.fixture(scope="session")
+def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The monitor that is built, or one built now."""
+    return build_monitor(tmp_path_factory.mktemp("build"))
+
+
+@pytest.fixture(scope="session")
+def inject_binary(build_directory: Path) -> Path:
+    """What the monitor is calibrated with."""
+    return program(build_directory, "target/monitor/inject/fastenough-inject")
+
+
+@pytest.fixture(scope="session")
+def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A periodic task that is nobody's probe: see monitored.py."""
+    return build_sleeper(tmp_path_factory.mktemp("sleeper"))
 
 
 @pytest.fixture(scope="session")

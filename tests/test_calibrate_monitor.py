@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from cli_calls import command_line
-from monitor_programs import built
 
 from fastenough.analysis.remainder import Agreement
 from fastenough.analysis.station_delays import STATIONS, Placed
@@ -25,14 +24,9 @@ as_root = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) <
                              reason="BPF and real-time priorities need root, and keeping interrupts off a second CPU")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs(tmp_path_factory: pytest.TempPathFactory) -> None:
-    for name in ("fastenough-monitor", "fastenough-inject"):
-        built(name, tmp_path_factory)
-
-
 @pytest.fixture(scope="module")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], Path]:
+def calibrated(monitor_binary: Path, inject_binary: Path,
+               tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], Path]:
     figure = tmp_path_factory.mktemp("figure") / "found.svg"
     done = command_line("calibrate", "--monitor", f"--each={EACH}", "--sizes=300us,1ms", "--figure", str(figure),
                         "--json")
@@ -75,7 +69,7 @@ def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -
 
 
 @as_root
-def test_an_injection_is_missed_where_it_is_not() -> None:
+def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_binary: Path) -> None:
     """The proof can fail: what was injected behind the system call is looked for before it."""
     plan = Plan((1_000_000,), 5, min(os.sched_getaffinity(0)), 2_000_000)
     with open_board("local").boot(AS_BOOTED) as booted:

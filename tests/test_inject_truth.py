@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from monitor_programs import built
 
 from fastenough.analysis.station_delays import STATIONS
 from fastenough.recording import Recording, read_recording
@@ -25,11 +24,6 @@ PERIOD = "2ms"
 INTERVAL = "20ms"
 ORDER = {"priority of the task": "90", "priority of the injector": "50"}
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="BPF and real-time priorities need root")
-
-
-@pytest.fixture(scope="module")
-def inject_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return built("fastenough-inject", tmp_path_factory)
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Trial:
         return int(self.task.latency_ns[position])
 
 
-def _trial(probe: str, inject: str, station: str, place: Path) -> Trial:
+def _trial(probe: str, inject: Path, station: str, place: Path) -> Trial:
     cpus = sorted(os.sched_getaffinity(0))
     task = subprocess.Popen([probe, "timer", "-a", str(cpus[0]), "-p", ORDER["priority of the task"], "-i", PERIOD,
                              "--quiet", "--record=-", "--samples", str(place / "task")], stdout=subprocess.PIPE)
@@ -64,11 +58,22 @@ def _trial(probe: str, inject: str, station: str, place: Path) -> Trial:
     return Trial(read_recording(place / "record"), read_samples(place / "injected").series, of_task)
 
 
+def _timely(probe: str, inject: Path, station: str, place: Path) -> Trial:
+    """The injector comes too late for a delay where others have its CPU: tried again where that befell most."""
+    for attempt in range(5):
+        folder = place / str(attempt)
+        folder.mkdir()
+        trial = _trial(probe, inject, station, folder)
+        if len(trial.injected) == len(SIZES) and all(len(one.due_ns) > EACH / 2 for one in trial.injected.values()):
+            return trial
+    pytest.fail("the machine was too busy to inject anything in time")
+
+
 @pytest.mark.parametrize("station", STATIONS)
-def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: str, station: str, tmp_path: Path) -> None:
+def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: Path, station: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("interrupts are kept off by a second CPU")
-    trial = _trial(probe_binary, inject_binary, station, tmp_path)
+    trial = _timely(probe_binary, inject_binary, station, tmp_path)
     series = trial.injector.named("injected")
     assert [one.labels["size"] for one in series] == list(SIZES)
     disturbed: set[int] = set()
@@ -77,7 +82,6 @@ def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: str, st
         assert one.labels["station"] == station
         assert one.role.value == "diagnostic"
         assert len(injected.due_ns) + trial.injector.missed(one.id) == EACH
-        assert len(injected.due_ns) > 0, "the machine was too busy for any"
         assert (injected.latency_ns >= parse_duration_ns(one.labels["size"])).all()
         assert all(trial.latency_at(due_ns) >= injected_ns for due_ns, injected_ns
                    in zip(injected.due_ns.tolist(), injected.latency_ns.tolist(), strict=True))
@@ -97,13 +101,13 @@ def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: str, st
     (("--station=nowhere",), "nowhere"),
     (("--station=expiry-to-interrupt", "-a", "0"), "--affinity 0,1"),
 ])
-def test_the_injector_says_what_is_wrong(inject_binary: str, words: tuple[str, ...], said: str) -> None:
+def test_the_injector_says_what_is_wrong(inject_binary: Path, words: tuple[str, ...], said: str) -> None:
     done = subprocess.run([inject_binary, "inject", *words], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert said in done.stderr
 
 
-def test_without_rights_it_does_not_apply(inject_binary: str) -> None:
+def test_without_rights_it_does_not_apply(inject_binary: Path) -> None:
     done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", inject_binary, "inject",
                            "--policy=other", "--station=running-to-return", "-i", "10ms", "--quiet"],
                           text=True, capture_output=True, check=False)
@@ -111,7 +115,7 @@ def test_without_rights_it_does_not_apply(inject_binary: str) -> None:
     assert "CAP_BPF" in done.stderr
 
 
-def test_a_station_that_is_delayed_by_nobody_is_counted_as_missed(inject_binary: str, tmp_path: Path) -> None:
+def test_a_station_that_is_delayed_by_nobody_is_counted_as_missed(inject_binary: Path, tmp_path: Path) -> None:
     """No task's timer is due there."""
     subprocess.run([inject_binary, "inject", "--station=running-to-return", "--sizes=1ms", "--each=5", "-i", "10ms",
                     "--quiet", "--record", str(tmp_path / "r")], check=True, timeout=60, stdout=subprocess.DEVNULL)

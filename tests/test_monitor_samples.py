@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from monitor_programs import built
 
 from fastenough.analysis.remainder import agreement
 from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
@@ -22,12 +21,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="BPF and real-time pri
 PERIOD_NS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return built("fastenough-monitor", tmp_path_factory)
-
-
-def _watch(probe: str, monitor: str, place: Path) -> tuple[Recording, SampleFile, SampleFile]:
+def _watch(probe: str, monitor: Path, place: Path) -> tuple[Recording, SampleFile, SampleFile]:
     """The monitor's recording and samples of a timer, and the timer's own samples."""
     cpu = str(min(os.sched_getaffinity(0)))
     task = subprocess.Popen([probe, "timer", "-a", cpu, "-p", "90", "-i", f"{PERIOD_NS}ns", "--quiet", "--record=-",
@@ -44,7 +38,7 @@ def _watch(probe: str, monitor: str, place: Path) -> tuple[Recording, SampleFile
     return read_recording(place / "record"), read_samples(place / "seen"), read_samples(place / "task")
 
 
-def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary: str, tmp_path: Path) -> None:
+def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary: Path, tmp_path: Path) -> None:
     recording, kept, task = _watch(probe_binary, monitor_binary, tmp_path)
     assert kept.complete and recording.end is not None and recording.end.samples is not None
     assert recording.end.samples.kept == sum(len(one.due_ns) for one in kept.series.values())
@@ -67,7 +61,7 @@ def test_samples_histograms_and_the_task_agree(probe_binary: str, monitor_binary
     assert agreed.later
 
 
-def test_a_task_that_is_not_asked_for_is_not_kept(probe_binary: str, monitor_binary: str, tmp_path: Path) -> None:
+def test_a_task_that_is_not_asked_for_is_not_kept(probe_binary: str, monitor_binary: Path, tmp_path: Path) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
     subprocess.run([monitor_binary, "monitor", "-a", cpu, "--comm", "nobody-at-all", "-D", "300ms", "--quiet",
                     "--record", str(tmp_path / "r"), "--samples", str(tmp_path / "s")], check=True, timeout=60,
@@ -75,7 +69,7 @@ def test_a_task_that_is_not_asked_for_is_not_kept(probe_binary: str, monitor_bin
     assert read_samples(tmp_path / "s").series == {}
 
 
-def test_the_file_of_samples_is_new(monitor_binary: str, tmp_path: Path) -> None:
+def test_the_file_of_samples_is_new(monitor_binary: Path, tmp_path: Path) -> None:
     (tmp_path / "s").touch()
     done = subprocess.run([monitor_binary, "monitor", "-D", "100ms", "--samples", str(tmp_path / "s")],
                           capture_output=True, text=True, check=False, timeout=60)

@@ -28,9 +28,9 @@ from fastenough.units import parse_duration_ns
 _TASK_PRIORITY = 90
 _INJECTOR_PRIORITY = 50
 """Below the task's: without preemption it needs none, and else it shall not disturb."""
-_SETTLE_S = 3.0
+_SETTLE_S = (3.0, 10.0, 30.0)
 """From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
-usual values are known."""
+usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,23 @@ class Watching:
         """The injector is there before the monitor: what it computes behind a system call, it computes before the
         monitor looks.  Raises NotApplicable where that cannot be injected there.
         """
+        for settle_s in _SETTLE_S:
+            watched = self._attempt(station, settle_s)
+            if watched is not None:
+                return watched
+        raise FastenoughError(f"the monitor was not attached within {_SETTLE_S[-1]:g} s: the machine is too busy")
+
+    def _attempt(self, station: str, settle_s: float) -> Watched | None:
+        """None where the first injection came before the monitor."""
         plan = self._plan
-        seconds = _SETTLE_S + plan.seconds
+        seconds = settle_s + plan.seconds
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             begin_ns = task.head.begin.mono_ns
-            first_ns = begin_ns + plan.interval_ns * math.ceil(_SETTLE_S * 1e9 / plan.interval_ns)
+            first_ns = begin_ns + plan.interval_ns * math.ceil(settle_s * 1e9 / plan.interval_ns)
             with self._injector(station, first_ns, folder, seconds) as injector, \
                     self._watch(task, folder, seconds) as monitor:
                 if monitor.head.begin.mono_ns > first_ns:
-                    raise FastenoughError("the monitor was attached only after the first injection: the machine "
-                                          "is busy")
+                    return None
                 injector.wait(seconds + MARGIN_S)
                 monitor.interrupt()
             task.interrupt()
