@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPUTING = ("analysis_*", "campaign_language", "campaign_plan", "campaign_toml", "docs", "facts_*", "format_*",
+COMPUTING = ("analysis_*", "campaign_language", "campaign_plan", "campaign_toml", "docs", "format_*",
              "gauge_core", "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_truth", "hostile_*", "house",
              "house_costs", "implementation_words", "layers", "mutants", "overview", "plan_*", "recording_*",
              "report_*", "store_*", "wheel", "words")
