@@ -49,7 +49,7 @@ PROFILE: dict[str, Any] = {
     "absent": {"device_tree": "the board has no device tree"},
 }
 COUNTERS = {"steal_ns": 0, "smi": 0, "clock_step_ns": 0, "major_faults": 0, "minor_faults": 0,
-            "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0}
+            "voluntary_switches": 1, "involuntary_switches": 0, "migrations": 0, "throttled": 0, "thermal_throttled": 0}
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"name": "policy", "requested": "fifo", "in_effect": "fifo"},
