@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
-from fastenough.report import write_report
 from fastenough.store import Store
 from fastenough.store.looks import question_of
 
@@ -108,4 +108,4 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
         store.note_look(asked, runs, assessment.verdict)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
-    return Answer(assessment, tuple(write_report(recordings, assessment, out, made.append)), signal)
+    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append)), signal)
