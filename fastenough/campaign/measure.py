@@ -16,12 +16,13 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.tracing import buffer_kb, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
-from fastenough.link import BoardGone
+from fastenough.link import BoardGone, Link
 from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
@@ -64,6 +65,7 @@ class Context:
     begin: Callable[[bool], Writer]
     stopping: Stopping
     report: Callable[[str, Transcript | None], None]
+    tell: Callable[[str], None]
 
 
 def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
@@ -81,10 +83,10 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
-            requested = pins_requested(act)
-            pins = settings.apply_all({"pin": requested} if requested else {})
+            entries = settings.apply_all(_wanted(act, site.booted.link))
+            act = traced(act, entries, context.tell)
             load = stack.enter_context(loaded(site, spec, added.profile or {}))
-            added = replace(added, load=load.stated, settings=(*added.settings, *pins))
+            added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -94,6 +96,12 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
         if not isinstance(error, BoardGone):
             raise
     return made
+
+
+def _wanted(act: Act, link: Link) -> dict[str, str | int]:
+    """The settings that this one act needs, by name."""
+    wanted = {"pin": pins_requested(act), "trace": buffer_kb(act, link)}
+    return {name: requested for name, requested in wanted.items() if requested is not None}
 
 
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
@@ -317,6 +325,7 @@ class _Run:
         return None
 
     def _seal(self) -> None:
+        keep_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
 

@@ -76,6 +76,10 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
                     stopping.signal)
 
 
+def _no_line(line: str) -> None:
+    """Nobody wants to read it."""
+
+
 def _nobody(progress: Progress) -> None:
     """Nobody wants to know."""
 
@@ -136,7 +140,7 @@ class _Making:
 
     def _context(self, spec: RunSpec) -> Context:
         return Context(self.keeper, partial(self.ledger.begin, self.keeper, spec), self.stopping,
-                       partial(self._report, spec))
+                       partial(self._report, spec), self.tell or _no_line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""

@@ -16,6 +16,7 @@ from fastenough.link import Link
 from fastenough.settings.kernel_module import ModulePlace
 from fastenough.settings.pin import PinPlace
 from fastenough.settings.place import FilePlace, Place, TaskPlace
+from fastenough.settings.trace import TracePlace
 
 _KERNELS_OWN = ("/proc/", "/sys/")
 _MOST_VALUE = 1 << 15
@@ -69,11 +70,16 @@ def _module(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> Modul
     return ModulePlace(_text(entry, "name", r"\w{1,64}"))
 
 
+def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TracePlace:
+    return TracePlace()
+
+
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
     "file": (_file, rf"[^\0]{{0,{_MOST_VALUE}}}"),
     "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
     "pin": (_pin, "in|out"),
     "module": (_module, "absent"),
+    "trace": (_trace, "absent"),
 }
 """How a kind of place is found again, and what its original value can have been."""
 
