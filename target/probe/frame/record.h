@@ -22,8 +22,10 @@ void json_order(struct json *json, const struct series *series, const int64_t *r
 void record_events(struct run *run, struct series *series);
 /* The maximum that the ring had no room for. */
 void record_crowded(struct run *run, struct series *series);
+/* The last maximum of a series, which found the recording's events used up. */
+void record_untold(struct run *run, const struct series *series);
 /* Whatever the number of events recorded so far. */
 void record_event_line(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
-		       const char *text);
+		       const char *text, const char *culprit);
 
 #endif

@@ -2,8 +2,8 @@
 /* The end: how the run ended, and its totals. */
 #include <string.h>
 
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
 static void write_total(struct json *json, const struct series *series)
 {
@@ -65,7 +65,7 @@ void record_end(struct run *run)
 		return;
 	for_each_series(entry, run)
 		if (entry->series->untold.maximum)
-			record_event_line(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
+			record_untold(run, entry->series);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
@@ -81,7 +81,7 @@ void record_end(struct run *run)
 	json_open(json, '{');
 	json_counter_members(json, &since);
 	if (run->source)
-		json_source_total(json, run);
+		run->source->total_counters(json, run);
 	json_close(json, '}');
 	write_settings(json, run);
 	json_member_uint(json, "events_dropped", dropped);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An interval: what every series took in since the one before, and what the machine did meanwhile. */
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
 static void write_bucket(struct json *json, int32_t index, uint32_t count)
 {
@@ -11,10 +11,10 @@ static void write_bucket(struct json *json, int32_t index, uint32_t count)
 	json_close(json, ']');
 }
 
-static void write_buckets(struct json *json, const struct epoch *epoch)
+static void write_buckets(struct json *json, const struct series *series, const struct epoch *epoch)
 {
-	int32_t last = series_bucket(epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+	int32_t last = series_index(series, epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_index(series, epoch->stats.min), last);
 
 	json_key(json, "buckets");
 	json_open(json, '[');
@@ -31,7 +31,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 	json_member_uint(json, "lost", epoch->lost);
 	json_member_uint(json, "missed", epoch->missed);
 	json_stats(json, &epoch->stats);
-	write_buckets(json, epoch);
+	write_buckets(json, series, epoch);
 	json_order(json, series, epoch->rises, &epoch->over, epoch->gaps);
 	json_close(json, '}');
 }
@@ -49,10 +49,10 @@ static void drain(struct run *run, struct series *series)
 	series_settle(series, epoch);
 }
 
-/* The module has parted its banks already, at an instant that it tells. */
-static struct instant part_bank(struct run *run)
+/* What counts in the kernel has parted its epochs already, at an instant that it tells. */
+static struct instant part_source(struct run *run)
 {
-	struct instant end = source_part(run);
+	struct instant end = run->source->part(run);
 
 	for_each_series(entry, run)
 		series_flip(entry->series);
@@ -69,7 +69,7 @@ static struct instant part_series(struct run *run)
 	struct instant end;
 
 	if (run->source)
-		return part_bank(run);
+		return part_source(run);
 	for_each_series(entry, run)
 		series_flip(entry->series);
 	end = instant_now();
@@ -103,7 +103,7 @@ void record_interval(struct run *run)
 	json_open(json, '{');
 	json_counter_members(json, &since);
 	if (run->source)
-		json_source_interval(json, run);
+		run->source->interval_counters(json, run);
 	json_close(json, '}');
 	if (recording(run))
 		line_end(run);

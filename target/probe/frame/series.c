@@ -39,6 +39,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 		return NULL;
 	series->id = id;
 	series->spec = *spec;
+	series->spec.k = spec->k ? spec->k : SERIES_K;
 	series->highest_ns = series->told_ns = INT64_MIN;
 	series->highest_cpu = series->trace_fd = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
@@ -64,6 +65,13 @@ int series_lock(struct series *series)
 		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
 			return errno;
 	return 0;
+}
+
+int32_t series_index(const struct series *series, int64_t value)
+{
+	int32_t index = (int32_t)fe_hist_index(fe_magnitude(value), series->spec.k);
+
+	return value < 0 ? -index : index;
 }
 
 void series_free(struct series *series)
@@ -262,8 +270,8 @@ int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last
 
 static void settle_buckets(struct series *series, struct epoch *epoch)
 {
-	int32_t last = series_bucket(epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+	int32_t last = series_index(series, epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_index(series, epoch->stats.min), last);
 
 	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
 		series->totals[i] += epoch->buckets[i];
@@ -305,13 +313,13 @@ void series_settle(struct series *series, struct epoch *epoch)
 	epoch->crowded = (struct event){0};
 }
 
-static int64_t bucket_highest(int32_t index)
+static int64_t bucket_highest(const struct series *series, int32_t index)
 {
-	uint64_t lower = fe_hist_lower((uint32_t)abs(index), SERIES_K);
+	uint64_t lower = fe_hist_lower((uint32_t)abs(index), series->spec.k);
 
 	if (index < 0)
 		return -(int64_t)lower;
-	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
+	return (int64_t)(lower + fe_hist_width((uint32_t)index, series->spec.k) - 1);
 }
 
 static uint64_t rank_of(double share, uint64_t count)
@@ -323,7 +331,7 @@ static uint64_t rank_of(double share, uint64_t count)
 
 void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
 {
-	int32_t i = series_bucket(series->total.min), high = series_bucket(series->total.max);
+	int32_t i = series_index(series, series->total.min), high = series_index(series, series->total.max);
 	uint64_t seen = series->totals ? series->totals[i] : 0;
 
 	for (int n = 0; n < count; n++) {
@@ -333,6 +341,6 @@ void series_quantiles(const struct series *series, const double *shares, int64_t
 		}
 		while (seen < rank_of(shares[n], series->total.count) && i < high)
 			seen += series->totals[++i];
-		values[n] = bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
+		values[n] = bucket_highest(series, i) < series->total.max ? bucket_highest(series, i) : series->total.max;
 	}
 }
