@@ -20,7 +20,7 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.plan import BREAK
 from fastenough.model import BadInput
 from fastenough.recording import Recording
-from fastenough.settings.trace import INSTANCE, TRACEFS
+from fastenough.settings.instance import INSTANCE, TRACEFS
 from fastenough.store import Store
 
 HOG_COMM = "rt-hog"

@@ -16,7 +16,7 @@ from fastenough.campaign.expand import RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
-from fastenough.campaign.tracing import buffer_kb, keep_trace, traced
+from fastenough.campaign.tracing import in_kernel, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
@@ -100,8 +100,8 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
 
 def _wanted(act: Act, link: Link) -> dict[str, str | int]:
     """The settings that this one act needs, by name."""
-    wanted = {"pin": pins_requested(act), "trace": buffer_kb(act, link)}
-    return {name: requested for name, requested in wanted.items() if requested is not None}
+    pins = pins_requested(act)
+    return in_kernel(act, link) | ({"pin": pins} if pins else {})
 
 
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:

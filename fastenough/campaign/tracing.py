@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from fastenough.campaign.plan import BREAK
+from fastenough.campaign.plan import BREAK, BY_KERNEL
 from fastenough.facts.cpu import cpu_list
 from fastenough.implementations import Act
 from fastenough.link import Link
-from fastenough.model import FastenoughError
+from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Setting
+from fastenough.settings.instance import INSTANCE, SWITCH
 from fastenough.settings.telling import difference
-from fastenough.settings.trace import BUFFER_KB, INSTANCE, LEAST_KB, SWITCH
+from fastenough.settings.trace import BUFFER_KB, LEAST_KB
+from fastenough.settings.wakeup_histograms import ENTRIES
 
 _SWITCH = "trace-switch"
 _MOST_KB = 65536
@@ -38,21 +40,30 @@ class Keeping(Protocol):
     def keep(self, name: str, content: bytes) -> None: ...
 
 
-def buffer_kb(act: Act, link: Link) -> int | None:
-    """What the setting ``trace`` is asked for, None for an act that no threshold ends."""
-    if BREAK not in act.parameters:
-        return None
+def in_kernel(act: Act, link: Link) -> dict[str, int]:
+    """Which setting lets the kernel trace or measure for this act, and what it is asked for; none for most acts."""
+    if act.probe == "wakeups":
+        return {"wakeup-histograms": ENTRIES}
+    if act.probe != "timerlat" and BREAK not in act.parameters:
+        return {}
     cpus = len(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
-    return max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))
+    return {BY_KERNEL.get(act.probe, "trace"): max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))}
 
 
 def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Act:
-    """The act that turns the trace off, where there is one; else ``tell`` is given the reason."""
+    """The act with what it must know of the instance; without a trace it goes on, and ``tell`` is given the reason.
+
+    Raises NotApplicable for an act in which the kernel measures, and cannot.
+    """
     for setting in made:
+        why = difference(setting)
+        if setting.name in BY_KERNEL.values():
+            if why is not None:
+                raise NotApplicable((setting.reason or why).removeprefix("not applicable: "))
+            return replace(act, parameters={**act.parameters, "instance": INSTANCE})
+        if setting.name == "trace" and why is None:
+            return replace(act, parameters={**act.parameters, _SWITCH: SWITCH})
         if setting.name == "trace":
-            why = difference(setting)
-            if why is None:
-                return replace(act, parameters={**act.parameters, _SWITCH: SWITCH})
             tell(f"no trace of the kernel is kept: {setting.reason or why}")
     return act
 

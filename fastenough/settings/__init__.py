@@ -38,6 +38,8 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "pin",
     "kernel_module",
     "trace",
+    "timerlat",
+    "wakeup_histograms",
 ))}
 
 _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)

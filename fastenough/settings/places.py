@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from fastenough.link import Link
+from fastenough.settings.instance import InstancePlace
 from fastenough.settings.kernel_module import ModulePlace
 from fastenough.settings.pin import PinPlace
 from fastenough.settings.place import FilePlace, Place, TaskPlace
-from fastenough.settings.trace import TracePlace
 
 _KERNELS_OWN = ("/proc/", "/sys/")
 _MOST_VALUE = 1 << 15
@@ -70,8 +70,8 @@ def _module(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> Modul
     return ModulePlace(_text(entry, "name", r"\w{1,64}"))
 
 
-def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TracePlace:
-    return TracePlace()
+def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> InstancePlace:
+    return InstancePlace()
 
 
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {

@@ -23,6 +23,7 @@ _MOST_CPUS = 16
 _MOST_SLICES = 3000
 _MOST_ROWS = 60
 _LEAST_NS = 1_000_000
+_EXACT_NS = 1000
 _US = 1000.0
 _BAR, _THIN = 0.5, 0.22
 _DELAYED, _REAL_TIME, _ORDINARY, _INTERRUPT, _SOFTIRQ = (plot.COLOURS[place] for place in (1, 0, 5, 3, 4))
@@ -118,7 +119,7 @@ def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
     axes.annotate("due", (-case.delay_ns / _US, len(cpus) - 0.4), color=plot.LIMIT, fontsize=8, ha="right",
                   xytext=(-3, 0), textcoords="offset points")
     waking_ns = _woken_ns(case)
-    if waking_ns is not None and case.cpu in cpus:
+    if waking_ns is not None and waking_ns >= case.begin_ns and case.cpu in cpus:
         axes.plot([(waking_ns - case.read_ns) / _US], [cpus.index(case.cpu) - _BAR / 2 - 0.06], marker="^",
                   markersize=6, color=_DELAYED, linestyle="none")
 
@@ -126,7 +127,7 @@ def _marks(axes: Axes, case: _Case, cpus: Sequence[int]) -> None:
 def _woken_ns(case: _Case) -> int | None:
     """When the delayed task was made runnable for this act; None where the trace does not tell."""
     waking = None if case.delayed is None else case.trace.waking(case.delayed.pid, case.read_ns)
-    return None if waking is None or waking.at_ns < case.begin_ns else waking.at_ns
+    return None if waking is None or waking.at_ns < case.due_ns - _EXACT_NS else waking.at_ns
 
 
 def _figure(case: _Case) -> Figure:
