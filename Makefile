@@ -9,7 +9,7 @@ assess: setup
 
 check: setup-test lint
 	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)

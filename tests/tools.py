@@ -40,8 +40,13 @@ def build(directory: Path, *targets: str) -> None:
                    env=ENVIRONMENT)
 
 
-def build_probe(directory: Path, name: str = "fastenough-probe", *arguments: str) -> Path:
-    """A program of target/probe, built in a directory of its own; arguments are meson's."""
+def program(directory: Path, place: str) -> Path:
+    """A program of a configured build, built there."""
+    build(directory, place)
+    return directory / place
+
+
+def build_probe(directory: Path, *arguments: str) -> Path:
+    """The probe, built in a directory of its own; arguments are meson's."""
     configure(directory, *arguments)
-    build(directory, f"target/probe/{name}")
-    return directory / "target" / "probe" / name
+    return program(directory, "target/probe/fastenough-probe")

@@ -30,6 +30,8 @@ from fastenough.report.overview import Overview, make_overview
 from fastenough.report.sections import SECTIONS
 from fastenough.report.theme import themed
 
+OnShare = Callable[[float], None]
+
 _HERE = Path(__file__).parent
 _FILES = ("index.html", "report.json")
 _FOLDERS = {"figures": (".svg", ".png", ".csv"), "tables": (".csv",)}
@@ -106,11 +108,22 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
                        f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
 
 
-def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Iterable[tuple[str, bytes]]:
+def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
+    """All that have something to say; before each it is told how much is made, of them and the page they make."""
+    for position, make in enumerate(SECTIONS):
+        on_share(position / (len(SECTIONS) + 1))
+        section = _made(make, context)
+        if section is not None:
+            yield section
+    on_share(len(SECTIONS) / (len(SECTIONS) + 1))
+
+
+def _documents(recordings: Sequence[Recording], assessment: Assessment,
+               on_share: OnShare) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file but report.json, which lists them."""
     context = make_context(recordings, assessment)
     overview = _first_screen(context)
-    sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
+    sections = list(_sections(context, on_share))
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
@@ -167,13 +180,18 @@ def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
                 folder.remove(former)
 
 
-def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path) -> list[Path]:
+def nobody_waits(share: float) -> None:
+    """Nobody wants to know how much of it is made."""
+
+
+def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
+                 on_share: OnShare = nobody_waits) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
-    BadInput where it cannot write there.
+    BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    documents = dict(_documents(recordings, assessment))
+    documents = dict(_documents(recordings, assessment, on_share))
     with _refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         _require_replaceable(folder)
