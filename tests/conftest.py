@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
+from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, configure, program, require
 
@@ -65,6 +66,18 @@ def probe_binary(build_directory: Path) -> str:
         return find_probe()
     except NotApplicable:
         return str(program(build_directory, "target/probe/fastenough-probe"))
+
+
+@pytest.fixture(scope="session")
+def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The monitor that is built, or one built now."""
+    return build_monitor(tmp_path_factory.mktemp("build"))
+
+
+@pytest.fixture(scope="session")
+def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A periodic task that is nobody's probe: see monitored.py."""
+    return build_sleeper(tmp_path_factory.mktemp("sleeper"))
 
 
 @pytest.fixture(scope="session")
