@@ -29,6 +29,7 @@ static struct {
 	int policy;
 	int64_t priority, pid, k;
 	const char *comm, *cgroup;
+	bool noise;
 } chosen = {.k = 8};
 
 static const struct option_spec monitor_options[] = {
@@ -38,6 +39,8 @@ static const struct option_spec monitor_options[] = {
 	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
 	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
 	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
+	{"noise", 0, OPTION_FLAG, &chosen.noise,
+	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -144,10 +147,13 @@ static void add_stations(struct monitor *monitor, int cpu)
 #undef STATION
 	};
 
-	for (unsigned i = 0; i < STATIONS; i++)
+	for (unsigned i = 0; i < STATIONS; i++) {
+		if (is_noise(stations[i].name) && !monitor->noise)
+			continue;
 		*monitor_series(monitor, (unsigned)cpu, i) = run_add_series(monitor->run, &(struct series_spec){
 			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->wanted.k,
 			.role = SERIES_DIAGNOSTIC, .labels = {{"station", stations[i].name}}});
+	}
 }
 
 static void add_series(struct monitor *monitor)
@@ -182,6 +188,7 @@ static void monitor_setup(struct run *run)
 	check_rights();
 	monitor->source = monitor_source;
 	monitor->run = run;
+	monitor->noise = chosen.noise;
 	monitor->wanted = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);

@@ -2,10 +2,7 @@
 /* A wake-up that is over: its values are counted, and what is worse than all before is told. */
 #include "task.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} findings SEC(".maps");
+struct finding_map findings SEC(".maps");
 
 fe_u32 epoch = 0;     /* counted up by user space; 0: nothing is counted yet */
 fe_u64 unmatched = 0, dropped = 0;
