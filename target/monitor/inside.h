@@ -3,6 +3,8 @@
 #ifndef INSIDE_H
 #define INSIDE_H
 
+#include <string.h>
+
 #include "monitor.h"
 #include "source.h"
 
@@ -17,6 +19,7 @@ struct monitor {
 	struct run *run;
 	struct monitor_bpf *programs;
 	struct wanted wanted;
+	bool noise;             /* what takes a CPU from the tasks is wanted, too */
 	unsigned cpus;          /* highest number of a chosen CPU, and 1 */
 	struct series **series; /* of CPU and station; NULL where the CPU was not chosen */
 	unsigned char *banks;
@@ -30,6 +33,12 @@ struct monitor {
 static inline struct monitor *monitor_of(const struct run *run)
 {
 	return (struct monitor *)run->source;
+}
+
+/* Programs and stations are called so that are of noise. */
+static inline bool is_noise(const char *name)
+{
+	return !strncmp(name, "noise", 5);
 }
 
 static inline struct series **monitor_series(const struct monitor *monitor, unsigned cpu, unsigned station)

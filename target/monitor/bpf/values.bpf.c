@@ -2,10 +2,7 @@
 /* A wake-up that is over: its values are counted, and what is worse than all before is told. */
 #include "task.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} findings SEC(".maps");
+struct finding_map findings SEC(".maps");
 
 /* Made smaller where nothing is kept. */
 struct {
