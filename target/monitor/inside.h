@@ -41,6 +41,7 @@ uint64_t programs_suppressed(const struct monitor *monitor); /* how often one di
 /* collect.c: the source's functions */
 void monitor_begin(struct run *run);
 void monitor_look(struct run *run);
+void monitor_stop(struct run *run);
 struct instant monitor_part(struct run *run);
 void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
@@ -49,7 +50,7 @@ void monitor_total_counters(struct json *json, const struct run *run);
 void finding_record(struct monitor *monitor, const struct finding *finding);
 
 /* culprit.c: as JSON, valid until the next one */
-const char *culprit_of(const struct finding *finding);
+const char *culprit_of(struct run *run, const struct finding *finding);
 
 /* symbols.c: the kernel's function that an address is in; NULL where it is not told */
 const char *symbol_of(uint64_t address);

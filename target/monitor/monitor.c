@@ -170,6 +170,7 @@ static const struct source monitor_source = {
 	.look_ns = LOOK_NS,
 	.begin = monitor_begin,
 	.look = monitor_look,
+	.stop = monitor_stop,
 	.part = monitor_part,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
