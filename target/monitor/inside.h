@@ -66,7 +66,7 @@ int keep_one(void *monitor, void *kept, size_t size); /* for the ring */
 void finding_record(struct monitor *monitor, const struct finding *finding);
 
 /* culprit.c: as JSON, valid until the next one */
-const char *culprit_of(const struct finding *finding);
+const char *culprit_of(struct run *run, const struct finding *finding);
 
 /* symbols.c: the kernel's function that an address is in; NULL where it is not told */
 const char *symbol_of(uint64_t address);

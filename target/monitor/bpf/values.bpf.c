@@ -10,7 +10,8 @@ struct {
 	__uint(max_entries, 1 << 22);
 } samples SEC(".maps");
 
-fe_u32 epoch = 0;     /* counted up by user space; 0: nothing is counted yet */
+fe_u32 epoch = 0;     /* counted up by user space */
+fe_u32 counting = 0;  /* set by user space for the length of a run */
 fe_u64 unmatched = 0, dropped = 0;
 fe_u64 untold = 0;    /* findings for which there was no room */
 fe_u64 unkept = 0;    /* the same of what was to be kept */
@@ -90,7 +91,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		return 0;
 	wakeup = &task->wakeup;
 	task->state = NONE;
-	if (!now)
+	if (!counting)
 		return 0;
 	if (cpu->busy) {
 		__sync_fetch_and_add(&dropped, 1);
