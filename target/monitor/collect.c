@@ -143,18 +143,13 @@ void monitor_look(struct run *run)
 	take_findings(monitor_of(run));
 }
 
-void monitor_stop(struct run *run)
-{
-	monitor_of(run)->stopped = true;
-}
-
 struct instant monitor_part(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 	unsigned epoch = monitor->programs->bss->epoch;
 	struct instant end;
 
-	__atomic_store_n(&monitor->programs->bss->epoch, monitor->stopped ? 0 : epoch + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	end = instant_now();
 	if (!await_programs(monitor))
 		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));

@@ -25,7 +25,6 @@ struct monitor {
 	unsigned char *banks;
 	struct ring_buffer *findings; /* and samples */
 	struct samples **samples;     /* as series; NULL: nothing is kept */
-	bool stopped;
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
 	uint64_t untold;        /* findings that were lost before they could be read */
 };
