@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 from fastenough.store import Store
 
 _GIVEN = ParameterSource.COMMANDLINE
+MONITOR_HELP = "Record beside each run where in the kernel the time goes, and who delays it (docs/monitor.md)."
 _NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation")
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
@@ -136,19 +138,21 @@ def worst_status(store: Store, campaign: Campaign) -> int:
               help="What to boot on it, such as rt on the board virtual.")
 @click.option("--implementation", type=Names("implementation", list(IMPLEMENTATIONS)), default=DEFAULT,
               show_default=True, help="Who does the timed act; comma-separated, one run by each.")
+@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, configuration: str, implementation: list[str], resume: bool, as_granted: bool, store_path: Path,
-    as_json: bool,
+    board: str, configuration: str, implementation: list[str], monitor: bool, resume: bool, as_granted: bool,
+    store_path: Path, as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, parse_parameters(parameters),
                   implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
+    plan = replace(plan, monitor=plan.monitor or monitor)
     _check(plan)
     store = Store(store_path)
     with Display() as display:

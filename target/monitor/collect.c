@@ -21,6 +21,7 @@ static const char *const counter_texts[MONITOR_COUNTERS] = {
 	[MONITOR_DROPPED] = "monitor_dropped",
 	[MONITOR_SUPPRESSED] = "monitor_suppressed",
 	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
+	[MONITOR_UNKEPT] = "monitor_unkept",
 };
 
 static void read_counters(struct monitor *monitor)
@@ -31,6 +32,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
 

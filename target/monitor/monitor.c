@@ -28,7 +28,7 @@ static const fe_u32 policy_bits[] = {
 static struct {
 	int policy;
 	int64_t priority, pid, k;
-	const char *comm, *cgroup;
+	const char *comm, *cgroup, *samples;
 } chosen = {.k = 8};
 
 static const struct option_spec monitor_options[] = {
@@ -38,6 +38,8 @@ static const struct option_spec monitor_options[] = {
 	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
 	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
 	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples,
+	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -105,6 +107,7 @@ static struct wanted choose_tasks(const struct settings *settings)
 		.k = (fe_u32)chosen.k,
 		.buckets = FE_HIST_BUCKETS(BANK_BITS, chosen.k),
 		.threshold_ns = (fe_u64)settings->threshold_ns,
+		.keep = chosen.samples != NULL,
 	};
 
 	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
@@ -186,6 +189,8 @@ static void monitor_setup(struct run *run)
 	monitor->wanted = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);
+	if (chosen.samples)
+		keep_samples(monitor, chosen.samples);
 	if (programs_load(monitor))
 		run->source = &monitor->source;
 }

@@ -74,6 +74,13 @@ struct interruption {
 
 #define RECENT 32 /* a power of two */
 
+/* A wake-up by a timer, where all of them are kept. */
+struct kept {
+	fe_u64 expiry_ns;
+	fe_s64 values[STATIONS]; /* -1: none */
+	fe_u64 cpu;
+};
+
 /* A wake-up in which a value was found that somebody wants to know more of. */
 struct finding {
 	struct wakeup wakeup;
@@ -114,6 +121,7 @@ struct wanted {
 	fe_u32 k, buckets;
 	fe_u32 cpus;                /* how many there are banks for */
 	fe_u64 threshold_ns;
+	fe_u32 keep;                /* every wake-up by a timer */
 };
 
 #endif

@@ -11,7 +11,8 @@
 #include "periodic.h"
 
 /* How long an add may be seen under way before its writer counts as stuck. */
-#define STUCK_NS (2 * NS_PER_S)
+#define STUCK_LOOK_NS 50000
+#define STUCK_LOOKS (2 * NS_PER_S / STUCK_LOOK_NS)
 /* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
 #define LATE_BITS 33
 #define EARLY_BITS 24
@@ -216,14 +217,14 @@ void series_flip(struct series *series)
 
 struct epoch *series_flipped(struct series *series)
 {
-	int64_t give_up_ns = mono_ns() + STUCK_NS;
 	uint32_t busy = series->busy_at_flip;
 
-	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile. */
-	while ((busy & 1) && atomic_load(&series->busy) == busy) {
-		if (mono_ns() > give_up_ns)
+	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile.  Looks are counted, not
+	 * time: a process that was stopped has had no time to finish. */
+	for (int64_t looks = 0; (busy & 1) && atomic_load(&series->busy) == busy; looks++) {
+		if (looks == STUCK_LOOKS)
 			return NULL;
-		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = STUCK_LOOK_NS}, NULL);
 	}
 	return &series->epochs[!atomic_load(&series->current)];
 }

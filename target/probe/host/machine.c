@@ -312,6 +312,7 @@ void machine_open(struct run *run)
 	for_each_worker(worker, run)
 		worker->sched_fd = open_sched(worker);
 	cgroup_open(&machine->cgroup, "/proc/self");
+	frequency_open(&machine->frequency, "/sys/devices/system/cpu", &machine->cpus);
 	open_budget(machine);
 	compare_anew(run, mono_ns());
 }
@@ -328,6 +329,7 @@ void machine_read(struct run *run, struct counters *counters)
 		run->source->thread(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);
+	frequency_count(&run->machine.frequency, counters);
 	counters_trust(&run->machine.seen, counters);
 }
 

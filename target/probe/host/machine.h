@@ -8,6 +8,7 @@
 
 #include "cgroup.h"
 #include "counters.h"
+#include "frequency.h"
 #include "options.h"
 
 struct run;
@@ -23,6 +24,7 @@ struct machine {
 	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
 	int64_t clock_sets;
 	struct cgroup cgroup;
+	struct frequency frequency;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
 	int64_t rt_since_ns;		     /* when the CPU time was last compared with what is granted */
 	int64_t throttled;
