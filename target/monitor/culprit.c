@@ -161,7 +161,8 @@ static void json_stations(struct json *json, const struct finding *finding)
 	}
 }
 
-/* What was taken from all CPUs since the interval began: nobody tells when it was. */
+/* What was taken from all CPUs since the interval began: nobody tells when it was, so that it is not known to be of this
+ * wake-up. */
 static void json_taken(struct json *json, struct run *run)
 {
 	struct counters now = {0}, since;
@@ -169,10 +170,10 @@ static void json_taken(struct json *json, struct run *run)
 	machine_read_smi(&run->machine, &now);
 	machine_read_steal(&run->machine, &now);
 	since = counters_since(&now, &run->at_begin);
-	if (since.known[COUNTER_SMI])
-		json_member_int(json, "smi", since.value[COUNTER_SMI]);
-	if (since.known[COUNTER_STEAL_NS])
-		json_member_int(json, "steal_ns", since.value[COUNTER_STEAL_NS]);
+	if (since.known[COUNTER_SMI] && since.value[COUNTER_SMI])
+		json_member_int(json, "interval_smi", since.value[COUNTER_SMI]);
+	if (since.known[COUNTER_STEAL_NS] && since.value[COUNTER_STEAL_NS])
+		json_member_int(json, "interval_steal_ns", since.value[COUNTER_STEAL_NS]);
 }
 
 const char *culprit_of(struct run *run, const struct finding *finding)
