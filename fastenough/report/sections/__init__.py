@@ -26,6 +26,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "bounds",
     "latency_plot",
     "heat_map",
+    "long_term",
     "events",
     "frequency",
     "extremes",
