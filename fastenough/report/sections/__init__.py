@@ -27,6 +27,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "latency_plot",
     "heat_map",
     "long_term",
+    "before_after",
     "events",
     "frequency",
     "extremes",
