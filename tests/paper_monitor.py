@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from monitored import Watched, lines
+from monitor_recordings import Watched, lines
 from recordings import WALL_NS
 
 from fastenough.recording.building import line_bytes

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from monitored import Watched, watched
+from monitor_recordings import Watched, watched
 from paper_monitor import install
 from recordings import Plan as Recorded
 from recordings import quiet, recording

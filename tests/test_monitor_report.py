@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import faults_of
-from monitored import CULPRIT, PARTS, Watched, watched
+from monitor_recordings import CULPRIT, PARTS, Watched, watched
 from recordings import Plan, latencies, recording
 
 from fastenough.analysis import judge

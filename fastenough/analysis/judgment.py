@@ -25,7 +25,7 @@ from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
-from fastenough.analysis.merged import grouped, judged_series, load_name
+from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
@@ -47,10 +47,14 @@ def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together."""
+    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together.
+
+    ``merged``: the judged series of all of them, per kind and CPU.
+    """
 
     requirement: Requirement | None
     recordings: list[Recording]
+    merged: list[Merged]
     confidence: float
     findings: list[Finding]
     evidence: Evidence | None
@@ -62,12 +66,16 @@ def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
     named = len(recordings) > 1 or recordings[0].damage is not None
     found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
              for recording, of_run in checked for finding in of_run]
+    merged = evidence.merged_per_cpu(recordings)
+    weighed = _Weighed(requirement, recordings, merged, confidence, found, None)
     if requirement is None or any(is_emulated(recording) for recording in recordings):
-        return _Weighed(requirement, recordings, confidence, found, None)
+        return weighed
     sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
-    return _Weighed(requirement, recordings, confidence, found,
-                    evidence.evidence_of(sound, requirement, minimum, confidence) if sound else None)
+    if not sound:
+        return weighed
+    trusted = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
+    return replace(weighed, evidence=evidence.evidence_of(sound, trusted, requirement, minimum, confidence))
 
 
 def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
@@ -85,10 +93,9 @@ def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None,
 
 
 def _judge_group(weighed: _Weighed) -> Judgment:
-    requirement, recordings, shown, confidence = (
-        weighed.requirement, weighed.recordings, weighed.evidence, weighed.confidence)
+    requirement, recordings, merged, shown, confidence = (
+        weighed.requirement, weighed.recordings, weighed.merged, weighed.evidence, weighed.confidence)
     findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
-    merged = evidence.merged_per_cpu(recordings)
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
     n = sum(values.judged for values in merged)

@@ -79,9 +79,10 @@ def command(
     plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required, monitor=monitor)
     require_writable(out)
     store = Store(store_path)
-    with Display(then="judging, and making the report") as display:
+    with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
-        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell)
+        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell,
+                        on_step=display.step)
     if isinstance(answer, int):
         return 128 + answer
     status = tell(answer, out, as_json)

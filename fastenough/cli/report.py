@@ -13,7 +13,7 @@ from fastenough.cli.live import Work
 from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.jobs.assess import Question, judge_and_report
+from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
@@ -65,12 +65,9 @@ def command(
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
-    recordings: list[Recording] = []
-    with Work("reading the runs", share=lambda: len(recordings) / len(chosen)) as work:
-        for run in chosen:
-            recordings.append(store.load(run))
+    with Work("reading the runs") as work:
+        recordings = read_runs(store, chosen, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
         question = Question(required, confidence, probe=judged, missing=tuple(missing))
-        work.step("judging, and making the report")
-        answer = judge_and_report(recordings, question, store, out)
+        answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

@@ -12,14 +12,16 @@ from fastenough.link.fake import FakeLink
 from fastenough.link.local import LocalLink
 from fastenough.model import NotApplicable
 
-__all__ = ["MONITOR", "BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled", "find_probe",
-           "find_program", "read_matching"]
+__all__ = ["INJECTOR", "MONITOR", "BoardGone", "Completed", "FakeLink", "Link", "LocalLink", "Process", "Stalled",
+           "find_probe", "find_program", "read_matching"]
 
 PROBE = "fastenough-probe"
 MONITOR = "fastenough-monitor"
+INJECTOR = "fastenough-inject"
 _BUILD = {
     PROBE: ("probe", "build it: meson setup build && ninja -C build"),
     MONITOR: ("monitor", "build it: make monitor (which needs clang, libbpf-dev and bpftool)"),
+    INJECTOR: ("monitor/inject", "build it: make monitor (which needs clang, libbpf-dev and bpftool)"),
 }
 """Programs for boards: the folder of target/ where each is built, and how."""
 

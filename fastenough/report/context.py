@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,6 +43,11 @@ class Kind:
     def measures(self) -> Measures:
         """Of all CPUs together."""
         return measure(self.all_cpus)
+
+    @property
+    def worst_cpu(self) -> Merged:
+        """The CPU with the greatest maximum."""
+        return max(self.per_cpu, key=lambda values: -math.inf if values.maximum_ns is None else values.maximum_ns)
 
 
 def series_name(series: Series) -> str:

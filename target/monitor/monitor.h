@@ -41,11 +41,12 @@ struct wakeup {
 	fe_u64 runnable_ns, running_ns;
 	fe_u64 return_ns;    /* to user space */
 	fe_u32 origin;
-	fe_u32 cpu;          /* of the waker */
+	fe_u32 device;       /* its interrupt, where that was the origin */
+	fe_u32 no_return;    /* it may have waited within a page fault: the next return that is told of is another */
 };
 
 #define COMM_SIZE 16
-#define STACK_DEPTH 16
+#define STACK_DEPTH 20
 
 /* A task at an instant, and what the kernel did for it. */
 struct context {
@@ -54,6 +55,15 @@ struct context {
 	__INT32_TYPE__ stack_bytes; /* 0: not looked at */
 	fe_u64 stack[STACK_DEPTH];
 };
+
+/* A task that had the CPU while another one waited for it. */
+struct holder {
+	fe_u64 until_ns;
+	char comm[COMM_SIZE];
+	__INT32_TYPE__ pid, policy, prio;
+};
+
+#define HOLDERS 8 /* a power of two */
 
 enum interruption_kind { INTERRUPTION_NONE, INTERRUPTION_IRQ, INTERRUPTION_SOFTIRQ };
 
@@ -64,6 +74,13 @@ struct interruption {
 
 #define RECENT 32 /* a power of two */
 
+/* A wake-up by a timer, where all of them are kept. */
+struct kept {
+	fe_u64 expiry_ns;
+	fe_s64 values[STATIONS]; /* -1: none */
+	fe_u64 cpu;
+};
+
 /* A wake-up in which a value was found that somebody wants to know more of. */
 struct finding {
 	struct wakeup wakeup;
@@ -71,11 +88,12 @@ struct finding {
 	fe_u64 maxima, over;        /* bit n: the value of station n is a new maximum, or over the threshold */
 	fe_s64 values[STATIONS];    /* -1: none */
 	fe_u32 cpu;
-	fe_u32 vector;              /* of the last interrupt, see VECTORS; 0: none was seen */
+	fe_u32 vector;              /* enum vector, of the last interrupt */
 	fe_u32 frequency_khz;       /* 0: not known */
-	__INT32_TYPE__ idle_state;  /* that was left for it; -1: none */
+	fe_u32 idle_state;          /* that was left for it, and 1; 0: none */
 	struct context task, interrupted, before, after; /* who had the CPU at the interrupt, before it ran, and took it away */
 	struct interruption recent[RECENT];
+	struct holder holders[HOLDERS];
 };
 
 /* Interrupts that are no device's; only x86 has events for them. */
@@ -86,6 +104,7 @@ enum vector {
 #define VECTOR(NAME) VECTOR_##NAME,
 	VECTORS(VECTOR)
 #undef VECTOR
+	VECTOR_DEVICE /* and from here on those of devices, by number */
 };
 
 enum policy_bit { BIT_OTHER = 1 << 0, BIT_FIFO = 1 << 1, BIT_RR = 1 << 2, BIT_DEADLINE = 1 << 6 }; /* 1 << SCHED_* */
@@ -102,6 +121,7 @@ struct wanted {
 	fe_u32 k, buckets;
 	fe_u32 cpus;                /* how many there are banks for */
 	fe_u64 threshold_ns;
+	fe_u32 keep;                /* every wake-up by a timer */
 };
 
 #endif

@@ -29,6 +29,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "long_term",
     "before_after",
     "events",
+    "trace",
     "frequency",
     "extremes",
     "views",
