@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from monitored import Watched, watched
+from monitor_recordings import Watched, watched
 from recordings import PROFILE, SETTINGS, Plan, latencies, recording
 
 from fastenough.analysis import judge
