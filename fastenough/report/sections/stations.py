@@ -19,7 +19,7 @@ MOST_DRAWN = 10
 _MOST_LOADS = 12
 _SAID_CHARS = 150
 _LEAST_SHARE = 1e-5
-_HATCHES = ("", "///", "\\\\\\", "...", "xxx", "++")
+_HATCHES = ("", "///", "\\\\\\", "...", "xxx", "++", "oo")
 _ORDER = (*STATIONS, *reversed(SUMS))
 
 
