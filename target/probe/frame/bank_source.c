@@ -154,6 +154,7 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 {
 	struct epoch *epoch = &series->epochs[atomic_load(&series->current)];
 
+	series_come_to(series, epoch);
 	if (series->magnitudes + fe_magnitude(from->stats.sum) > SERIES_SUM_MOST)
 		return false;
 	series->magnitudes += fe_magnitude(from->stats.sum);
@@ -172,6 +173,7 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 		series->events[written % EVENTS] =
 			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
 		atomic_store(&series->events_written, written + 1);
+		epoch->events++;
 	}
 	return true;
 }

@@ -15,6 +15,7 @@
 #include "option_values.h"
 #include "output.h"
 #include "registry.h"
+#include "series.h"
 #include "units.h"
 
 const char *const policy_names[POLICIES + 1] = {
@@ -33,6 +34,10 @@ static struct settings parsed = {
 	.dma_latency_us = -2,
 	.timer_slack_ns = 1,
 	.report_ns = NS_PER_S,
+	.interval_k = SERIES_K,
+	.ring_keep_ns = 48 * 3600 * NS_PER_S,
+	.ring_mib = 256,
+	.ring_cycle_ns = 12 * 3600 * NS_PER_S,
 };
 static const char *latency_text;
 static bool ignored;
@@ -72,7 +77,16 @@ static const struct option_spec common_options[] = {
 	 .help = "measure even if not all that was requested is in effect"},
 	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
+	{"interval-k", 0, OPTION_INTEGER, &parsed.interval_k, .low = SERIES_RISE_K, .high = SERIES_K,
+	 .help = "2^k buckets per octave in the intervals of the recording (10); its end has all of them"},
 	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},
+	{"ring", 0, OPTION_TEXT, &parsed.ring, .help = "write recordings one after the other into this folder, the oldest make room"},
+	{"ring-cycle", 0, OPTION_DURATION, &parsed.ring_cycle_ns, .low = 10 * NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "length of a recording of the ring (12h)"},
+	{"ring-keep", 0, OPTION_DURATION, &parsed.ring_keep_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "how long a recording stays in the ring once it has ended (48h)"},
+	{"ring-mib", 0, OPTION_INTEGER, &parsed.ring_mib, .low = 1, .high = 1 << 20,
+	 .help = "the most MiB that the recordings of the ring take together (256)"},
 	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (made from the time)"},
 	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
 	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
@@ -278,6 +292,8 @@ static void settle(struct settings *settings)
 	settle_latency(settings);
 	if (!settings->cpus.count)
 		default_cpus(&settings->cpus);
+	if (settings->ring && (settings->record || settings->run_id))
+		bad_input("--ring names its recordings itself; leave --record and --run-id out");
 	if (settings->json && settings->record && !strcmp(settings->record, "-"))
 		bad_input("--json and --record - both want standard output; record to a file");
 }

@@ -69,9 +69,10 @@ static void record_one(struct run *run, struct series *series, const struct even
 
 void record_events(struct run *run, struct series *series)
 {
+	const struct epoch *epoch = series_flipped(series);
 	struct event event;
 
-	while (series_next_event(series, &event))
+	for (uint32_t left = epoch ? epoch->events : 0; left && series_next_event(series, &event); left--)
 		record_one(run, series, &event);
 }
 

@@ -3,27 +3,29 @@
 #include "bank_source.h"
 #include "record.h"
 
-static void write_bucket(struct json *json, int32_t index, uint32_t count)
-{
-	json_open(json, '[');
-	json_int(json, index);
-	json_uint(json, count);
-	json_close(json, ']');
-}
-
-static void write_buckets(struct json *json, const struct epoch *epoch)
+static void write_buckets(struct json *json, const struct epoch *epoch, unsigned k)
 {
 	int32_t last = series_bucket(epoch->stats.max);
 	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+	int32_t wide = series_folded(i, k);
+	uint64_t count = 0;
 
 	json_key(json, "buckets");
 	json_open(json, '[');
-	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last))
-		write_bucket(json, i, epoch->buckets[i]);
+	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
+		if (series_folded(i, k) != wide) {
+			json_bucket(json, wide, count);
+			wide = series_folded(i, k);
+			count = 0;
+		}
+		count += epoch->buckets[i];
+	}
+	if (count)
+		json_bucket(json, wide, count);
 	json_close(json, ']');
 }
 
-static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch)
+static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch, unsigned k)
 {
 	json_open(json, '{');
 	json_member_int(json, "id", series->id);
@@ -31,7 +33,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 	json_member_uint(json, "lost", epoch->lost);
 	json_member_uint(json, "missed", epoch->missed);
 	json_stats(json, &epoch->stats);
-	write_buckets(json, epoch);
+	write_buckets(json, epoch, k);
 	json_order(json, series, epoch->rises, &epoch->over, epoch->gaps);
 	json_close(json, '}');
 }
@@ -45,7 +47,7 @@ static void drain(struct run *run, struct series *series)
 		return;
 	}
 	if (recording(run))
-		write_epoch(&run->line, series, epoch);
+		write_epoch(&run->line, series, epoch, (unsigned)run->settings->interval_k);
 	series_settle(series, epoch);
 }
 
