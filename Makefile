@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock setup setup-test clean
+.PHONY: assess check bench fresh lint lock monitor setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -36,6 +36,10 @@ lock:
 
 setup:
 	@setup/install run
+
+# What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.
+monitor:
+	@setup/install monitor
 
 setup-test:
 	@setup/install test

@@ -28,6 +28,7 @@ struct option_spec {
 	const char *plain_name;
 	const char *const *choices; /* ended by NULL */
 	const char *optional; /* value to use when none is given */
+	bool acts;            /* of use only to probes that act themselves, instead of watching others */
 	const char *help;
 };
 

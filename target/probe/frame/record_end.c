@@ -2,16 +2,18 @@
 /* The end: how the run ended, and its totals. */
 #include <string.h>
 
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
 /* At the full resolution, where the intervals have less. */
 static void write_buckets(struct json *json, const struct series *series)
 {
-	json_member_int(json, "k", SERIES_K);
+	int32_t last = series_index(series, series->total.max);
+
+	json_member_int(json, "k", series->spec.k);
 	json_key(json, "buckets");
 	json_open(json, '[');
-	for (int32_t i = series_bucket(series->total.min); series->total.count && i <= series_bucket(series->total.max); i++)
+	for (int32_t i = series_index(series, series->total.min); series->total.count && i <= last; i++)
 		if (series->totals[i])
 			json_bucket(json, i, series->totals[i]);
 	json_close(json, ']');
@@ -26,7 +28,7 @@ static void write_total(struct json *json, const struct series *series, int64_t 
 	json_member_uint(json, "lost", series->total_lost);
 	json_member_uint(json, "missed", series->total_missed);
 	json_stats(json, &series->total);
-	if (k != SERIES_K)
+	if (series_interval_k(series, k) != series->spec.k)
 		write_buckets(json, series);
 	json_order(json, series, series->total_rises, &series->total_over, series->total_gaps);
 	json_close(json, '}');
@@ -79,7 +81,7 @@ void record_end(struct run *run)
 		return;
 	for_each_series(entry, run)
 		if (entry->series->untold.maximum)
-			record_event_line(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
+			record_untold(run, entry->series);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
@@ -95,7 +97,7 @@ void record_end(struct run *run)
 	json_open(json, '{');
 	json_counter_members(json, &since);
 	if (run->source)
-		json_source_total(json, run);
+		run->source->total_counters(json, run);
 	json_close(json, '}');
 	write_settings(json, run);
 	json_member_uint(json, "events_dropped", dropped);

@@ -89,7 +89,7 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
-	struct bank_source *source; /* NULL: workers act; else the acts are the kernel's */
+	struct source *source; /* NULL: workers act; else the acts are those of others */
 	struct settings_read settings_before, settings_after; /* its first act, and its last */
 	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
 
@@ -177,6 +177,8 @@ void record_head(struct run *run);
 void record_interval(struct run *run);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
+/* What a source found, as soon as it was found. */
+void record_found(struct run *run, struct series *series, const struct event *event);
 void record_end(struct run *run);
 /* Members that recording and summary share. */
 void json_stats(struct json *json, const struct fe_stats *stats);

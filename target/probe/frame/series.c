@@ -38,6 +38,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 		return NULL;
 	series->id = id;
 	series->spec = *spec;
+	series->spec.k = spec->k ? spec->k : SERIES_K;
 	series->highest_ns = series->told_ns = INT64_MIN;
 	series->highest_cpu = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
@@ -64,6 +65,20 @@ int series_lock(struct series *series)
 		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
 			return errno;
 	return 0;
+}
+
+int32_t series_folded(const struct series *series, int32_t index, unsigned k)
+{
+	int32_t wide = (int32_t)fe_hist_index(fe_hist_lower((fe_u32)abs(index), series->spec.k), k);
+
+	return index < 0 ? -wide : wide;
+}
+
+int32_t series_index(const struct series *series, int64_t value)
+{
+	int32_t index = (int32_t)fe_hist_index(fe_magnitude(value), series->spec.k);
+
+	return value < 0 ? -index : index;
 }
 
 void series_free(struct series *series)

@@ -43,6 +43,7 @@ struct series_spec {
 	bool any_cpu;            /* the act belongs to no single CPU; cpu is ignored */
 	int cpu;
 	int64_t period_ns;       /* periodic acts only, else 0 */
+	unsigned k;              /* buckets per octave are 2^k, 0: SERIES_K; only a source may count in wider ones */
 	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
 	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
 	enum series_role role;
@@ -57,6 +58,7 @@ struct series_spec {
 struct event {
 	int64_t mono_ns, value;
 	bool maximum, over_threshold;
+	const char *culprit; /* JSON; NULL: not known */
 };
 
 /* Values above a limit given beforehand, and runs of such values one after the other. */
@@ -108,7 +110,7 @@ struct series {
 	int64_t total_rises[SERIES_EDGES + 1];
 	struct exceedances total_over;
 	struct event crowded; /* from the epoch read last */
-	struct event untold;  /* the latest maximum that found the recording's events used up */
+	struct event untold;  /* the latest maximum that found the recording's events used up; its culprit is this one's own */
 	int64_t told_ns;       /* the greatest maximum recorded */
 	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
 };
@@ -133,13 +135,10 @@ static inline int32_t series_bucket(int64_t value)
 	return value < 0 ? -index : index;
 }
 
+/* The same for what others counted, in buckets of the series' own width. */
+int32_t series_index(const struct series *series, int64_t value);
 /* The wider bucket, of resolution k, that a bucket lies in. */
-static inline int32_t series_folded(int32_t index, unsigned k)
-{
-	int32_t wide = (int32_t)fe_hist_index(fe_hist_lower((fe_u32)(index < 0 ? -index : index), SERIES_K), k);
-
-	return index < 0 ? -wide : wide;
-}
+int32_t series_folded(const struct series *series, int32_t index, unsigned k);
 
 static inline struct epoch *series_enter(struct series *series)
 {

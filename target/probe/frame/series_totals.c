@@ -37,8 +37,8 @@ int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last
 
 static void settle_buckets(struct series *series, struct epoch *epoch)
 {
-	int32_t last = series_bucket(epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+	int32_t last = series_index(series, epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_index(series, epoch->stats.min), last);
 
 	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
 		series->totals[i] += epoch->buckets[i];
@@ -83,7 +83,7 @@ void series_settle(struct series *series, struct epoch *epoch)
 
 static void clear_totals(struct series *series)
 {
-	int32_t first = series_bucket(series->total.min), last = series_bucket(series->total.max);
+	int32_t first = series_index(series, series->total.min), last = series_index(series, series->total.max);
 
 	if (series->total.count)
 		memset(&series->totals[first], 0, (size_t)(last - first + 1) * sizeof(*series->totals));
@@ -96,18 +96,19 @@ void series_begin_totals(struct series *series)
 	series->total_lost = series->total_missed = series->total_gaps = 0;
 	memset(series->total_rises, 0, sizeof(series->total_rises));
 	series->total_over = (struct exceedances){0};
+	free((char *)series->untold.culprit);
 	series->untold = (struct event){0};
 	series->told_ns = INT64_MIN;
 	series->highest_cpu = -1;
 }
 
-static int64_t bucket_highest(int32_t index)
+static int64_t bucket_highest(const struct series *series, int32_t index)
 {
-	uint64_t lower = fe_hist_lower((uint32_t)abs(index), SERIES_K);
+	uint64_t lower = fe_hist_lower((uint32_t)abs(index), series->spec.k);
 
 	if (index < 0)
 		return -(int64_t)lower;
-	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
+	return (int64_t)(lower + fe_hist_width((uint32_t)index, series->spec.k) - 1);
 }
 
 static uint64_t rank_of(double share, uint64_t count)
@@ -119,7 +120,7 @@ static uint64_t rank_of(double share, uint64_t count)
 
 void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
 {
-	int32_t i = series_bucket(series->total.min), high = series_bucket(series->total.max);
+	int32_t i = series_index(series, series->total.min), high = series_index(series, series->total.max);
 	uint64_t seen = series->totals ? series->totals[i] : 0;
 
 	for (int n = 0; n < count; n++) {
@@ -129,6 +130,6 @@ void series_quantiles(const struct series *series, const double *shares, int64_t
 		}
 		while (seen < rank_of(shares[n], series->total.count) && i < high)
 			seen += series->totals[++i];
-		values[n] = bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
+		values[n] = bucket_highest(series, i) < series->total.max ? bucket_highest(series, i) : series->total.max;
 	}
 }

@@ -229,19 +229,23 @@ static void turn(struct run *run)
 	turn_head_written(run);
 }
 
-/* Series are of the CPUs that there were: whoever starts this again, as a service is, finds those that there are now. */
-static void end_with_cpus(struct run *run)
+/* Series are of the CPUs that there were: whoever starts this again, as a service is, finds those that there are now.  Who
+ * only watches has series of all that there can be. */
+static void look_at_cpus(struct run *run)
 {
 	char online[sizeof(run->turns->online)], text[REASON_SIZE];
+	bool watches = run->probe->watches;
 
 	read_online(online, sizeof(online));
 	if (!strcmp(online, run->turns->online))
 		return;
-	snprintf(text, sizeof(text), "the CPUs online changed from %.80s to %.80s; start again to measure those", run->turns->online,
-		 online);
+	snprintf(text, sizeof(text), "the CPUs online changed from %.80s to %.80s%s", run->turns->online, online,
+		 watches ? "" : "; start again to measure those");
+	memcpy(run->turns->online, online, sizeof(online));
 	tell(run, 0, text);
 	say(text, "");
-	run_stop(run, OUTCOME_COMPLETED);
+	if (!watches)
+		run_stop(run, OUTCOME_COMPLETED);
 }
 
 void turn_interval(struct run *run)
@@ -257,7 +261,7 @@ void turn_interval(struct run *run)
 	keep(run);
 	if (due)
 		turn(run);
-	end_with_cpus(run);
+	look_at_cpus(run);
 }
 
 int64_t turn_patience_ns(const struct run *run)

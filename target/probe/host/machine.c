@@ -12,8 +12,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "bank_source.h"
 #include "run.h"
+#include "source.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -298,8 +298,8 @@ void machine_open(struct run *run)
 	struct machine *machine = &run->machine;
 
 	machine->cpus = run->settings->cpus;
-	if (run->source && source_cpu(run) >= 0)
-		machine->cpus = (struct cpu_list){.count = 1, .cpu = {source_cpu(run)}};
+	if (run->source && run->source->cpu >= 0)
+		machine->cpus = (struct cpu_list){.count = 1, .cpu = {run->source->cpu}};
 	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	machine->stat_text = malloc(STAT_SIZE);
 	machine->msr_fd = malloc(sizeof(int) * (size_t)(machine->cpus.count + 1));
@@ -324,8 +324,8 @@ void machine_read(struct run *run, struct counters *counters)
 	read_clock_steps(run, counters);
 	read_usage(run, counters);
 	read_migrations(run, counters);
-	if (run->source)
-		source_thread(run, counters);
+	if (run->source && run->source->thread)
+		run->source->thread(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);
 	counters_trust(&run->machine.seen, counters);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who is to blame for a late wake-up, as a flat object of the recording. */
+#include <stdio.h>
+#include <string.h>
+
+#include "inside.h"
+
+#define USER_PRIORITY_LEAST 99 /* of the kernel's numbers, for real-time priorities 1 to 99: 98 to 0 */
+
+static void json_task(struct json *json, const char *prefix, const struct context *task)
+{
+	char key[32], comm[COMM_SIZE + 1] = "";
+
+	if (task->pid < 0)
+		return;
+	memcpy(comm, task->comm, COMM_SIZE);
+	json_member_text(json, prefix, comm);
+	snprintf(key, sizeof(key), "%s_pid", prefix);
+	json_member_int(json, key, task->pid);
+	snprintf(key, sizeof(key), "%s_policy", prefix);
+	json_member_text(json, key, name_of_policy(task->policy));
+	snprintf(key, sizeof(key), "%s_priority", prefix);
+	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
+}
+
+/* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
+ * it until the task ran, or who took it before the task was back in user space. */
+static const struct context *blamed(const struct finding *finding)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
+	uint64_t waited_ns = wakeup->running_ns - wakeup->runnable_ns;
+	uint64_t kept_ns = wakeup->return_ns && finding->after.pid >= 0 ? wakeup->return_ns - wakeup->running_ns : 0;
+
+	if (kept_ns > waited_ns && kept_ns > late_ns)
+		return &finding->after;
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : &finding->before;
+}
+
+static void json_stack(struct json *json, const struct context *task)
+{
+	char text[1024] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < task->stack_bytes / (int)sizeof(*task->stack) && i < STACK_DEPTH; i++) {
+		const char *name = symbol_of(task->stack[i]);
+
+		if (name && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " < " : "", name);
+	}
+	if (used)
+		json_member_text(json, "stack", text);
+}
+
+static uint64_t overlap_ns(const struct interruption *interruption, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t begin_ns = interruption->begin_ns > from_ns ? interruption->begin_ns : from_ns;
+	uint64_t end_ns = interruption->end_ns < to_ns ? interruption->end_ns : to_ns;
+
+	return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+/* Interruptions of a kind between the first instant of the wake-up and its last: all their time, and the longest's number. */
+static uint64_t interrupted_ns(const struct finding *finding, enum interruption_kind kind, unsigned *number)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t from_ns = wakeup->expiry_ns ? wakeup->expiry_ns : wakeup->interrupt_ns ? wakeup->interrupt_ns : wakeup->runnable_ns;
+	uint64_t to_ns = wakeup->return_ns ? wakeup->return_ns : wakeup->running_ns, sum_ns = 0, longest_ns = 0;
+
+	for (int i = 0; i < RECENT; i++) {
+		uint64_t ns = finding->recent[i].kind == kind ? overlap_ns(&finding->recent[i], from_ns, to_ns) : 0;
+
+		if (ns > longest_ns) {
+			longest_ns = ns;
+			*number = finding->recent[i].number;
+		}
+		sum_ns += ns;
+	}
+	return sum_ns;
+}
+
+static void json_interruptions(struct json *json, const struct finding *finding)
+{
+	unsigned number = 0;
+	uint64_t ns = interrupted_ns(finding, INTERRUPTION_IRQ, &number);
+
+	if (ns) {
+		json_member_text(json, "interrupt", name_of_interrupt(number));
+		json_member_uint(json, "interrupt_ns", ns);
+	}
+	ns = interrupted_ns(finding, INTERRUPTION_SOFTIRQ, &number);
+	if (ns) {
+		json_member_text(json, "softirq", name_of_softirq(number));
+		json_member_uint(json, "softirq_ns", ns);
+	}
+	if (name_of_vector(finding->vector))
+		json_member_text(json, "last_vector", name_of_vector(finding->vector));
+}
+
+static void json_stations(struct json *json, const struct finding *finding)
+{
+	for (unsigned station = 0; station < STATIONS; station++) {
+		char key[64];
+
+		if (finding->values[station] < 0)
+			continue;
+		snprintf(key, sizeof(key), "%s_ns", station_names[station]);
+		for (char *letter = key; *letter; letter++)
+			*letter = *letter == '-' ? '_' : *letter;
+		json_member_int(json, key, finding->values[station]);
+	}
+}
+
+const char *culprit_of(const struct finding *finding)
+{
+	static struct json json;
+	const struct context *by = blamed(finding);
+
+	json_clear(&json);
+	json_open(&json, '{');
+	json_task(&json, "task", &finding->task);
+	json_task(&json, "waited_for", by);
+	json_interruptions(&json, finding);
+	if (finding->frequency_khz)
+		json_member_int(&json, "frequency_khz", finding->frequency_khz);
+	if (finding->idle_state >= 0)
+		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, finding->idle_state));
+	json_stack(&json, by);
+	json_stations(&json, finding);
+	json_close(&json, '}');
+	json_raw(&json, "", 1);
+	return json.text;
+}
