@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
+from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, build_probe, configure, require
 
@@ -48,6 +49,18 @@ def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
         return find_probe()
     except NotApplicable:
         return str(build_probe(tmp_path_factory.mktemp("build")))
+
+
+@pytest.fixture(scope="session")
+def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The monitor that is built, or one built now."""
+    return build_monitor(tmp_path_factory.mktemp("build"))
+
+
+@pytest.fixture(scope="session")
+def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A periodic task that is nobody's probe: see monitored.py."""
+    return build_sleeper(tmp_path_factory.mktemp("sleeper"))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
-	monitor->now[MONITOR_SUPPRESSED] = programs_suppressed(monitor);
+	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
 
 void monitor_interval_counters(struct json *json, const struct run *run)

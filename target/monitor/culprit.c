@@ -37,6 +37,17 @@ static const struct context *blamed(const struct finding *finding)
 	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : &finding->before;
 }
 
+/* What the monitor itself is called through stands on top. */
+static bool is_ours(const char *name)
+{
+	static const char *const ours[] = {"bpf_", "__bpf_", "__traceiter_", "perf_trace_"};
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		if (!strncmp(name, ours[i], strlen(ours[i])))
+			return true;
+	return false;
+}
+
 static void json_stack(struct json *json, const struct context *task)
 {
 	char text[1024] = "";
@@ -45,7 +56,7 @@ static void json_stack(struct json *json, const struct context *task)
 	for (int i = 0; i < task->stack_bytes / (int)sizeof(*task->stack) && i < STACK_DEPTH; i++) {
 		const char *name = symbol_of(task->stack[i]);
 
-		if (name && used < sizeof(text))
+		if (name && !(!used && is_ours(name)) && used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " < " : "", name);
 	}
 	if (used)
@@ -123,9 +134,13 @@ const char *culprit_of(const struct finding *finding)
 	json_interruptions(&json, finding);
 	if (finding->frequency_khz)
 		json_member_int(&json, "frequency_khz", finding->frequency_khz);
-	if (finding->idle_state >= 0)
-		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, finding->idle_state));
+	if (finding->idle_state)
+		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, (int)finding->idle_state - 1));
+	if (finding->steal_ns)
+		json_member_uint(&json, "steal_ns", finding->steal_ns);
 	json_stack(&json, by);
+	if (finding->wakeup.expiry_ns)
+		json_member_uint(&json, "expiry_mono_ns", finding->wakeup.expiry_ns);
 	json_stations(&json, finding);
 	json_close(&json, '}');
 	json_raw(&json, "", 1);

@@ -4,9 +4,11 @@
  *
  * It measures nothing itself: programs in the kernel do, of the tasks that are asked for, and it reads what they count.
  */
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "inside.h"
 #include "registry.h"
@@ -35,7 +37,7 @@ static const struct option_spec monitor_options[] = {
 	{"priority", 0, OPTION_INTEGER, &chosen.priority, .low = 1, .high = 99, .help = "tasks of this real-time priority or above"},
 	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
 	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
-	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, a folder of /sys/fs/cgroup, or below it"},
+	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -61,20 +63,37 @@ static void check_rights(void)
 		bad_input("the monitor needs root, or the capabilities CAP_BPF and CAP_PERFMON; run it with sudo");
 }
 
-/* The kernel's number of a control group is that of its folder. */
+static bool of_version_2(const char *path)
+{
+	struct statfs system;
+
+	return !statfs(path, &system) && system.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+/* Where the groups of version 2 are: only of them a task is in one, and no more. */
+static const char *cgroup_root(void)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		if (of_version_2(roots[i]))
+			return roots[i];
+	bad_input("--cgroup: this machine has no control groups of version 2 at %s", roots[0]);
+}
+
+/* A folder there, or what /proc/PID/cgroup says behind 0::.  The kernel's number of a group is that of its folder. */
 static void choose_cgroup(struct wanted *wanted, const char *path)
 {
-	static const char root[] = "/sys/fs/cgroup";
+	const char *root = cgroup_root(), *below = strncmp(path, root, strlen(root)) ? path : path + strlen(root);
 	char whole[512];
 	struct stat folder;
 
-	snprintf(whole, sizeof(whole), "%s%s%s", *path == '/' && !strncmp(path, root, strlen(root)) ? "" : root,
-		 *path == '/' ? "" : "/", path);
+	snprintf(whole, sizeof(whole), "%s/%s", root, below);
 	if (stat(whole, &folder) || !S_ISDIR(folder.st_mode))
-		bad_input("there is no control group %s; name a folder of %s", whole, root);
+		bad_input("there is no control group %s; name a folder of %s", path, root);
 	wanted->cgroup = folder.st_ino;
-	for (const char *letter = whole + strlen(root); *letter; letter++)
-		wanted->cgroup_level += *letter == '/' && letter[1] && letter[1] != '/';
+	for (const char *letter = below; *letter; letter++)
+		wanted->cgroup_level += *letter != '/' && (letter == below || letter[-1] == '/');
 }
 
 static struct wanted choose_tasks(const struct settings *settings)

@@ -45,7 +45,7 @@ struct wakeup {
 };
 
 #define COMM_SIZE 16
-#define STACK_DEPTH 16
+#define STACK_DEPTH 20
 
 /* A task at an instant, and what the kernel did for it. */
 struct context {
@@ -72,9 +72,10 @@ struct finding {
 	fe_s64 values[STATIONS];    /* -1: none */
 	fe_u32 cpu;
 	fe_u32 epoch;               /* in which it was counted */
-	fe_u32 vector;              /* of the last interrupt, see VECTORS; 0: none was seen */
+	fe_u32 vector;              /* enum vector, of the last interrupt */
 	fe_u32 frequency_khz;       /* 0: not known */
-	__INT32_TYPE__ idle_state;  /* that was left for it; -1: none */
+	fe_u32 idle_state;          /* that was left for it, and 1; 0: none */
+	fe_u64 steal_ns;            /* taken from the CPU by a hypervisor since a wake-up was counted there before */
 	struct context task, interrupted, before, after; /* who had the CPU at the interrupt, before it ran, and took it away */
 	struct interruption recent[RECENT];
 };
@@ -87,6 +88,7 @@ enum vector {
 #define VECTOR(NAME) VECTOR_##NAME,
 	VECTORS(VECTOR)
 #undef VECTOR
+	VECTOR_DEVICE /* and from here on those of devices, by number */
 };
 
 enum policy_bit { BIT_OTHER = 1 << 0, BIT_FIFO = 1 << 1, BIT_RR = 1 << 2, BIT_DEADLINE = 1 << 6 }; /* 1 << SCHED_* */

@@ -80,5 +80,5 @@ const char *name_of_vector(unsigned vector)
 #undef VECTOR
 	};
 
-	return vector < sizeof(names) / sizeof(*names) ? names[vector] : NULL;
+	return vector < VECTOR_DEVICE ? names[vector] : name_of_interrupt(vector - VECTOR_DEVICE);
 }

@@ -85,22 +85,28 @@ static bool is_needed(const char *event)
 	return false;
 }
 
+/* Of the programs of this event, one is chosen. */
+static bool expires(const char *event)
+{
+	return !strcmp(event, "hrtimer_expire_entry");
+}
+
 static bool choose(struct monitor *monitor, const struct btf *btf)
 {
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, monitor->programs->obj) {
 		const char *event = event_of(program);
+		bool exists = arguments_of(btf, event);
 
 		if (!is_allowed(event)) {
 			run_not_applicable(monitor->run, "a station wants the event %s, which is not on the list of those that are "
 					   "known to be safe", event);
 			return false;
 		}
-		if (arguments_of(btf, event))
-			continue;
-		bpf_program__set_autoload(program, false);
-		if (is_needed(event)) {
+		if (!expires(event))
+			bpf_program__set_autoload(program, exists);
+		if (!exists && is_needed(event)) {
 			run_not_applicable(monitor->run, "this kernel has no event %s; nothing can be seen of wake-ups", event);
 			return false;
 		}

@@ -91,6 +91,7 @@ struct hrtimer {
 
 struct irqaction {
 	struct task_struct *thread;
+	unsigned int flags;
 };
 
 #pragma clang attribute pop

@@ -26,17 +26,18 @@ struct order {
 
 struct cpu {
 	struct expiring expiring[2];
+	u32 pid;      /* of the task that runs, as far as its switch was seen */
 	u32 open;     /* the task that runs has a wake-up that is not counted yet */
 	u32 awaits;   /* and it has not returned to user space yet */
 	u32 busy;     /* a wake-up is being counted */
-	u32 vector;
-	u64 irq_ns, irq_number;         /* the handler of a device's interrupt that runs; 0: none */
-	u64 softirq_ns, softirq_number; /* the same */
-	u64 raised_by_ns[10];           /* when the interrupt's handler began that raised this soft-IRQ; 0: no device's */
-	u64 served_ns;                  /* the same of the soft-IRQ that runs */
-	u64 irq_thread, irq_thread_ns;  /* the thread that the last handler wakes next, and when that one began */
+	u32 vector;                     /* enum vector */
+	u64 irq_ns, softirq_ns;         /* when the handler of an interrupt, or a soft-IRQ, began that runs; 0: none */
+	/* When the handler of a device's interrupt began: of the one that runs, that raised a soft-IRQ, or the one that runs, that
+	 * woke its thread, and this if it is that thread that runs.  0: no device's. */
+	u64 device_ns, raised_ns[10], served_ns, irq_thread_ns, thread_serves_ns;
+	u64 irq_thread;                 /* its struct task_struct, until it sleeps */
 	u32 frequency_khz;
-	s32 idle_state;                 /* that the CPU is in or left last; -1: none */
+	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
 	u32 recent_count;
 	struct interruption recent[RECENT];
 	u32 recording;                  /* that these are of */

@@ -10,10 +10,11 @@ struct task {
 	u64 woken;
 	struct wakeup waking;
 	struct context interrupted;
-	s32 idle_state;           /* of the CPU that was woken for it; -1: none */
+	u32 idle_state;           /* that its CPU was woken from, and 1; 0: none */
 	/* of the CPU that the task is on */
 	u64 taken;
 	u32 state;
+	u32 sleeps;               /* since it was counted last */
 	struct wakeup wakeup;
 	struct context before, after;
 };

@@ -19,6 +19,7 @@ struct {
 
 static const struct task no_task = {};
 
+fe_u64 unseen = 0;   /* of which not even the switch to the task was told: kernels tell nothing while some threads run */
 fe_u64 no_sleep = 0; /* woken before they slept: they are runnable and running at once */
 
 static __always_inline struct task *find(u32 pid)
@@ -50,14 +51,16 @@ static __always_inline void find_origin(struct cpu *cpu, struct wakeup *waking, 
 	waking->origin = ORIGIN_TASK;
 	if (cpu->expiring[HARD].timer)
 		expiring = &cpu->expiring[HARD];
-	else if (cpu->irq_ns)
-		device_ns = cpu->irq_ns;
+	else if (cpu->device_ns)
+		device_ns = cpu->device_ns;
 	else if (cpu->expiring[SOFT].timer)
 		expiring = &cpu->expiring[SOFT];
 	else if (cpu->served_ns)
 		device_ns = cpu->served_ns;
 	else if (cpu->irq_thread == (u64)task)
 		device_ns = cpu->irq_thread_ns;
+	else
+		device_ns = cpu->thread_serves_ns;
 	if (expiring) {
 		waking->origin = ORIGIN_TIMER;
 		waking->expiry_ns = (u64)expiring->expiry_ns;
@@ -118,7 +121,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	find_origin(cpu, &task->waking, woken);
 	task->interrupted.stack_bytes = 0;
 	task->interrupted.pid = -1;
-	task->idle_state = -1;
+	task->idle_state = 0;
 	if (task->waking.expiry_ns &&
 	    task->waking.interrupt_ns - task->waking.expiry_ns > beyond(cpu->worst[ORIGIN_TIMER].late_ns)) {
 		describe_current(&task->interrupted, (void *)bpf_get_current_task(), ctx);
@@ -169,6 +172,15 @@ static __always_inline bool wants_to_sleep(bool preempted, const struct task_str
 	return bpf_core_field_exists(task->__state) ? task->__state != 0 : BPF_CORE_READ(older, state) != 0;
 }
 
+/* A task that was not seen to get its CPU leaves it: what woke it is over. */
+static __always_inline void pass_over(struct task *task)
+{
+	if (!task->sleeps && task->woken == task->taken)
+		return;
+	__sync_fetch_and_add(&unseen, 1);
+	task->taken = task->woken;
+}
+
 /* A task gives up its CPU. */
 static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_struct *task_struct, bool sleeps,
 				  const struct task_struct *next)
@@ -178,12 +190,15 @@ static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_str
 	cpu->open = cpu->awaits = 0;
 	if (!task)
 		return;
+	if (cpu->pid != (u32)task_struct->pid && !task->state)
+		pass_over(task);
 	if (task->state && (sleeps || task->state == RETURNED || task->woken != task->taken))
 		count(cpu, id, task, task_struct);
 	if (!sleeps && task->woken != task->taken)
 		take(task, 0);
 	if (task->state == RUNNING && task->after.pid < 0)
 		describe(&task->after, next);
+	task->sleeps = sleeps;
 }
 
 /* A task gets the CPU. */
@@ -205,24 +220,40 @@ static __always_inline bool enter(struct cpu *cpu, u32 id, const struct task_str
 	return worse;
 }
 
+/* No handler outlasts a switch, whatever was seen of its end; a thread serves its device's interrupt until it sleeps. */
+static __always_inline void switch_origin(struct cpu *cpu, const struct task_struct *prev, const struct task_struct *next,
+					  bool sleeps)
+{
+	cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = 0;
+	cpu->irq_ns = cpu->device_ns = cpu->softirq_ns = cpu->served_ns = 0;
+	if (sleeps && cpu->irq_thread == (u64)prev)
+		cpu->irq_thread = 0;
+	cpu->thread_serves_ns = cpu->irq_thread == (u64)next ? cpu->irq_thread_ns : 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	u32 id = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_state(id);
 	struct task *task;
+	bool sleeps;
 
 	if (!cpu)
 		return 0;
-	/* No handler outlasts a switch, whatever was seen of its end. */
-	cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = cpu->irq_ns = 0;
-	if (cpu->open)
-		leave(cpu, id, prev, wants_to_sleep(preempted, prev), next);
+	sleeps = wants_to_sleep(preempted, prev);
+	switch_origin(cpu, prev, next, sleeps);
+	if (cpu->open || (cpu->pid != (u32)prev->pid && may_be_wanted(prev)))
+		leave(cpu, id, prev, sleeps, next);
+	cpu->pid = (u32)next->pid;
 	if (!may_be_wanted(next) || !enter(cpu, id, next, prev))
 		return 0;
 	task = find((u32)next->pid);
-	if (task)
-		describe_current(&task->before, prev, ctx);
+	if (!task)
+		return 0;
+	describe_current(&task->before, prev, ctx);
+	if (!prev->pid)
+		task->idle_state = cpu->idle_state;
 	return 0;
 }
 
