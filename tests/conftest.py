@@ -8,12 +8,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
 from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
-from tools import ROOT, build, build_probe, configure, require
+from tools import ROOT, build, configure, program, require
 
 from fastenough.board.labgrid import COORDINATOR_SETTING
 from fastenough.link import find_probe
@@ -23,7 +24,12 @@ from fastenough.settings import STATE_SETTING
 
 
 def pytest_configure() -> None:
-    """A runner started in the background ignores these signals, and so would all that is interrupted here."""
+    """A runner started in the background ignores these signals, and so would all that is interrupted here.
+
+    An example of hypothesis may take as long as a busy machine takes for it.
+    """
+    hypothesis.settings.register_profile("whatever it takes", deadline=None)
+    hypothesis.settings.load_profile("whatever it takes")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -43,12 +49,23 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> str:
+def build_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configured build that this user may add to: the checkout's, or one made now."""
+    checkout = ROOT / "build"
+    if (checkout / "build.ninja").is_file() and os.access(checkout / "build.ninja", os.W_OK):
+        return checkout
+    made = tmp_path_factory.mktemp("build")
+    configure(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def probe_binary(build_directory: Path) -> str:
     """The probe that is built, or one built now."""
     try:
         return find_probe()
     except NotApplicable:
-        return str(build_probe(tmp_path_factory.mktemp("build")))
+        return str(program(build_directory, "target/probe/fastenough-probe"))
 
 
 @pytest.fixture(scope="session")
@@ -58,20 +75,22 @@ def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def inject_binary(build_directory: Path) -> Path:
+    """What the monitor is calibrated with."""
+    return program(build_directory, "target/monitor/inject/fastenough-inject")
+
+
+@pytest.fixture(scope="session")
 def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A periodic task that is nobody's probe: see monitored.py."""
     return build_sleeper(tmp_path_factory.mktemp("sleeper"))
 
 
 @pytest.fixture(scope="session")
-def gauge_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def gauge_build(build_directory: Path) -> Build:
     """The gauge's firmware and its simulation, as they are built or built now."""
-    found = Build(ROOT / "build")
-    if not (found.directory / "build.ninja").is_file():
-        found = Build(tmp_path_factory.mktemp("build"))
-        configure(found.directory)
-    build(found.directory, "gauge")
-    return found
+    build(build_directory, "gauge")
+    return Build(build_directory)
 
 
 @pytest.fixture

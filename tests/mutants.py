@@ -224,7 +224,8 @@ def _settings(lines: Lines, dice: random.Random) -> None:
 
 def _counters(lines: Lines, dice: random.Random) -> None:
     told = [line["counters"] for line in lines if "counters" in line]
-    name = dice.choice(["throttled", "steal_ns", "cgroup_throttled", "smi", "migrations", "clock_step_ns"])
+    name = dice.choice(["throttled", "steal_ns", "cgroup_throttled", "smi", "migrations", "clock_step_ns",
+                        "thermal_throttled", "frequency_limited"])
     value = dice.choice([None, 0, 1, -1, 5_000_000])
     for counters in [dice.choice(told)] if dice.random() < 0.5 else told:
         if dice.random() < 0.2:

@@ -80,6 +80,11 @@ class Terminal:
                 assert holds(self.said), self.said
         return self.said
 
+    def picture(self, words: str) -> str:
+        """What was said up to a second picture with these words, which each has once: the first of them is whole."""
+        said = self.until(lambda said: said.count(words) > 1)
+        return said[:said.rindex(words)]
+
     def end(self, timeout_s: float = 60) -> tuple[int, str]:
         """Its exit status, and all that it said."""
         deadline = time.monotonic() + timeout_s

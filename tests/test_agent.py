@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from agents import QUICK, agent, link_to
 from processes import eventually, with_words
-from tools import build, configure
+from tools import program
 
 from fastenough.link import BoardGone, Stalled, find_probe
 from fastenough.link.agent_frames import FRAME, FRAME_MOST, NUMBER, Kind
@@ -258,10 +258,8 @@ def _mutated(dice: random.Random) -> bytes:
     return bytes(text[:dice.randint(1, len(text))])
 
 
-def test_mutated_frames_neither_break_it_nor_leave_anything(tmp_path: Path) -> None:
-    configure(tmp_path)
-    build(tmp_path, "target/agent/watched-agent")
-    watched = tmp_path / "target" / "agent" / "watched-agent"
+def test_mutated_frames_neither_break_it_nor_leave_anything(build_directory: Path, tmp_path: Path) -> None:
+    watched = program(build_directory, "target/agent/watched-agent")
     dice = random.Random(20261122)
     for _ in range(150):
         text = _mutated(dice)

@@ -175,7 +175,8 @@ def test_a_counter_that_cannot_be_read_is_not_zero(tmp_path: Path, marks: tuple[
     assert judge([_run(tmp_path, marks=marks)], Requirement(200_000, 0.01, longest_burst=5)).verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("counter", ["steal_ns", "throttled", "cgroup_throttled"])
+@pytest.mark.parametrize("counter", ["steal_ns", "throttled", "cgroup_throttled", "thermal_throttled",
+                                     "frequency_limited"])
 def test_a_counter_that_went_backwards_is_not_zero(tmp_path: Path, counter: str) -> None:
     run = _run(tmp_path, counters=COUNTERS | {counter: -1})
     assert judge([run], LIMIT).verdict is Verdict.INCONCLUSIVE

@@ -175,12 +175,18 @@ def test_a_torn_line_is_no_line_until_it_is_whole(recorded: Recorded, followers:
     assert "another file" not in followers[0].said
 
 
-def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:
+def _follow_own_file(recorded: Recorded, followers: list[Follower]) -> Path:
+    """A file that no store keeps, followed up to its second interval."""
     file = recorded.home / "own.jsonl"
     recorded.begin()
     file.write_bytes(b"".join(recorded.lines[:3]))
     followers.append(Follower(recorded.home, str(file)))
     followers[0].until("4 s of 16 s")
+    return file
+
+
+def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:
+    file = _follow_own_file(recorded, followers)
     other = recorded.home / "other.jsonl"
     other.write_bytes(b"".join(recorded.lines[:2]))
     other.replace(file)
@@ -192,11 +198,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(recorded: Recorded, 
 
 
 def test_a_file_that_is_shortened_is_read_from_its_beginning(recorded: Recorded, followers: list[Follower]) -> None:
-    file = recorded.home / "own.jsonl"
-    recorded.begin()
-    file.write_bytes(b"".join(recorded.lines[:3]))
-    followers.append(Follower(recorded.home, str(file)))
-    followers[0].until("4 s of 16 s")
+    file = _follow_own_file(recorded, followers)
     os.truncate(file, len(recorded.lines[0]))
     followers[0].until("another file has taken its place")
     followers[0].process.send_signal(signal.SIGTERM)
@@ -276,7 +278,7 @@ def test_the_picture_fits_the_terminal(recorded: Recorded, columns: int, more: d
     recorded.begin(cpus=3)
     recorded.add(3)
     with Terminal("show", "--follow", cwd=recorded.home, columns=columns, **more) as terminal:
-        said = terminal.until(lambda said: "12 s left" in said)
+        said = terminal.picture("12 s left")
         shown = screen(said)
         assert max(map(len, shown)) <= columns
         assert "kernel 6.1.0-30-rt-amd64 (preempt-rt)" in " ".join(" ".join(shown).split())

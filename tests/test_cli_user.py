@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import pytest
 from ordinary_user import User, ordinary_user
+from processes import ended as dead
 from processes import eventually, recorded, with_words
 
 from fastenough.cli import cli
@@ -151,9 +152,11 @@ def test_nothing_of_roots_outlives_a_killed_bench(sudoer: User) -> None:
 
 def test_a_killed_sudo_leaves_nothing(sudoer: User) -> None:
     process, tree = _measuring(sudoer, "timer", "--duration", "60s")
-    os.kill(next(pid for pid in tree if _says(pid, b"sudo\0-n")), signal.SIGKILL)
+    sudo = next(pid for pid in tree if _says(pid, b"sudo\0-n"))
+    os.kill(sudo, signal.SIGKILL)
+    assert eventually(lambda: dead(sudo)), "what is asked of the run after that reaches it all the same"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGINT
     assert _gone(tree)
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import recordings as made
 import zstandard
+from mutants import places
 from processes import ROOT
 
 from fastenough.model import BadInput
@@ -32,19 +33,10 @@ BAD_VALUES: list[Any] = [
 RAW = [b"\xff\xfe", b"\x00", b"[" * 5000, b"NaN", b"1e999", b'"\\ud800"', b"9" * 6000, b"\n", b"{}", b"-", b'\\u0000']
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) within."""
-    found: list[tuple[Any, Any]] = []
-    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
-    for key in keys:
-        found += [(value, key), *_places(value[key])]
-    return found
-
-
 def _change_value(lines: list[bytes], dice: random.Random) -> None:
     which = dice.randrange(len(lines))
     line = json.loads(lines[which])
-    container, key = dice.choice(_places(line))
+    container, key = dice.choice(places(line))
     if dice.random() < 0.2:
         del container[key]
     elif isinstance(container[key], int) and dice.random() < 0.3:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tools import build_probe
+from tools import program
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -66,8 +66,8 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def faulty_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_probe(tmp_path_factory.mktemp("faulty"), "faulty-probe")
+def faulty_probe(build_directory: Path) -> Path:
+    return program(build_directory, "target/probe/faulty-probe")
 
 
 def _two_cpus() -> bool:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tools import build_probe
+from tools import program
 
 from fastenough.recording import Recording, read_recording
 
@@ -17,9 +17,9 @@ BOUND = 200
 
 
 @pytest.fixture(scope="module")
-def rising_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rising_probe(build_directory: Path) -> Path:
     """A probe each of whose values is a new maximum: bursts of 100; its recordings have room for 200 events."""
-    return build_probe(tmp_path_factory.mktemp("rising"), "rising-probe")
+    return program(build_directory, "target/probe/rising-probe")
 
 
 def _record(probe: Path, path: Path, *arguments: str) -> Recording:

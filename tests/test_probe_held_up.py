@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tools import build_probe
+from tools import program
 
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples
@@ -17,12 +17,12 @@ NEAR_NS = PERIOD_NS // 5
 
 
 @pytest.fixture(scope="module")
-def halting_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def halting_probe(build_directory: Path) -> Path:
     """A probe that is held up for thirty and a half periods before and after every other reading of the wall clock.
 
     Its threads are held up for a millisecond behind every other reading of the other one.
     """
-    return build_probe(tmp_path_factory.mktemp("halting"), "halting-probe")
+    return program(build_directory, "target/probe/halting-probe")
 
 
 def _run(probe: Path, directory: Path, *arguments: str) -> tuple[Recording, SampleFile]:

@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 from processes import eventually
-from tools import build_probe
+from tools import program
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -30,9 +30,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
 
 
 @pytest.fixture(scope="module")
-def tight_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tight_probe(build_directory: Path) -> Path:
     """The probe with the patience of one second."""
-    return build_probe(tmp_path_factory.mktemp("tight"), "tight-probe")
+    return program(build_directory, "target/probe/tight-probe")
 
 
 class StuckPipe:

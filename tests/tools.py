@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -35,13 +36,20 @@ def configure(directory: Path, *arguments: str, root: Path = ROOT) -> None:
 
 
 def build(directory: Path, *targets: str) -> None:
-    """``ninja`` there; raises CalledProcessError."""
-    subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
-                   env=ENVIRONMENT)
+    """``ninja`` there, alone, as tests may run side by side; raises CalledProcessError."""
+    with (directory / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
+                       env=ENVIRONMENT)
 
 
-def build_probe(directory: Path, name: str = "fastenough-probe", *arguments: str) -> Path:
-    """A program of target/probe, built in a directory of its own; arguments are meson's."""
+def program(directory: Path, place: str) -> Path:
+    """A program of a configured build, built there."""
+    build(directory, place)
+    return directory / place
+
+
+def build_probe(directory: Path, *arguments: str) -> Path:
+    """The probe, built in a directory of its own; arguments are meson's."""
     configure(directory, *arguments)
-    build(directory, f"target/probe/{name}")
-    return directory / "target" / "probe" / name
+    return program(directory, "target/probe/fastenough-probe")

@@ -186,17 +186,30 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
                       "run it again")
 
 
+_TAKES_TIME = ("steal_ns", "throttled", "cgroup_throttled", "thermal_throttled", "frequency_limited")
+"""Counters of what takes time away from a task, or speed."""
+
+
 def _counters_readable(recording: Recording) -> Iterator[Finding]:
     """What took time away must have been counted; beside an instrument the board's own recording counts it."""
-    wanted = [name for name in ("steal_ns", "throttled", "cgroup_throttled") if went_backwards(recording, name)]
+    wanted = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
         wanted += ["throttled"] + ["steal_ns"] * is_virtual(recording)
         wanted += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
         wanted += ["clock_step_ns"] * _on_wall_clock(recording)
+        wanted += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
     unknown = [COUNTERS[name] for name in dict.fromkeys(wanted) if counter_total(recording, name) is None]
     if unknown:
         yield Finding(Verdict.INCONCLUSIVE, f"a counter that cannot be read is not 0: {'; '.join(unknown)}",
                       "measure where it can be read (fastenough doctor), or with this version's probe")
+
+
+def _scales_frequencies(recording: Recording) -> bool:
+    return bool(((recording.head.profile or {}).get("frequency") or {}).get("cpus"))
+
+
+def _counts_heat(recording: Recording) -> bool:
+    return counter_total(recording, "thermal_throttled") is not None
 
 
 def _on_wall_clock(recording: Recording) -> bool:
@@ -224,6 +237,16 @@ def _quota_kept(recording: Recording) -> Iterator[Finding]:
         yield Finding(Verdict.BROKEN, f"a control group's CPU quota was used up in {words.counted(periods, 'period')}: "
                       "the probe or the load was held back, so the machine was not loaded as it should have been",
                       "take the quota away (cpu.max, cpu.cfs_quota_us; --cpus of a container) and run it again")
+
+
+def _not_slowed(recording: Recording) -> Iterator[Finding]:
+    """What was measured while it was hot is not what the same machine does when it is cold, nor the worst of both."""
+    times, looks = counter_total(recording, "thermal_throttled"), counter_total(recording, "frequency_limited")
+    if times or looks:
+        how = (f"heat slowed its CPUs down {words.counted(times, 'time')}" if times else
+               f"a CPU was allowed a lower frequency than at first in {words.counted(looks or 0, 'interval')}")
+        yield Finding(Verdict.INCONCLUSIVE, f"{how} while it was measured: no one speed holds for the whole of it",
+                      "cool it, or limit the frequency to what it can keep, and run it again")
 
 
 def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
@@ -298,8 +321,8 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
-    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _stayed_on_cpu, _periods_accounted, _without_holes,
-    _not_emulated,
+    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
+    _without_holes, _not_emulated,
 )
 
 

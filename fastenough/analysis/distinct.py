@@ -5,19 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastenough.recording import Recording, unbelievable
+from fastenough.recording import Histogram, Recording, unbelievable
 
 _Data = tuple[object, ...]
 _TELLING = 10
 """So many values are never the same in two series: threads of one CPU each have one under the same name."""
 
 
+def _content(total: Histogram) -> _Data:
+    """All that a histogram says of its values, but for the extremes."""
+    return (total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
+
+
 def _data(recording: Recording) -> _Data | None:
     """What no second measurement can have in common with this one; None where nothing was measured."""
     if not any(total.total for total in recording.totals.values()):
         return None
-    totals = [(total.minimum, total.maximum, total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
-              for total in recording.totals.values()]
+    totals = [(total.minimum, total.maximum, *_content(total)) for total in recording.totals.values()]
     begin = recording.head.begin
     lost = tuple((recording.lost(series.id), recording.missed(series.id)) for series in recording.series)
     return (begin.mono_ns, begin.wall_ns, recording.duration_ns, lost, *totals)
@@ -59,8 +63,7 @@ def _doubled(recording: Recording) -> str | None:
     seen: set[_Data] = set()
     for series in recording.series:
         total = recording.totals[series.id]
-        data = (series.name, series.cpu, series.bytes, repr(sorted(series.labels.items())), total.sum, total.sum_sq,
-                total.index.tobytes(), total.count.tobytes())
+        data = (series.name, series.cpu, series.bytes, repr(sorted(series.labels.items())), *_content(total))
         if total.total >= _TELLING and data in seen:
             return f"two of its series, both {series.name}, hold the same data: a copy is no second measurement"
         seen.add(data)

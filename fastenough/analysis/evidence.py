@@ -212,10 +212,10 @@ def merged_per_cpu(recordings: Sequence[Recording]) -> list[Merged]:
     return [merge_samples(parts) for parts in groups.values()]
 
 
-def evidence_of(recordings: list[Recording], requirement: Requirement, minimum: Minimum, confidence: float) -> Evidence:
-    """What runs of one key show whose data can be trusted; ``confidence``: that of this look."""
-    shown = [one for values in merged_per_cpu(recordings)
-             for one in shown_of(values, requirement, confidence)]
+def evidence_of(recordings: list[Recording], merged: Sequence[Merged], requirement: Requirement, minimum: Minimum,
+                confidence: float) -> Evidence:
+    """What runs of one key show whose data can be trusted, merged per CPU; ``confidence``: that of this look."""
+    shown = [one for values in merged for one in shown_of(values, requirement, confidence)]
     return Evidence(recordings, requirement, minimum, shown)
 
 

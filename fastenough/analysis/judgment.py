@@ -25,10 +25,11 @@ from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
-from fastenough.analysis.merged import grouped, judged_series, load_name
+from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
 
 MINIMUM_DURATION_NS = 10 * 10**9
 """Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
@@ -46,10 +47,14 @@ def _weightiest(verdicts: Sequence[Verdict], otherwise: Verdict) -> Verdict:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together."""
+    """Runs of one key: what each by itself says against a PASS, and what those that can be trusted show together.
+
+    ``merged``: the judged series of all of them, per kind and CPU.
+    """
 
     requirement: Requirement | None
     recordings: list[Recording]
+    merged: list[Merged]
     confidence: float
     findings: list[Finding]
     evidence: Evidence | None
@@ -61,12 +66,16 @@ def _weigh(asked: Asked, minimum: Minimum, confidence: float) -> _Weighed:
     named = len(recordings) > 1 or recordings[0].damage is not None
     found = [replace(finding, text=f"run {recording.run_id}: {finding.text}") if named else finding
              for recording, of_run in checked for finding in of_run]
+    merged = evidence.merged_per_cpu(recordings)
+    weighed = _Weighed(requirement, recordings, merged, confidence, found, None)
     if requirement is None or any(is_emulated(recording) for recording in recordings):
-        return _Weighed(requirement, recordings, confidence, found, None)
+        return weighed
     sound = [recording for recording, of_run in checked if not checks.without_real_time(recording)
              and all(finding.verdict is not Verdict.BROKEN for finding in of_run)]
-    return _Weighed(requirement, recordings, confidence, found,
-                    evidence.evidence_of(sound, requirement, minimum, confidence) if sound else None)
+    if not sound:
+        return weighed
+    trusted = merged if len(sound) == len(recordings) else evidence.merged_per_cpu(sound)
+    return replace(weighed, evidence=evidence.evidence_of(sound, trusted, requirement, minimum, confidence))
 
 
 def _with_failing(weighed: Sequence[_Weighed], confidence: float) -> list[_Weighed]:
@@ -84,10 +93,9 @@ def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None,
 
 
 def _judge_group(weighed: _Weighed) -> Judgment:
-    requirement, recordings, shown, confidence = (
-        weighed.requirement, weighed.recordings, weighed.evidence, weighed.confidence)
+    requirement, recordings, merged, shown, confidence = (
+        weighed.requirement, weighed.recordings, weighed.merged, weighed.evidence, weighed.confidence)
     findings = weighed.findings + ([] if shown is None else evidence.findings_of(shown))
-    merged = evidence.merged_per_cpu(recordings)
     worst = max(merged, key=lambda values: values.maximum_ns or 0.0, default=None)
     weakest = min(merged, key=lambda values: values.judged, default=None)
     n = sum(values.judged for values in merged)
@@ -128,6 +136,12 @@ def _measures_speed_only(recording: Recording) -> bool:
     return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
 
 
+def _judged_ones(recordings: Sequence[Recording]) -> list[Recording]:
+    """All but those of the monitor, which say why and never how late; unless there are no others."""
+    others = [recording for recording in recordings if not is_monitor(recording.head) or judged_series(recording)]
+    return others or list(recordings)
+
+
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
     present = {load_name(recording) for recording in recordings}
     return [load for load in loads or () if load not in present]
@@ -144,7 +158,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
     ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
     """
-    recordings, again = distinct(recordings)
+    recordings, again = distinct(_judged_ones(recordings))
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
@@ -156,7 +170,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
-    if measured and not judgeable:
+    if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
         gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
     if requirement and judgeable and all(judgment.requirement is None for judgment in judgments):
         gaps.append(f"the limit is for the probe {probe}, and none of the runs is of it")
@@ -168,7 +182,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=wording.headline(verdict, judgments, emulated=emulated),
+        headline=wording.headline(verdict, judgments, measured, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
         cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),

@@ -16,6 +16,8 @@ COUNTERS = {
     "suspended_ns": "time for which the machine was suspended",
     "throttled": "RT throttling stopped real-time tasks",
     "cgroup_throttled": "periods in which a control group's CPU quota was used up",
+    "thermal_throttled": "times heat slowed a CPU down",
+    "frequency_limited": "intervals in which a CPU was allowed a lower frequency than at first",
     "major_faults": "major page faults",
     "minor_faults": "minor page faults",
     "migrations": "moves between CPUs",

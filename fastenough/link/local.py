@@ -80,7 +80,8 @@ class LocalProcess:
             yield pending
 
     def signal(self, number: int) -> None:
-        if self.running and self._lifeline >= 0:
+        """The lifeline is the guard's, who goes on where what it was started through has been killed."""
+        if self._lifeline >= 0:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._lifeline, bytes([number]))
 

@@ -68,7 +68,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
             {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"],
             **_order_of(said["order"]), covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
             load=LoadSum(**said["load"]))
-    except (pa.ArrowException, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastenough.analysis import Merged, measure, words
+from fastenough.analysis.extremal import extremal_indices
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Folded, Section, Table
 
@@ -39,6 +40,23 @@ def _shown(context: Context) -> list[Table]:
     return [Table("shown", "What was shown about the limit, each CPU by itself", columns, rows)] if rows else []
 
 
+def _clusters(chosen: list[tuple[Group, Kind]]) -> list[Table]:
+    """How many independent activations those above a threshold are worth, on the CPU with the greatest maximum."""
+    rows = [(group.title.removeprefix("load "), kind.name, ", ".join(map(str, kind.worst_cpu.cpus)) or "–",
+             one.threshold_ns, one.exceeded, one.disturbances, one.by_runs, one.by_intervals, one.effective_n)
+            for group, kind in chosen for one in extremal_indices(kind.worst_cpu)]
+    columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU"),
+               Column("threshold [µs]", words.microseconds), Column("above it"), Column("disturbances"),
+               Column("extremal index, by runs", _index), Column("by times between", _index),
+               Column("effective n of the activations"))
+    return [Table("clusters", "How far what is late comes in clusters: the extremal index is 1 where each late "
+                  "activation stands alone", columns, rows)] if rows else []
+
+
+def _index(theta: float | None) -> str:
+    return "–" if theta is None else f"{theta:.3f}"
+
+
 def _by_run(group: Group, kind: Kind) -> list[list[Any]]:
     single = [Group((recording,), group.setup) for recording in group.recordings]
     return [_row(one, other, one.recordings[0].run_id, values)
@@ -54,6 +72,9 @@ def section(context: Context) -> Section | None:
     table = _table("bounds", "95 % confidence, each CPU by itself", rows)
     parts: list[Table | Folded] = [*_shown(context),
                                    table if len(rows) <= _MOST_OPEN else Folded("CPU by CPU", [table])]
+    clusters = _clusters(chosen)
+    if clusters:
+        parts.append(Folded("Clusters above high thresholds", clusters))
     if per_run:
         parts.append(Folded("The same, run by run",
                             [_table("bounds-by-run", "95 % confidence, each CPU in each run by itself", per_run)]))

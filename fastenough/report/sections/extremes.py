@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
-from fastenough.analysis import Merged, words
+from fastenough.analysis import words
 from fastenough.analysis.changes import change_points
 from fastenough.analysis.estimates import MISSIONS_NS, Estimate, estimates
 from fastenough.analysis.extremes import ReturnLevel
@@ -18,10 +17,6 @@ from fastenough.report.document import Cell, Column, Section, Table, Text
 
 _MOST = 6
 """So many of what was measured, those with the greatest maxima: each takes up to 0.08 s."""
-
-
-def _greatest(values: Merged) -> float:
-    return -math.inf if values.maximum_ns is None else values.maximum_ns
 
 
 def _broken(context: Context, group: Group) -> bool:
@@ -68,14 +63,14 @@ def _changes(title: str, maxima: Maxima) -> list[str]:
 
 
 def section(context: Context) -> Section | None:
-    chosen = [(group, kind, max(kind.per_cpu, key=_greatest)) for group in context.groups
+    chosen = [(group, kind, kind.worst_cpu) for group in context.groups
               for kind in group.judged_kinds if kind.all_cpus.n]
     if not chosen:
         return None
     given: list[tuple[tuple[Any, ...], Estimate]] = []
     refused: list[str] = []
     changes: list[str] = []
-    for group, kind, values in sorted(chosen, key=lambda one: -_greatest(one[2]))[:_MOST]:
+    for group, kind, values in sorted(chosen, key=lambda one: -(one[2].maximum_ns or 0.0))[:_MOST]:
         title = ", ".join(filter(None, (group.title, kind.name, words.cpus(values.cpus) if values.cpus else "")))
         if _broken(context, group):
             refused.append(f"{title}: the data cannot be trusted, as the verdict says")

@@ -16,6 +16,8 @@ const char *const counter_names[COUNTERS] = {
 	[COUNTER_MIGRATIONS] = "migrations",
 	[COUNTER_THROTTLED] = "throttled",
 	[COUNTER_CGROUP_THROTTLED] = "cgroup_throttled",
+	[COUNTER_THERMAL_THROTTLED] = "thermal_throttled",
+	[COUNTER_FREQUENCY_LIMITED] = "frequency_limited",
 };
 
 bool read_number(const char *path, int64_t *value)

@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "periodic.h"
 
 /* How long an add may be seen under way before its writer counts as stuck. */
-#define STUCK_NS (2 * NS_PER_S)
+#define STUCK_LOOK_NS 50000
+#define STUCK_LOOKS (2 * NS_PER_S / STUCK_LOOK_NS)
 /* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
 #define LATE_BITS 33
 #define EARLY_BITS 24
@@ -40,7 +42,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->spec = *spec;
 	series->spec.k = spec->k ? spec->k : SERIES_K;
 	series->highest_ns = series->told_ns = INT64_MIN;
-	series->highest_cpu = -1;
+	series->highest_cpu = series->trace_fd = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
@@ -101,6 +103,15 @@ static void keep_crowded(struct series *series, struct epoch *epoch, struct even
 				  memory_order_relaxed);
 }
 
+/* From here, not from the reporter: what led to the value would be overwritten before that runs.  Whether the trace
+ * is off is read back by who reads it. */
+static void stop(struct series *series)
+{
+	if (series->trace_fd >= 0 && write(series->trace_fd, "0", 1) != 1)
+		series->trace_fd = -1;
+	atomic_store(series->stop_at_threshold, true);
+}
+
 void series_event(struct series *series, struct epoch *epoch, int64_t value)
 {
 	struct event event = {.mono_ns = mono_ns(), .value = value};
@@ -109,7 +120,7 @@ void series_event(struct series *series, struct epoch *epoch, int64_t value)
 	event.maximum = value > series->highest_ns;
 	event.over_threshold = value > series->threshold_ns;
 	if (event.over_threshold && series->stop_at_threshold)
-		atomic_store(series->stop_at_threshold, true);
+		stop(series);
 	if (event.maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
@@ -252,14 +263,14 @@ void series_flip(struct series *series)
 
 struct epoch *series_flipped(struct series *series)
 {
-	int64_t give_up_ns = mono_ns() + STUCK_NS;
 	uint32_t busy = series->busy_at_flip;
 
-	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile. */
-	while ((busy & 1) && atomic_load(&series->busy) == busy) {
-		if (mono_ns() > give_up_ns)
+	/* An add takes nanoseconds; one that lasts was preempted, so let others run meanwhile.  Looks are counted, not
+	 * time: a process that was stopped has had no time to finish. */
+	for (int64_t looks = 0; (busy & 1) && atomic_load(&series->busy) == busy; looks++) {
+		if (looks == STUCK_LOOKS)
 			return NULL;
-		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = STUCK_LOOK_NS}, NULL);
 	}
 	return &series->epochs[!atomic_load(&series->current)];
 }

@@ -37,7 +37,7 @@ static bool measured(const struct machine *machine, int cpu)
 	return false;
 }
 
-static void read_steal(struct machine *machine, struct counters *counters)
+void machine_read_steal(struct machine *machine, struct counters *counters)
 {
 	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
 	int64_t ticks = 0;
@@ -85,7 +85,7 @@ static int open_msr(int cpu)
 }
 
 /* Every CPU sees every SMI, so the greatest count is the count. */
-static void read_smi(struct machine *machine, struct counters *counters)
+void machine_read_smi(struct machine *machine, struct counters *counters)
 {
 	uint64_t count, most = 0;
 
@@ -267,6 +267,7 @@ void machine_open(struct run *run)
 	for_each_worker(worker, run)
 		worker->sched_fd = open_sched(worker);
 	cgroup_open(&machine->cgroup, "/proc/self");
+	frequency_open(&machine->frequency, "/sys/devices/system/cpu", &machine->cpus);
 	open_budget(machine);
 	compare_anew(run, mono_ns());
 }
@@ -274,8 +275,8 @@ void machine_open(struct run *run)
 void machine_read(struct run *run, struct counters *counters)
 {
 	*counters = (struct counters){0};
-	read_steal(&run->machine, counters);
-	read_smi(&run->machine, counters);
+	machine_read_steal(&run->machine, counters);
+	machine_read_smi(&run->machine, counters);
 	clocks_read(run, counters);
 	read_usage(run, counters);
 	read_migrations(run, counters);
@@ -283,6 +284,7 @@ void machine_read(struct run *run, struct counters *counters)
 		run->source->thread(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);
+	frequency_count(&run->machine.frequency, counters);
 	counters_trust(&run->machine.seen, counters);
 }
 
