@@ -163,7 +163,7 @@ static void map_banks(struct monitor *monitor)
 static int on_finding(void *monitor, void *finding, size_t size)
 {
 	if (size >= sizeof(struct finding))
-		finding_record(monitor, finding);
+		finding_take(monitor, finding);
 	return 0;
 }
 
