@@ -15,6 +15,7 @@ bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
+	$(PYTHON) -m tests.bench_monitor
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py

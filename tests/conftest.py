@@ -75,6 +75,12 @@ def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def inject_binary(build_directory: Path) -> Path:
+    """What the monitor is calibrated with."""
+    return program(build_directory, "target/monitor/inject/fastenough-inject")
+
+
+@pytest.fixture(scope="session")
 def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A periodic task that is nobody's probe: see monitored.py."""
     return build_sleeper(tmp_path_factory.mktemp("sleeper"))

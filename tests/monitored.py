@@ -83,8 +83,13 @@ class Sleeper:
     def pid(self) -> int:
         return self.process.pid
 
+    def let_go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
     def sleep(self) -> Slept:
-        """Let it go, and wait for its end."""
+        """Let it go, where it was not, and wait for its end."""
         said, _ = self.process.communicate("go\n", timeout=120)
         first, *lines = said.splitlines()
         pairs = [tuple(map(int, line.split())) for line in lines]

@@ -80,6 +80,7 @@ class Plan:
 
     ``boards`` is empty where the command says it.  ``settings`` hold for each configuration from its first run to its
     last; ``loads`` are those that the plan itself defines; ``wires`` is None where the board knows them.
+    ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Plan:
     configurations: tuple[str, ...] = (AS_BOOTED,)
     instrument: Instrument | None = None
     wires: Wires | None = None
+    monitor: bool = False
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)

@@ -22,7 +22,7 @@ MOST_RUNS = 100_000
 """More than this no plan has that a person means: it fills the memory before it fills the years."""
 
 PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
-             "instrument", "self-test", "calibration", "settings", "pins", "load", "run")
+             "instrument", "self-test", "calibration", "monitor", "settings", "pins", "load", "run")
 RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
@@ -46,12 +46,13 @@ def read_plan(path: Path) -> Plan:
     loads = {load.name: load for load in map(_custom_load, table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
+    monitor = table.take("monitor", bool, "true", False)
     runs = table.tables("run")
     table.finish(PLAN_KEYS)
     entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
     if not entries:
         raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
-    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires)
+    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor)
     _check_size(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)

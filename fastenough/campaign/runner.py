@@ -76,10 +76,6 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
                     stopping.signal)
 
 
-def _no_line(line: str) -> None:
-    """Nobody wants to read it."""
-
-
 def _nobody(progress: Progress) -> None:
     """Nobody wants to know."""
 
@@ -101,6 +97,7 @@ class _Making:
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
         self._clock = Clock(self.left)
+        self._told: set[str] = set()
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
@@ -149,7 +146,13 @@ class _Making:
 
     def _context(self, spec: RunSpec) -> Context:
         return Context(self.keeper, partial(self.ledger.begin, self.keeper, spec), self.stopping,
-                       partial(self._report, spec), self.tell or _no_line)
+                       partial(self._report, spec), self._tell_once)
+
+    def _tell_once(self, line: str) -> None:
+        """What holds for every run is told with the first."""
+        if self.tell is not None and line not in self._told:
+            self.tell(line)
+        self._told.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""

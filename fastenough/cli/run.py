@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -27,6 +28,7 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 from fastenough.store import Store
 
 _GIVEN = ParameterSource.COMMANDLINE
+MONITOR_HELP = "Record beside each run where in the kernel the time goes, and who delays it (docs/monitor.md)."
 _NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation", "break_ns")
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
@@ -148,19 +150,21 @@ def worst_status(store: Store, campaign: Campaign) -> int:
               show_default=True, help="Who does the timed act; comma-separated, one run by each.")
 @click.option("--break", "break_ns", type=DURATION, metavar="DURATION",
               help="End the run at the first value above, and keep a trace of what the kernel did before it.")
+@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, configuration: str, implementation: list[str], break_ns: int | None, resume: bool, as_granted: bool,
-    store_path: Path, as_json: bool,
+    board: str, configuration: str, implementation: list[str], break_ns: int | None, monitor: bool, resume: bool,
+    as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
     given = breaking(parse_parameters(parameters), break_ns)
     entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
+    plan = replace(plan, monitor=plan.monitor or monitor)
     _check(plan)
     store = Store(store_path)
     with Display() as display:

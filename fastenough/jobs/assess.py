@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
-from fastenough.report import write_report
+from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
 from fastenough.store.looks import question_of
 
@@ -53,7 +54,7 @@ class Answer:
 
 
 def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
-                    requirement: Requirement | None = None) -> Plan:
+                    requirement: Requirement | None = None, monitor: bool = False) -> Plan:
     """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
@@ -61,7 +62,7 @@ def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval
                        f"give at least {len(loads)}s")
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
     entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)
-    return Plan("assess", (entry,), boards=(board,))
+    return Plan("assess", (entry,), boards=(board,), monitor=monitor)
 
 
 def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
@@ -98,7 +99,8 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
                      signal: int = 0, on_step: OnStep = nobody_waits) -> Answer:
     """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
     on_step("judging", lambda: 0.0)
-    asked, runs = _asked(recordings, question), [recording.run_id for recording in recordings]
+    judged = [recording for recording in recordings if not is_monitor(recording.head)]
+    asked, runs = _asked(judged, question), [recording.run_id for recording in judged]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing,
                        look=store.looks_before(asked, runs) if asked else 0)
@@ -106,4 +108,4 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
         store.note_look(asked, runs, assessment.verdict)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
-    return Answer(assessment, tuple(write_report(recordings, assessment, out, made.append)), signal)
+    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append)), signal)

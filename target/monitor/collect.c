@@ -21,6 +21,7 @@ static const char *const counter_texts[MONITOR_COUNTERS] = {
 	[MONITOR_DROPPED] = "monitor_dropped",
 	[MONITOR_SUPPRESSED] = "monitor_suppressed",
 	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
+	[MONITOR_UNKEPT] = "monitor_unkept",
 };
 
 static void read_counters(struct monitor *monitor)
@@ -31,6 +32,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
 
@@ -132,13 +134,18 @@ void monitor_look(struct run *run)
 	take_findings(monitor_of(run));
 }
 
+void monitor_stop(struct run *run)
+{
+	monitor_of(run)->stopped = true;
+}
+
 struct instant monitor_part(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 	unsigned epoch = monitor->programs->bss->epoch;
 	struct instant end;
 
-	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&monitor->programs->bss->epoch, monitor->stopped ? 0 : epoch + 1, __ATOMIC_SEQ_CST);
 	end = instant_now();
 	if (!await_programs(monitor))
 		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));

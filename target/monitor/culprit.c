@@ -23,6 +23,45 @@ static void json_task(struct json *json, const char *prefix, const struct contex
 	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
 }
 
+/* Of those who had the CPU while the task waited, the one who had it longest: the stretch of each ends where the next begins. */
+static const struct holder *longest_holder(const struct finding *finding, uint64_t *longest_ns)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t from_ns = wakeup->runnable_ns;
+	const struct holder *longest = NULL;
+
+	*longest_ns = 0;
+	for (;;) {
+		const struct holder *next = NULL;
+
+		for (int i = 0; i < HOLDERS; i++)
+			if (finding->holders[i].until_ns > from_ns && finding->holders[i].until_ns <= wakeup->running_ns &&
+			    (!next || finding->holders[i].until_ns < next->until_ns))
+				next = &finding->holders[i];
+		if (!next)
+			return longest;
+		if (next->until_ns - from_ns > *longest_ns) {
+			*longest_ns = next->until_ns - from_ns;
+			longest = next;
+		}
+		from_ns = next->until_ns;
+	}
+}
+
+/* Who had the CPU last, unless somebody had it longer before: of that one, no stack is known. */
+static const struct context *held_by(const struct finding *finding)
+{
+	static struct context other;
+	uint64_t ns;
+	const struct holder *holder = longest_holder(finding, &ns);
+
+	if (!holder || holder->pid == finding->before.pid)
+		return &finding->before;
+	other = (struct context){.pid = holder->pid, .policy = holder->policy, .prio = holder->prio};
+	memcpy(other.comm, holder->comm, COMM_SIZE);
+	return &other;
+}
+
 /* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
  * it until the task ran, or who took it before the task was back in user space. */
 static const struct context *blamed(const struct finding *finding)
@@ -34,7 +73,7 @@ static const struct context *blamed(const struct finding *finding)
 
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
-	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : &finding->before;
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : held_by(finding);
 }
 
 /* What the monitor itself is called through stands on top. */

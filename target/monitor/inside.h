@@ -11,7 +11,8 @@
 struct monitor_bpf;
 struct ring_buffer;
 
-enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP, MONITOR_COUNTERS };
+enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP,
+		       MONITOR_UNKEPT, MONITOR_COUNTERS };
 
 struct monitor {
 	struct source source;
@@ -22,7 +23,9 @@ struct monitor {
 	unsigned cpus;          /* highest number of a chosen CPU, and 1 */
 	struct series **series; /* of CPU and station; NULL where the CPU was not chosen */
 	unsigned char *banks;
-	struct ring_buffer *findings;
+	struct ring_buffer *findings; /* and samples */
+	struct samples **samples;     /* as series; NULL: nothing is kept */
+	bool stopped;
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
 	uint64_t untold;        /* findings that were lost before they could be read */
 };
@@ -50,9 +53,14 @@ uint64_t programs_suppressed(const struct monitor *monitor); /* how often one di
 /* collect.c: the source's functions */
 void monitor_begin(struct run *run);
 void monitor_look(struct run *run);
+void monitor_stop(struct run *run);
 struct instant monitor_part(struct run *run);
 void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
+
+/* keep.c: every wake-up by a timer, in a file of samples; each is known by the expiry of its timer */
+void keep_samples(struct monitor *monitor, const char *path);
+int keep_one(void *monitor, void *kept, size_t size); /* for the ring */
 
 /* finding.c: as events of the recording */
 void finding_record(struct monitor *monitor, const struct finding *finding);

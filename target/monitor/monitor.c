@@ -28,7 +28,7 @@ static const fe_u32 policy_bits[] = {
 static struct {
 	int policy;
 	int64_t priority, pid, k;
-	const char *comm, *cgroup;
+	const char *comm, *cgroup, *samples;
 	bool noise;
 } chosen = {.k = 8};
 
@@ -41,6 +41,8 @@ static const struct option_spec monitor_options[] = {
 	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
 	{"noise", 0, OPTION_FLAG, &chosen.noise,
 	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples,
+	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -108,6 +110,7 @@ static struct wanted choose_tasks(const struct settings *settings)
 		.k = (fe_u32)chosen.k,
 		.buckets = FE_HIST_BUCKETS(BANK_BITS, chosen.k),
 		.threshold_ns = (fe_u64)settings->threshold_ns,
+		.keep = chosen.samples != NULL,
 	};
 
 	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
@@ -176,6 +179,7 @@ static const struct source monitor_source = {
 	.look_ns = LOOK_NS,
 	.begin = monitor_begin,
 	.look = monitor_look,
+	.stop = monitor_stop,
 	.part = monitor_part,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
@@ -192,6 +196,8 @@ static void monitor_setup(struct run *run)
 	monitor->wanted = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);
+	if (chosen.samples)
+		keep_samples(monitor, chosen.samples);
 	if (programs_load(monitor))
 		run->source = &monitor->source;
 }

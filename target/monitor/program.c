@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "inside.h"
 #include "monitor.skel.h"
@@ -143,6 +144,8 @@ static void size_maps(struct monitor *monitor)
 	*(struct wanted *)&programs->rodata->wanted = monitor->wanted;
 	bpf_map__set_max_entries(programs->maps.cpus, (__u32)libbpf_num_possible_cpus());
 	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
+	if (!monitor->wanted.keep)
+		bpf_map__set_max_entries(programs->maps.samples, (__u32)sysconf(_SC_PAGESIZE));
 	bpf_map__set_max_entries(programs->maps.banks, 2 * monitor->cpus * STATIONS);
 	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->wanted.k));
 }
@@ -176,7 +179,8 @@ bool programs_load(struct monitor *monitor)
 	}
 	map_banks(monitor);
 	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.findings), on_finding, monitor, NULL);
-	if (!monitor->findings)
+	if (!monitor->findings ||
+	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), keep_one, monitor))
 		bad_input("the monitor's findings cannot be read: %s", strerror(errno));
 	return true;
 }

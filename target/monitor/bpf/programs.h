@@ -39,6 +39,9 @@ struct cpu {
 	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
 	u32 recent_count;
 	struct interruption recent[RECENT];
+	u32 waiting;                    /* a wanted task was made runnable for this CPU, and none has run since */
+	u32 holder_count;
+	struct holder holders[HOLDERS];
 	struct worst worst[ORIGINS];
 	struct order orders[STATIONS];
 	s64 values[STATIONS];           /* of the wake-up that is counted; -1: none */

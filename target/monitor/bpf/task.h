@@ -10,13 +10,14 @@ struct task {
 	u64 woken;
 	struct wakeup waking;
 	struct context interrupted;
-	u32 idle_state;           /* that its CPU was woken from, and 1; 0: none */
+	u32 idle_state;           /* that the waker's CPU left, and 1; 0: none */
 	/* of the CPU that the task is on */
 	u64 taken;
 	u32 state;
 	u32 sleeps;               /* since it was counted last */
 	struct wakeup wakeup;
-	struct context before, after;
+	u32 idle_left;
+	struct context at_wakeup, before, after;
 };
 
 struct finding_map {
