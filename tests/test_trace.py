@@ -51,7 +51,8 @@ from fastenough.link import LocalLink
 from fastenough.settings import Settings
 print(*Settings(LocalLink(), Path(sys.argv[1])).put_back)
 """
-_MOUNTED = ["unshare", "--mount", "sh", "-c", f'mount -t tracefs tracefs {TRACEFS} && exec "$@"', "sh"]
+_MOUNTED = ["unshare", "--mount", "sh", "-c",
+            f'[ -d {TRACEFS}/instances ] || mount -t tracefs tracefs {TRACEFS} && exec "$@"', "sh"]
 """Before a command: it sees tracefs, wherever this machine has it, and nobody else does."""
 _UNMOUNTED = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {TRACEFS} && exec "$@"', "sh"]
 

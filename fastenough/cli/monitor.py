@@ -85,6 +85,8 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
 @click.option("--priority", type=click.IntRange(1, 99), help="Watch tasks of this real-time priority and above.")
 @click.option("--threshold", type=DurationText(), help="Tell the culprit of each wake-up that takes longer, not "
               "only of each new maximum.")
+@click.option("--noise", is_flag=True, help="Also count what interrupts, soft-IRQs and other threads take from each "
+              "CPU.")
 @click.option("--interval", type=DurationText(), default="1s", show_default=True,
               help="How often what was seen is written down; 5min for days and months.")
 @click.option("--duration", "duration_ns", type=DURATION, help="How long to watch; left out: until Ctrl-C.")
@@ -93,7 +95,8 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
 @json_option
 def command(
     *, pid: int | None, comm: str | None, cgroup: str | None, policy: str | None, priority: int | None,
-    threshold: str | None, interval: str, duration_ns: int | None, board: str, store_path: Path, as_json: bool,
+    threshold: str | None, noise: bool, interval: str, duration_ns: int | None, board: str, store_path: Path,
+    as_json: bool,
 ) -> int:
     """Watch the real-time tasks of this machine, and say who delays them.
 
@@ -104,7 +107,7 @@ def command(
     if click.get_current_context().invoked_subcommand is not None:
         return ExitStatus.DONE
     said = _parameters(pid=pid, comm=comm, cgroup=cgroup, policy=policy, priority=priority, threshold=threshold,
-                       report=interval)
+                       noise=noise or None, report=interval)
     act = Act(MONITOR, said, None if duration_ns is None else duration_ns / 1e9)
     opened, stopping = _board(board), Stopping()
     with opened.boot(AS_BOOTED) as booted, listening(stopping):

@@ -75,7 +75,9 @@ void finding_take(struct monitor *monitor, const struct finding *finding);
 /* culprit.c: as JSON, valid until the next one */
 const char *culprit_of(struct run *run, const struct finding *finding);
 
-/* symbols.c: the kernel's function that an address is in; NULL where it is not told */
+/* symbols.c: the kernel's function that an address is in; NULL where it is not told.  To read them all takes 0.1 s and more:
+ * before the run, for nobody collects what is counted meanwhile. */
+void symbols_read(void);
 const char *symbol_of(uint64_t address);
 
 /* names.c: as the system calls them; each valid until its next call */

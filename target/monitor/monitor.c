@@ -198,6 +198,7 @@ static void monitor_setup(struct run *run)
 	add_series(monitor);
 	if (chosen.samples)
 		keep_samples(monitor, chosen.samples);
+	symbols_read();
 	if (programs_load(monitor))
 		run->source = &monitor->source;
 }
