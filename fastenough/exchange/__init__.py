@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from fastenough.exchange.found import Found, FoundSeries, faults
@@ -13,7 +14,10 @@ from fastenough.registry import listed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["IMPORTERS", "Found", "FoundSeries", "Importer", "Source", "found_in", "read_source", "recording_lines"]
+    from fastenough.recording import Recording
+
+__all__ = ["EXPORTERS", "IMPORTERS", "Found", "FoundSeries", "Importer", "Source", "export", "found_in", "read_source",
+           "recording_lines"]
 
 
 class Importer(Protocol):
@@ -43,6 +47,22 @@ IMPORTERS: Sequence[Importer] = listed(__name__, "IMPORTER", (
     "stress_ng",
     "xenomai",
 ))
+
+EXPORTERS = {
+    "csv": "export_csv",
+    "hdrhistogram": "hdrhistogram",
+    "json": "export_json",
+    "junit": "junit",
+    "openmetrics": "openmetrics",
+    "parquet": "export_parquet",
+}
+"""By the name of the format, the module whose ``export`` writes it; loaded only where it is used."""
+
+
+def export(recordings: Sequence[Recording], form: str) -> bytes:
+    """Recordings as a file of one of EXPORTERS; raises BadInput for what cannot be told in it."""
+    written: bytes = import_module(f"{__name__}.{EXPORTERS[form]}").export(recordings)
+    return written
 
 
 def found_in(source: Source) -> Found:
