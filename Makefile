@@ -9,12 +9,13 @@ assess: setup
 
 check: setup-test lint
 	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
+	$(PYTHON) -m tests.bench_monitor
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py

@@ -10,11 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tools import ROOT, build, configure, require
 
-from fastenough.recording import Event, Interval, Recording, read_recording
+from fastenough.recording import Event, Recording, read_recording
 
 FIFO, OTHER = 1, 0
 TIMER_STATIONS = ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running")
@@ -84,8 +83,13 @@ class Sleeper:
     def pid(self) -> int:
         return self.process.pid
 
+    def let_go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
     def sleep(self) -> Slept:
-        """Let it go, and wait for its end."""
+        """Let it go, where it was not, and wait for its end."""
         said, _ = self.process.communicate("go\n", timeout=120)
         first, *lines = said.splitlines()
         pairs = [tuple(map(int, line.split())) for line in lines]
@@ -96,15 +100,17 @@ class Sleeper:
 def build_sleeper(directory: Path) -> Path:
     require("gcc")
     program = directory / "sleeper"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, ROOT / "tests" / "sleeper.c"], check=True)
+    source = ROOT / "tests" / "sleeper.c"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
     return program
 
 
 @contextlib.contextmanager
-def sleeper(program: Path, name: str, *, policy: int = FIFO, priority: int = 80, cpu: int = 0, period_ns: int = 1_000_000,
-            acts: int = 1000) -> Iterator[Sleeper]:
+def sleeper(program: Path, name: str, *, policy: int = FIFO, priority: int = 80, cpu: int = 0,
+            period_ns: int = 1_000_000, acts: int = 1000) -> Iterator[Sleeper]:
     """A periodic task that waits to be let go."""
-    words = [str(program), name, *map(str, (policy, priority if policy == FIFO else 0, cpu, period_ns, acts))]
+    numbers = (policy, priority if policy == FIFO else 0, cpu, period_ns, acts)
+    words = [str(program), name, *map(str, numbers)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -130,10 +136,12 @@ def events(recording: Recording, station: str) -> list[Event]:
     return [event for event in recording.events if event.series in ids]
 
 
-def intervals(recording: Recording) -> list[Interval]:
-    return list(recording.intervals)
-
-
-def counters(recording: Recording) -> dict[str, Any]:
+def counted(recording: Recording, *counters: str) -> int:
+    """The sum of counters over the whole run."""
     assert recording.end is not None
-    return dict(recording.end.counters)
+    return sum(recording.end.counters[counter] or 0 for counter in counters)
+
+
+def unseen(recording: Recording) -> int:
+    """Wake-ups that were not counted, as far as the monitor knows."""
+    return counted(recording, "monitor_unmatched", "monitor_dropped", "monitor_suppressed")

@@ -172,7 +172,7 @@ def test_every_check_is_needed(removals: Removals, monkeypatch: pytest.MonkeyPat
     listed: tuple[Callable[..., Any], ...] = getattr(module, name)
     for check in listed:
         monkeypatch.setattr(module, name, tuple(other for other in listed if other is not check))
-        noticed = [words in _text(judge([one], required)) for one, required, _, words in removals]
+        noticed = (words in _text(judge([one], required)) for one, required, _, words in removals)
         assert not all(noticed), f"{check.__name__} is not tested"
         monkeypatch.setattr(module, name, listed)
 

@@ -25,6 +25,7 @@ BENCH_OWN = {
     "json": "the bench has --json of its own",
     "histogram": "see the report",
     "quiet": "the bench prints nothing of the probe's",
+    "trace-switch": "--break keeps a trace, see docs/trace.md",
 }
 """Options of the probe that the bench gives itself, or has no use for, and what to do instead."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from fastenough import __version__
 from fastenough.model import Configuration, Outcome, Requirement, Series
 from fastenough.recording.content import Recording
@@ -107,7 +109,7 @@ def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed:
     entry: Line = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
     if histogram.total:
         entry |= {"min": histogram.minimum, "max": histogram.maximum}
-    buckets = [[int(i), int(n)] for i, n in zip(histogram.index, histogram.count, strict=True)]
+    buckets = np.column_stack([histogram.index, histogram.count]).tolist()
     entry |= {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets}
     if histogram.wide:
         entry["wide"] = [list(each) for each in histogram.wide]

@@ -16,12 +16,17 @@ from fastenough.recording.interval import Interval
 from fastenough.recording.rises import Rises
 from fastenough.recording.timeline import Timeline
 
+TRACE_FILE = "trace.txt.zst"
+"""What the kernel did before a value ended the run, as tracefs prints it."""
+
 
 @dataclass(frozen=True)
 class Recording:
     """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
 
     ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`unbelievable`).
+    ``trace`` reads what is kept as TRACE_FILE, None where nothing is; it raises FastenoughError where it is not what
+    was kept.
     """
 
     head: Head
@@ -32,6 +37,7 @@ class Recording:
     aggregate: Aggregate = field(default_factory=Aggregate)
     damage: str | None = None
     over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+    trace: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def timeline(self) -> Timeline:

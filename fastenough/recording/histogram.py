@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,9 +161,8 @@ class Histogram:
         if array.size == 0:
             return cls(k)
         index, count = np.unique(bucket_index(array, k), return_counts=True)
-        exact = [int(value) for value in array]
-        return cls(k, index, count.astype(np.int64), min(exact), max(exact),
-                   sum(exact), sum(value * value for value in exact))
+        exact: list[int] = array.tolist()
+        return cls(k, index, count.astype(np.int64), min(exact), max(exact), sum(exact), sum(map(mul, exact, exact)))
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram], k: int) -> Histogram:

@@ -52,9 +52,10 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
 
 def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
     """The histogram of one series in one interval; what contradicts itself is refused."""
-    if not all(type(i) is int and type(n) is int and 1 <= n <= MOST_IN_BUCKET for i, n in entry["buckets"]):
-        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
+    if not {*map(type, indices), *map(type, counts)} <= {int} or (
+            counts and not 1 <= min(counts) <= max(counts) <= MOST_IN_BUCKET):
+        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     try:
         index, count = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
     except OverflowError as error:

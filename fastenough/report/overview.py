@@ -18,7 +18,7 @@ from fastenough.report import plot
 from fastenough.report.context import Context, Entry, Group
 from fastenough.report.document import Cell, Column, Picture, Table, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
-from fastenough.report.sections import throughput
+from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
 _MOST_ROWS = 30
@@ -182,7 +182,7 @@ def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
 
 
 def _figure(context: Context) -> Picture | None:
-    entries = context.entries
+    entries = context.entries or context.ways
     if not entries:
         return None
     probes = {entry.group.recordings[0].head.probe for entry in entries}
@@ -192,4 +192,5 @@ def _figure(context: Context) -> Picture | None:
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
     return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
-                    _table(context) if context.entries else throughput.summary(context), _figure(context))
+                    _table(context) if context.entries else throughput.summary(context) or stations.summary(context),
+                    _figure(context))

@@ -21,6 +21,7 @@ static const char *const counter_texts[MONITOR_COUNTERS] = {
 	[MONITOR_DROPPED] = "monitor_dropped",
 	[MONITOR_SUPPRESSED] = "monitor_suppressed",
 	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
+	[MONITOR_UNKEPT] = "monitor_unkept",
 };
 
 static void read_counters(struct monitor *monitor)
@@ -31,6 +32,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
 
@@ -58,7 +60,7 @@ void monitor_begin(struct run *run)
 	read_counters(monitor);
 	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
 	run->begin = instant_now();
-	__atomic_store_n(&monitor->programs->bss->epoch, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&monitor->programs->bss->counting, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Until every program has ended that runs now.  Where CPUs are to be left alone (nohz_full), the first way is refused; to
@@ -73,6 +75,15 @@ static bool await_programs(struct monitor *monitor)
 		return true;
 	inner = bpf_map__fd(programs->maps.waited_for);
 	return !bpf_map_update_elem(bpf_map__fd(programs->maps.waiting), &key, &inner, BPF_ANY);
+}
+
+/* What is found from here on is in no interval. */
+void monitor_stop(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	__atomic_store_n(&monitor->programs->bss->counting, 0, __ATOMIC_SEQ_CST);
+	await_programs(monitor);
 }
 
 static bool fill(struct series *series, const struct bank *bank)

@@ -23,6 +23,45 @@ static void json_task(struct json *json, const char *prefix, const struct contex
 	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
 }
 
+/* Of those who had the CPU while the task waited, the one who had it longest: the stretch of each ends where the next begins. */
+static const struct holder *longest_holder(const struct finding *finding, uint64_t *longest_ns)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t from_ns = wakeup->runnable_ns;
+	const struct holder *longest = NULL;
+
+	*longest_ns = 0;
+	for (;;) {
+		const struct holder *next = NULL;
+
+		for (int i = 0; i < HOLDERS; i++)
+			if (finding->holders[i].until_ns > from_ns && finding->holders[i].until_ns <= wakeup->running_ns &&
+			    (!next || finding->holders[i].until_ns < next->until_ns))
+				next = &finding->holders[i];
+		if (!next)
+			return longest;
+		if (next->until_ns - from_ns > *longest_ns) {
+			*longest_ns = next->until_ns - from_ns;
+			longest = next;
+		}
+		from_ns = next->until_ns;
+	}
+}
+
+/* Who had the CPU last, unless somebody had it longer before: of that one, no stack is known. */
+static const struct context *held_by(const struct finding *finding)
+{
+	static struct context other;
+	uint64_t ns;
+	const struct holder *holder = longest_holder(finding, &ns);
+
+	if (!holder || holder->pid == finding->before.pid)
+		return &finding->before;
+	other = (struct context){.pid = holder->pid, .policy = holder->policy, .prio = holder->prio};
+	memcpy(other.comm, holder->comm, COMM_SIZE);
+	return &other;
+}
+
 /* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
  * it until the task ran, or who took it before the task was back in user space. */
 static const struct context *blamed(const struct finding *finding)
@@ -34,7 +73,7 @@ static const struct context *blamed(const struct finding *finding)
 
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
-	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : &finding->before;
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : held_by(finding);
 }
 
 /* What the monitor itself is called through stands on top. */
@@ -122,7 +161,21 @@ static void json_stations(struct json *json, const struct finding *finding)
 	}
 }
 
-const char *culprit_of(const struct finding *finding)
+/* What was taken from all CPUs since the interval began: nobody tells when it was. */
+static void json_taken(struct json *json, struct run *run)
+{
+	struct counters now = {0}, since;
+
+	machine_read_smi(&run->machine, &now);
+	machine_read_steal(&run->machine, &now);
+	since = counters_since(&now, &run->at_begin);
+	if (since.known[COUNTER_SMI])
+		json_member_int(json, "smi", since.value[COUNTER_SMI]);
+	if (since.known[COUNTER_STEAL_NS])
+		json_member_int(json, "steal_ns", since.value[COUNTER_STEAL_NS]);
+}
+
+const char *culprit_of(struct run *run, const struct finding *finding)
 {
 	static struct json json;
 	const struct context *by = blamed(finding);
@@ -131,13 +184,14 @@ const char *culprit_of(const struct finding *finding)
 	json_open(&json, '{');
 	json_task(&json, "task", &finding->task);
 	json_task(&json, "waited_for", by);
+	if (finding->wakeup.origin == ORIGIN_DEVICE)
+		json_member_text(&json, "device", name_of_interrupt(finding->wakeup.device));
 	json_interruptions(&json, finding);
 	if (finding->frequency_khz)
 		json_member_int(&json, "frequency_khz", finding->frequency_khz);
 	if (finding->idle_state)
 		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, (int)finding->idle_state - 1));
-	if (finding->steal_ns)
-		json_member_uint(&json, "steal_ns", finding->steal_ns);
+	json_taken(&json, run);
 	json_stack(&json, by);
 	if (finding->wakeup.expiry_ns)
 		json_member_uint(&json, "expiry_mono_ns", finding->wakeup.expiry_ns);

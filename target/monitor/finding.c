@@ -21,7 +21,7 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 
 void finding_record(struct monitor *monitor, const struct finding *finding)
 {
-	const char *culprit = culprit_of(finding);
+	const char *culprit = culprit_of(monitor->run, finding);
 
 	for (unsigned station = 0; station < STATIONS; station++)
 		if ((finding->maxima | finding->over) >> station & 1)

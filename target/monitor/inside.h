@@ -3,23 +3,28 @@
 #ifndef INSIDE_H
 #define INSIDE_H
 
+#include <string.h>
+
 #include "monitor.h"
 #include "source.h"
 
 struct monitor_bpf;
 struct ring_buffer;
 
-enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP, MONITOR_COUNTERS };
+enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP,
+		       MONITOR_UNKEPT, MONITOR_COUNTERS };
 
 struct monitor {
 	struct source source;
 	struct run *run;
 	struct monitor_bpf *programs;
 	struct wanted wanted;
+	bool noise;             /* what takes a CPU from the tasks is wanted, too */
 	unsigned cpus;          /* highest number of a chosen CPU, and 1 */
 	struct series **series; /* of CPU and station; NULL where the CPU was not chosen */
 	unsigned char *banks;
-	struct ring_buffer *findings;
+	struct ring_buffer *findings; /* and samples */
+	struct samples **samples;     /* as series; NULL: nothing is kept */
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
 	uint64_t untold;        /* findings that were lost before they could be read */
 };
@@ -27,6 +32,12 @@ struct monitor {
 static inline struct monitor *monitor_of(const struct run *run)
 {
 	return (struct monitor *)run->source;
+}
+
+/* Programs and stations are called so that are of noise. */
+static inline bool is_noise(const char *name)
+{
+	return !strncmp(name, "noise", 5);
 }
 
 static inline struct series **monitor_series(const struct monitor *monitor, unsigned cpu, unsigned station)
@@ -41,15 +52,20 @@ uint64_t programs_suppressed(const struct monitor *monitor); /* how often one di
 /* collect.c: the source's functions */
 void monitor_begin(struct run *run);
 void monitor_look(struct run *run);
+void monitor_stop(struct run *run);
 struct instant monitor_part(struct run *run);
 void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
+
+/* keep.c: every wake-up by a timer, in a file of samples; each is known by the expiry of its timer */
+void keep_samples(struct monitor *monitor, const char *path);
+int keep_one(void *monitor, void *kept, size_t size); /* for the ring */
 
 /* finding.c: as events of the recording */
 void finding_record(struct monitor *monitor, const struct finding *finding);
 
 /* culprit.c: as JSON, valid until the next one */
-const char *culprit_of(const struct finding *finding);
+const char *culprit_of(struct run *run, const struct finding *finding);
 
 /* symbols.c: the kernel's function that an address is in; NULL where it is not told */
 const char *symbol_of(uint64_t address);

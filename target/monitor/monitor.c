@@ -28,7 +28,8 @@ static const fe_u32 policy_bits[] = {
 static struct {
 	int policy;
 	int64_t priority, pid, k;
-	const char *comm, *cgroup;
+	const char *comm, *cgroup, *samples;
+	bool noise;
 } chosen = {.k = 8};
 
 static const struct option_spec monitor_options[] = {
@@ -38,6 +39,10 @@ static const struct option_spec monitor_options[] = {
 	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
 	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
 	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples,
+	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
+	{"noise", 0, OPTION_FLAG, &chosen.noise,
+	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -105,6 +110,7 @@ static struct wanted choose_tasks(const struct settings *settings)
 		.k = (fe_u32)chosen.k,
 		.buckets = FE_HIST_BUCKETS(BANK_BITS, chosen.k),
 		.threshold_ns = (fe_u64)settings->threshold_ns,
+		.keep = chosen.samples != NULL,
 	};
 
 	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
@@ -144,10 +150,13 @@ static void add_stations(struct monitor *monitor, int cpu)
 #undef STATION
 	};
 
-	for (unsigned i = 0; i < STATIONS; i++)
+	for (unsigned i = 0; i < STATIONS; i++) {
+		if (is_noise(stations[i].name) && !monitor->noise)
+			continue;
 		*monitor_series(monitor, (unsigned)cpu, i) = run_add_series(monitor->run, &(struct series_spec){
 			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->wanted.k,
 			.role = SERIES_DIAGNOSTIC, .labels = {{"station", stations[i].name}}});
+	}
 }
 
 static void add_series(struct monitor *monitor)
@@ -170,6 +179,7 @@ static const struct source monitor_source = {
 	.look_ns = LOOK_NS,
 	.begin = monitor_begin,
 	.look = monitor_look,
+	.stop = monitor_stop,
 	.part = monitor_part,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
@@ -182,9 +192,12 @@ static void monitor_setup(struct run *run)
 	check_rights();
 	monitor->source = monitor_source;
 	monitor->run = run;
+	monitor->noise = chosen.noise;
 	monitor->wanted = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);
+	if (chosen.samples)
+		keep_samples(monitor, chosen.samples);
 	if (programs_load(monitor))
 		run->source = &monitor->source;
 }

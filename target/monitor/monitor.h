@@ -41,7 +41,8 @@ struct wakeup {
 	fe_u64 runnable_ns, running_ns;
 	fe_u64 return_ns;    /* to user space */
 	fe_u32 origin;
-	fe_u32 cpu;          /* of the waker */
+	fe_u32 device;       /* its interrupt, where that was the origin */
+	fe_u32 no_return;    /* it may have waited within a page fault: the next return that is told of is another */
 };
 
 #define COMM_SIZE 16
@@ -55,6 +56,15 @@ struct context {
 	fe_u64 stack[STACK_DEPTH];
 };
 
+/* A task that had the CPU while another one waited for it. */
+struct holder {
+	fe_u64 until_ns;
+	char comm[COMM_SIZE];
+	__INT32_TYPE__ pid, policy, prio;
+};
+
+#define HOLDERS 8 /* a power of two */
+
 enum interruption_kind { INTERRUPTION_NONE, INTERRUPTION_IRQ, INTERRUPTION_SOFTIRQ };
 
 struct interruption {
@@ -63,6 +73,13 @@ struct interruption {
 };
 
 #define RECENT 32 /* a power of two */
+
+/* A wake-up by a timer, where all of them are kept. */
+struct kept {
+	fe_u64 expiry_ns;
+	fe_s64 values[STATIONS]; /* -1: none */
+	fe_u64 cpu;
+};
 
 /* A wake-up in which a value was found that somebody wants to know more of. */
 struct finding {
@@ -74,9 +91,9 @@ struct finding {
 	fe_u32 vector;              /* enum vector, of the last interrupt */
 	fe_u32 frequency_khz;       /* 0: not known */
 	fe_u32 idle_state;          /* that was left for it, and 1; 0: none */
-	fe_u64 steal_ns;            /* taken from the CPU by a hypervisor since a wake-up was counted there before */
 	struct context task, interrupted, before, after; /* who had the CPU at the interrupt, before it ran, and took it away */
 	struct interruption recent[RECENT];
+	struct holder holders[HOLDERS];
 };
 
 /* Interrupts that are no device's; only x86 has events for them. */
@@ -104,6 +121,7 @@ struct wanted {
 	fe_u32 k, buckets;
 	fe_u32 cpus;                /* how many there are banks for */
 	fe_u64 threshold_ns;
+	fe_u32 keep;                /* every wake-up by a timer */
 };
 
 #endif

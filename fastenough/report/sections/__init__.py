@@ -12,6 +12,8 @@ from fastenough.report.document import Section
 
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
     "checks",
+    "stations",
+    "culprits",
     "experiment:response",
     "experiment:periodic",
     "agreement",
@@ -25,6 +27,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "latency_plot",
     "heat_map",
     "events",
+    "trace",
     "frequency",
     "extremes",
     "views",

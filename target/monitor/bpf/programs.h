@@ -13,6 +13,13 @@ struct expiring {
 	s64 expiry_ns, interrupt_ns;
 };
 
+/* The interrupt of a device, by when its handler began; 0: none. */
+struct device {
+	u64 ns, number;
+};
+
+enum { SOFTIRQS = 10 };
+
 /* The worst so far of wake-ups of one origin: only worse ones are looked at closely. */
 struct worst {
 	u64 late_ns, waited_ns, total_ns;
@@ -31,14 +38,17 @@ struct cpu {
 	u32 busy;     /* a wake-up is being counted */
 	u32 vector;                     /* enum vector */
 	u64 irq_ns, softirq_ns;         /* when the handler of an interrupt, or a soft-IRQ, began that runs; 0: none */
-	/* When the handler of a device's interrupt began: of the one that runs, that raised a soft-IRQ, or the one that runs, that
-	 * woke its thread, and this if it is that thread that runs.  0: no device's. */
-	u64 device_ns, raised_ns[10], served_ns, irq_thread_ns, thread_serves_ns;
+	/* Of the handler that runs, that raised each soft-IRQ, that raised the one that runs, that woke its thread, and the same if it
+	 * is that thread that runs. */
+	struct device device, raised[SOFTIRQS], served, threaded, thread_serves;
 	u64 irq_thread;                 /* its struct task_struct, until it sleeps */
 	u32 frequency_khz;
 	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
 	u32 recent_count;
 	struct interruption recent[RECENT];
+	u32 waiting;                    /* a wanted task was made runnable for this CPU, and none has run since */
+	u32 holder_count;
+	struct holder holders[HOLDERS];
 	struct worst worst[ORIGINS];
 	struct order orders[STATIONS];
 	s64 values[STATIONS];           /* of the wake-up that is counted; -1: none */

@@ -10,17 +10,28 @@ struct task {
 	u64 woken;
 	struct wakeup waking;
 	struct context interrupted;
-	u32 idle_state;           /* that its CPU was woken from, and 1; 0: none */
+	u32 idle_state;           /* that the waker's CPU left, and 1; 0: none */
 	/* of the CPU that the task is on */
 	u64 taken;
 	u32 state;
 	u32 sleeps;               /* since it was counted last */
 	struct wakeup wakeup;
-	struct context before, after;
+	u32 idle_left;
+	struct context at_wakeup, before, after;
 };
+
+struct finding_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+};
+
+extern struct finding_map findings SEC(".maps");
 
 enum { NONE, RUNNING, RETURNED }; /* what is known of the wake-up that was taken */
 
+extern fe_u32 epoch;     /* counted up by user space */
+extern fe_u32 counting;  /* 0 before and after a run */
+extern fe_u64 untold;    /* findings for which there was no room */
 extern fe_u64 unmatched; /* wake-ups of which one instant or the other was never seen */
 extern fe_u64 dropped;   /* wake-ups for which there was no room */
 

@@ -2,14 +2,19 @@
 /* A wake-up that is over: its values are counted, and what is worse than all before is told. */
 #include "task.h"
 
+struct finding_map findings SEC(".maps");
+
+/* Made smaller where nothing is kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} findings SEC(".maps");
+	__uint(max_entries, 1 << 22);
+} samples SEC(".maps");
 
-fe_u32 epoch = 0;     /* counted up by user space; 0: nothing is counted yet */
+fe_u32 epoch = 0;     /* counted up by user space */
+fe_u32 counting = 0;  /* set by user space for the length of a run */
 fe_u64 unmatched = 0, dropped = 0;
 fe_u64 untold = 0;    /* findings for which there was no room */
+fe_u64 unkept = 0;    /* the same of what was to be kept */
 
 static __always_inline bool in_order(const struct wakeup *wakeup)
 {
@@ -46,13 +51,29 @@ static __noinline int tell(struct cpu *cpu, u32 id, struct task *task, const voi
 	finding->cpu = id;
 	finding->vector = cpu->vector;
 	finding->frequency_khz = cpu->frequency_khz;
-	finding->idle_state = task->idle_state;
+	finding->idle_state = task->idle_left;
 	describe(&finding->task, who);
-	finding->interrupted = task->interrupted;
+	finding->interrupted = task->at_wakeup;
 	finding->before = task->before;
 	finding->after = task->after;
 	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
+	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *wakeup)
+{
+	struct kept *kept = bpf_ringbuf_reserve(&samples, sizeof(*kept), 0);
+
+	if (!kept) {
+		__sync_fetch_and_add(&unkept, 1);
+		return 0;
+	}
+	kept->expiry_ns = wakeup->expiry_ns;
+	__builtin_memcpy(kept->values, cpu->values, sizeof(kept->values));
+	kept->cpu = id;
+	bpf_ringbuf_submit(kept, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
@@ -70,7 +91,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		return 0;
 	wakeup = &task->wakeup;
 	task->state = NONE;
-	if (!now)
+	if (!counting)
 		return 0;
 	if (cpu->busy) {
 		__sync_fetch_and_add(&dropped, 1);
@@ -95,6 +116,8 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		keep_worst(&cpu->worst[wakeup->origin], wakeup);
 	if (cpu->maxima | cpu->over)
 		tell(cpu, id, task, who);
+	if (wanted.keep && wakeup->expiry_ns)
+		keep(cpu, id, wakeup);
 	cpu->busy = 0;
 	return 0;
 }

@@ -10,6 +10,8 @@
 #include "filter.h"
 #include "task.h"
 
+#define SHORT_NS 20000 /* who had the CPU for less is not noted while others wait */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -45,29 +47,28 @@ static __always_inline struct task *find_or_make(u32 pid)
 static __always_inline void find_origin(struct cpu *cpu, struct wakeup *waking, const struct task_struct *task)
 {
 	const struct expiring *expiring = NULL;
-	u64 device_ns = 0;
+	const struct device *device = &cpu->thread_serves;
 
 	waking->expiry_ns = waking->interrupt_ns = 0;
 	waking->origin = ORIGIN_TASK;
 	if (cpu->expiring[HARD].timer)
 		expiring = &cpu->expiring[HARD];
-	else if (cpu->device_ns)
-		device_ns = cpu->device_ns;
+	else if (cpu->device.ns)
+		device = &cpu->device;
 	else if (cpu->expiring[SOFT].timer)
 		expiring = &cpu->expiring[SOFT];
-	else if (cpu->served_ns)
-		device_ns = cpu->served_ns;
+	else if (cpu->served.ns)
+		device = &cpu->served;
 	else if (cpu->irq_thread == (u64)task)
-		device_ns = cpu->irq_thread_ns;
-	else
-		device_ns = cpu->thread_serves_ns;
+		device = &cpu->threaded;
 	if (expiring) {
 		waking->origin = ORIGIN_TIMER;
 		waking->expiry_ns = (u64)expiring->expiry_ns;
 		waking->interrupt_ns = (u64)expiring->interrupt_ns;
-	} else if (device_ns) {
+	} else if (device->ns) {
 		waking->origin = ORIGIN_DEVICE;
-		waking->interrupt_ns = device_ns;
+		waking->interrupt_ns = device->ns;
+		waking->device = (u32)device->number;
 	}
 	/* The clock that handlers of timers are given may be ahead of this one by less than a tick of its counter. */
 	if (waking->runnable_ns < waking->interrupt_ns)
@@ -88,12 +89,15 @@ static __always_inline u32 cpu_of(const struct task_struct *task)
 	return BPF_CORE_READ(older, cpu);
 }
 
-/* It is on a CPU still: what happens there next is of this wake-up. */
+/* Of the CPU that it is to run on.  Where it is there still, what happens there next is of this wake-up. */
 static __always_inline void call_attention(const struct task_struct *task)
 {
 	struct cpu *there = cpu_state(cpu_of(task));
 
-	if (there)
+	if (!there)
+		return;
+	there->waiting = 1;
+	if (task->on_cpu)
 		there->open = there->awaits = 1;
 }
 
@@ -103,13 +107,11 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	u64 now_ns;
 	struct task *task;
 	struct cpu *cpu;
-	u32 id;
 
 	if (!is_wanted(woken))
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	id = bpf_get_smp_processor_id();
-	cpu = cpu_state(id);
+	cpu = this_cpu();
 	task = find_or_make((u32)woken->pid);
 	if (!cpu || !task) {
 		__sync_fetch_and_add(&dropped, 1);
@@ -117,8 +119,8 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	}
 	task->waking.runnable_ns = now_ns;
 	task->waking.running_ns = task->waking.return_ns = 0;
-	task->waking.cpu = id;
 	find_origin(cpu, &task->waking, woken);
+	task->waking.no_return = task->waking.origin == ORIGIN_DEVICE && BPF_CORE_READ_BITFIELD(woken, in_iowait);
 	task->interrupted.stack_bytes = 0;
 	task->interrupted.pid = -1;
 	task->idle_state = 0;
@@ -129,8 +131,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 			task->idle_state = cpu->idle_state;
 	}
 	task->woken++;
-	if (woken->on_cpu)
-		call_attention(woken);
+	call_attention(woken);
 	return 0;
 }
 
@@ -148,6 +149,11 @@ static __always_inline void take(struct task *task, u64 running_ns)
 	task->wakeup.running_ns = running_ns ? running_ns : task->waking.runnable_ns;
 	if (!running_ns)
 		__sync_fetch_and_add(&no_sleep, 1);
+	task->idle_left = task->idle_state;
+	if (task->interrupted.pid < 0)
+		task->at_wakeup.pid = -1;
+	else
+		task->at_wakeup = task->interrupted;
 	task->before.pid = task->after.pid = -1;
 	task->before.stack_bytes = task->after.stack_bytes = 0;
 	task->state = RUNNING;
@@ -201,23 +207,37 @@ static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_str
 	task->sleeps = sleeps;
 }
 
-/* A task gets the CPU. */
-static __always_inline bool enter(struct cpu *cpu, u32 id, const struct task_struct *task_struct, const void *before)
+/* A task gets the CPU; returns what is noted of it if it was woken and waited until now. */
+static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct task_struct *task_struct)
 {
 	struct task *task = find((u32)task_struct->pid);
-	bool worse = false;
+	bool waited = task && task->woken != task->taken;
 
 	if (!task)
-		return false;
-	if (task->woken != task->taken) {
+		return NULL;
+	if (waited) {
 		if (task->state)
 			count(cpu, id, task, task_struct);
 		take(task, bpf_ktime_get_ns());
-		worse = is_worse(cpu, &task->wakeup);
 	}
 	cpu->open = task->state != NONE;
 	cpu->awaits = task->state == RUNNING;
-	return worse;
+	return waited ? task : NULL;
+}
+
+/* Who had the CPU until now, and whom others have waited for so long that it matters who it was. */
+static __always_inline void note_holder(struct cpu *cpu, const struct task_struct *task, const struct task *waited)
+{
+	struct holder *holder = &cpu->holders[cpu->holder_count & (HOLDERS - 1)];
+
+	if (waited && waited->wakeup.running_ns - waited->wakeup.runnable_ns < SHORT_NS)
+		return;
+	cpu->holder_count++;
+	holder->until_ns = waited ? waited->wakeup.running_ns : bpf_ktime_get_ns();
+	holder->pid = task->pid;
+	holder->policy = (s32)task->policy;
+	holder->prio = task->prio;
+	bpf_probe_read_kernel(holder->comm, sizeof(holder->comm), task->comm);
 }
 
 /* No handler outlasts a switch, whatever was seen of its end; a thread serves its device's interrupt until it sleeps. */
@@ -225,10 +245,12 @@ static __always_inline void switch_origin(struct cpu *cpu, const struct task_str
 					  bool sleeps)
 {
 	cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = 0;
-	cpu->irq_ns = cpu->device_ns = cpu->softirq_ns = cpu->served_ns = 0;
+	cpu->irq_ns = cpu->device.ns = cpu->softirq_ns = cpu->served.ns = 0;
 	if (sleeps && cpu->irq_thread == (u64)prev)
 		cpu->irq_thread = 0;
-	cpu->thread_serves_ns = cpu->irq_thread == (u64)next ? cpu->irq_thread_ns : 0;
+	cpu->thread_serves.ns = 0;
+	if (cpu->irq_thread == (u64)next)
+		cpu->thread_serves = cpu->threaded;
 }
 
 SEC("tp_btf/sched_switch")
@@ -236,7 +258,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 {
 	u32 id = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_state(id);
-	struct task *task;
+	struct task *waited = NULL;
 	bool sleeps;
 
 	if (!cpu)
@@ -246,14 +268,18 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	if (cpu->open || (cpu->pid != (u32)prev->pid && may_be_wanted(prev)))
 		leave(cpu, id, prev, sleeps, next);
 	cpu->pid = (u32)next->pid;
-	if (!may_be_wanted(next) || !enter(cpu, id, next, prev))
+	if (may_be_wanted(next))
+		waited = enter(cpu, id, next);
+	if (cpu->waiting)
+		note_holder(cpu, prev, waited);
+	if (!waited)
 		return 0;
-	task = find((u32)next->pid);
-	if (!task)
+	cpu->waiting = 0;
+	if (!is_worse(cpu, &waited->wakeup))
 		return 0;
-	describe_current(&task->before, prev, ctx);
+	describe_current(&waited->before, prev, ctx);
 	if (!prev->pid)
-		task->idle_state = cpu->idle_state;
+		waited->idle_left = cpu->idle_state;
 	return 0;
 }
 
@@ -278,7 +304,7 @@ int BPF_PROG(on_return)
 		take(task, 0);
 	}
 	if (task->state == RUNNING) {
-		task->wakeup.return_ns = now_ns;
+		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;
 		task->state = RETURNED;
 	}
 	return 0;

@@ -159,12 +159,12 @@ static void measure(struct run *run)
 	run_await_start(run);
 	report_until_end(run);
 	stop_workers(run);
-	samples_close(run);
 	settings_read_after(run);
 	settings_compare(run);
 	if (run->source && run->source->stop)
 		run->source->stop(run);
 	record_interval(run);
+	samples_close(run);
 	if (run->source && run->source->settings_after)
 		run->source->settings_after(run);
 }

@@ -63,6 +63,8 @@ static const struct option_spec common_options[] = {
 	 .plain_name = "us", .help = "record every value above as an event"},
 	{"breaktrace", 'b', OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "the same, and end the run there"},
+	{"trace-switch", 0, OPTION_TEXT, &parsed.trace_switch,
+	 .help = "with --breaktrace: file to write 0 into just before, such as tracing_on of a trace"},
 	{"limit", 0, OPTION_DURATION, &parsed.limit_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
 	 .plain_name = "us", .acts = true, .help = "count values above exactly, and how many came in a row"},
 	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .acts = true, .help = "lock memory (is the default)"},

@@ -53,6 +53,7 @@ struct settings {
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
 	int64_t threshold_ns;   /* 0: none */
 	bool stop_at_threshold;
+	const char *trace_switch; /* file to write 0 into just before that, NULL for none */
 	int64_t limit_ns;       /* counted exactly, with its runs; 0: none */
 	bool lock_memory;
 	int64_t dma_latency_us; /* -1: leave it alone, -2: hold 0 where the kernel knows it */

@@ -92,6 +92,7 @@ struct run {
 	struct source *source; /* NULL: workers act; else the acts are those of others */
 	struct settings_read settings_before, settings_after; /* its first act, and its last */
 	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
+	int trace_fd; /* the switch of a trace of the kernel; -1: none */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "periodic.h"
@@ -41,7 +42,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->spec = *spec;
 	series->spec.k = spec->k ? spec->k : SERIES_K;
 	series->highest_ns = series->told_ns = INT64_MIN;
-	series->highest_cpu = -1;
+	series->highest_cpu = series->trace_fd = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
@@ -96,6 +97,15 @@ static void keep_crowded(struct series *series, struct event event)
 				  memory_order_relaxed);
 }
 
+/* From here, not from the reporter: what led to the value would be overwritten before that runs.  Whether the trace
+ * is off is read back by who reads it. */
+static void stop(struct series *series)
+{
+	if (series->trace_fd >= 0 && write(series->trace_fd, "0", 1) != 1)
+		series->trace_fd = -1;
+	atomic_store(series->stop_at_threshold, true);
+}
+
 void series_event(struct series *series, int64_t value)
 {
 	struct event event = {.mono_ns = mono_ns(), .value = value};
@@ -104,7 +114,7 @@ void series_event(struct series *series, int64_t value)
 	event.maximum = value > series->highest_ns;
 	event.over_threshold = value > series->threshold_ns;
 	if (event.over_threshold && series->stop_at_threshold)
-		atomic_store(series->stop_at_threshold, true);
+		stop(series);
 	if (event.maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;

@@ -92,6 +92,7 @@ struct series {
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
+	int trace_fd; /* the switch of a trace of the kernel, turned off just before that; -1: none */
 	_Atomic uint32_t events_written, events_read;
 	_Atomic uint32_t events_dropped; /* a maximum over the threshold counts twice */
 	struct event events[EVENTS];

@@ -38,7 +38,7 @@ static bool measured(const struct machine *machine, int cpu)
 	return false;
 }
 
-static void read_steal(struct machine *machine, struct counters *counters)
+void machine_read_steal(struct machine *machine, struct counters *counters)
 {
 	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
 	int64_t ticks = 0;
@@ -86,7 +86,7 @@ static int open_msr(int cpu)
 }
 
 /* Every CPU sees every SMI, so the greatest count is the count. */
-static void read_smi(struct machine *machine, struct counters *counters)
+void machine_read_smi(struct machine *machine, struct counters *counters)
 {
 	uint64_t count, most = 0;
 
@@ -320,8 +320,8 @@ void machine_open(struct run *run)
 void machine_read(struct run *run, struct counters *counters)
 {
 	*counters = (struct counters){0};
-	read_steal(&run->machine, counters);
-	read_smi(&run->machine, counters);
+	machine_read_steal(&run->machine, counters);
+	machine_read_smi(&run->machine, counters);
 	read_clock_steps(run, counters);
 	read_usage(run, counters);
 	read_migrations(run, counters);

@@ -35,6 +35,9 @@ struct machine {
 void machine_open(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
+/* Some of them only. */
+void machine_read_smi(struct machine *machine, struct counters *counters);
+void machine_read_steal(struct machine *machine, struct counters *counters);
 bool machine_is_virtual(void);
 
 /* How often a worker's thread changed CPU so far, -1 if this kernel does not tell. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One writer that never pauses, one reader that flips: nothing is lost, nothing counted twice. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "series.h"
@@ -140,13 +143,15 @@ static void events(void)
 
 	series = series_new(0, &(struct series_spec){.name = "x"}, 1000);
 	series->stop_at_threshold = &stop;
+	series->trace_fd = memfd_create("switch", 0);
 	series_add(series, -7); /* the first value is a new maximum, whatever it is */
 	check(series_next_event(series, &event) && event.value == -7 && event.maximum && !event.over_threshold);
 	series_add(series, 1000);
 	check(series_next_event(series, &event) && event.maximum && !event.over_threshold && !stop);
+	check(lseek(series->trace_fd, 0, SEEK_END) == 0);
 	series_add(series, 2000);
+	check(stop && lseek(series->trace_fd, 0, SEEK_END) == 1);
 	series_add(series, 1500);
-	check(stop);
 	check(series_next_event(series, &event) && event.maximum && event.over_threshold);
 	check(series_next_event(series, &event) && !event.maximum && event.over_threshold && event.value == 1500);
 	check(!series_next_event(series, &event));
@@ -159,6 +164,7 @@ static void events(void)
 	series_flip(series);
 	series_settle(series, series_flipped(series));
 	check(!series->crowded.maximum);
+	close(series->trace_fd);
 	series_free(series);
 }
 
