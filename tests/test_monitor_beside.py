@@ -44,8 +44,12 @@ def test_each_run_has_the_monitors_behind_it(tmp_path: Path, monkeypatch: pytest
         assert beside.head.board == run.head.board and beside.head.profile == run.head.profile
         assert beside.head.parameters["said"] == "--policy=other --comm=fastenough-prob --until-interrupt --record=-"
         assert beside.duration_ns > 0
-    assert [run.planned[run.position].endswith("the monitor beside it") for run in store.runs()
-            if run.probe == "monitor"] == [True, True]
+    listed = [run for run in store.runs() if run.probe == "monitor"]
+    assert [run.planned[run.position].endswith("the monitor beside it") for run in listed] == [True, True]
+    for run in listed:
+        totals = [store.load(run.id).totals[series.id] for series in store.load(run.id).named("expiry-to-return")]
+        assert run.worst_ns == max(total.maximum or 0 for total in totals)
+        assert run.samples == sum(total.total for total in totals)
 
 
 @pytest.mark.parametrize(("how", "outcome", "said"), [

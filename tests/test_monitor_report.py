@@ -16,7 +16,8 @@ from fastenough.analysis import judge
 from fastenough.analysis.stations import blamed, tail_of, worst_wakeups
 from fastenough.model import Verdict
 from fastenough.recording import Recording
-from fastenough.recording.culprits import culprit_words
+from fastenough.recording.culprits import UNKNOWN, culprit_words
+from fastenough.recording.culprits import blamed as blamed_of
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
@@ -97,6 +98,9 @@ def test_a_culprit_in_words() -> None:
         "a (pid 3) was still busy itself")
     assert culprit_words({"made_up": "x", "smi": 2, "steal_ns": 5000}) == (
         "the hypervisor took 5.00 µs; 2 SMIs; made_up x")
+    assert culprit_words({"interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
+        "the hypervisor took 10,000 µs of the CPUs in this interval; 1 SMI in this interval")
+    assert blamed_of({"interval_smi": 1, "interval_steal_ns": 10_000_000}, 50_000.0) == UNKNOWN
     assert culprit_words({"expiry_to_return_ns": 5}) == ""
 
 

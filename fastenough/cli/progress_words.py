@@ -11,7 +11,7 @@ from fastenough.cli.output import readable
 from fastenough.jobs.following import Following, Standing, greatest
 from fastenough.model import Role, Series
 from fastenough.recording import End, Event, Head
-from fastenough.recording.wakeups import STATIONS, SUMS, Wakeup, is_monitor, wakeups
+from fastenough.recording.wakeups import Wakeup, is_monitor, longest_way, wakeups
 
 
 def kernel_of(profile: Any) -> str:
@@ -85,9 +85,8 @@ def telling(head: Head, n: Mapping[int, int]) -> list[Series]:
     """The series that stand for the whole, given how many values each has: those that a limit is judged by, of a
     monitor those of the longest way that was seen, else all."""
     if is_monitor(head):
-        ways = ([series for series in head.series if series.name == name and n.get(series.id)]
-                for name in (*SUMS, *STATIONS))
-        return next(filter(None, ways), [])
+        way = longest_way(head, n)
+        return [series for series in head.series if series.name == way and n.get(series.id)]
     there = [series for series in head.series if series.id in n]
     return [series for series in there if series.role is Role.VERDICT] or there
 

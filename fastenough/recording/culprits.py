@@ -92,13 +92,20 @@ def _cpu(culprit: Culprit) -> list[str]:
     return [f"last vector {vector}" if vector else "", f"left idle state {idle}" if idle else "",
             f"at {frequency / 1000:,.0f} MHz" if frequency else f"at {khz} kHz" if khz and frequency is None else "",
             f"the hypervisor took {words.latency(steal_ns)}" if steal_ns else "",
-            words.counted(smi, "SMI") if smi else ""]
+            words.counted(smi, "SMI") if smi else "", *_meanwhile(culprit)]
+
+
+def _meanwhile(culprit: Culprit) -> list[str]:
+    """What is counted for whole intervals only: perhaps it was this delay, and nobody is blamed for a perhaps."""
+    steal_ns, smi = whole(culprit, "interval_steal_ns"), whole(culprit, "interval_smi")
+    return [f"the hypervisor took {words.latency(steal_ns)} of the CPUs in this interval" if steal_ns else "",
+            f"{words.counted(smi, 'SMI')} in this interval" if smi else ""]
 
 
 TOLD = frozenset({
     *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
     "interrupt", "interrupt_ns", "softirq", "softirq_ns", "last_vector", "frequency_khz", "idle_state", "steal_ns",
-    "smi", "stack"})
+    "smi", "interval_steal_ns", "interval_smi", "stack"})
 """The keys that are told in words of their own."""
 
 

@@ -41,6 +41,12 @@ NOISE: Mapping[str, str] = {
 """What takes a CPU from a task: one value for each disturbance."""
 
 
+def longest_way(head: Head, n: Mapping[int, int]) -> str | None:
+    """Which series of the monitor stand for the whole, by name, given how many values each has by its id."""
+    return next((name for name in (*SUMS, *STATIONS)
+                 for series in head.series if series.name == name and n.get(series.id)), None)
+
+
 def key_of(station: str) -> str:
     """The culprit's key for the time a station took."""
     return f"{station.replace('-', '_')}_ns"

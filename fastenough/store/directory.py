@@ -160,7 +160,10 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
         load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns or None)
     if end is None:
         return known
-    shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == head.series[0].name}
+    wakeups = import_module("fastenough.recording.wakeups")
+    way = wakeups.longest_way(head, {number: said.taken for number, said in end.series.items()})
+    name = way if wakeups.is_monitor(head) else next((series.name for series in head.series), None)
+    shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == name}
     ends = {number: said for number, said in end.series.items() if number in shown}
     worst = [said.maximum * shown[number] // 1000 for number, said in ends.items() if said.maximum is not None]
     duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)

@@ -23,8 +23,9 @@ _FILE = re.compile(r"[0-9a-f]{64} [a-z][a-z.]*\Z")
 class RunSummary:
     """``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
     ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series'
-    name over all CPUs, None where the recording has no end.  ``planned`` names every run of the campaign by position,
-    so that one that is missing can be named.  ``files``: what is kept beside the recording, each as SHA-256 and name.
+    name over all CPUs (of the monitor, of the longest way that was seen), None where the recording has no end.
+    ``planned`` names every run of the campaign by position, so that one that is missing can be named.  ``files``: what
+    is kept beside the recording, each as SHA-256 and name.
     """
 
     id: str
