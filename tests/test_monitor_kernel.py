@@ -30,7 +30,8 @@ def test_programs_are_attached_to_events_of_the_list_only() -> None:
     sections = {section for path in sources() for section in re.findall(r'SEC\("\??([^"]+)/(\w+)"\)', path.read_text())}
     vectors = re.findall(r"V\((\w+)\)", (MONITOR / "monitor.h").read_text())
     assert len(sections) > 10 and {kind for kind, _ in sections} == {"tp_btf", "raw_tp"}
-    assert {event for _, event in sections} | {f"{vector}_entry" for vector in vectors} == allowed()
+    assert {event for _, event in sections} | {
+        f"{vector}_{side}" for vector in vectors for side in ("entry", "exit")} == allowed()
     assert CRASHES not in allowed()
     assert not any(CRASHES in path.read_text() for path in MONITOR.rglob("*.bpf.c"))
 

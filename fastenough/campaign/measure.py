@@ -18,12 +18,13 @@ from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.tracing import in_kernel, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
-from fastenough.link import BoardGone
+from fastenough.link import BoardGone, Link
 from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
@@ -84,10 +85,10 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
-            requested = pins_requested(act)
-            pins = settings.apply_all({"pin": requested} if requested else {})
+            entries = settings.apply_all(_wanted(act, site.booted.link))
+            act = traced(act, entries, context.tell)
             load = stack.enter_context(loaded(site, spec, added.profile or {}))
-            added = replace(added, load=load.stated, settings=(*added.settings, *pins))
+            added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 stack.enter_context(monitored(site, spec, context, added, load))
             made = _Run(site, spec, context, act, settings, added, load).whole()
@@ -99,6 +100,12 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
         if not isinstance(error, BoardGone):
             raise
     return made
+
+
+def _wanted(act: Act, link: Link) -> dict[str, str | int]:
+    """The settings that this one act needs, by name."""
+    pins = pins_requested(act)
+    return in_kernel(act, link) | ({"pin": pins} if pins else {})
 
 
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
@@ -329,6 +336,7 @@ class _Run:
         return None
 
     def _seal(self) -> None:
+        keep_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
 

@@ -16,6 +16,10 @@ SIMULATED = "simulated"
 """The instrument that is wired to a board of the virtual bench."""
 DEFAULT_BOARD = "local"
 WARM_UP_S = 1.0
+BY_KERNEL = {"timerlat": "timerlat", "wakeups": "wakeup-histograms"}
+"""Probes that only read what the kernel measures, and the setting that lets it."""
+BREAK = "breaktrace"
+"""The parameter for the threshold that ends a run; what the kernel did before is then kept, where it can be."""
 GPIO_PROBES = {"response": ("chip", "in", "out"), "periodic": ("chip", "out")}
 """Probes that an instrument can measure, and the pins each has."""
 

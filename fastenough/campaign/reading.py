@@ -10,7 +10,7 @@ from pathlib import Path
 from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
-from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
+from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS, Expectation, Load
@@ -23,7 +23,7 @@ MOST_RUNS = 100_000
 
 PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
              "instrument", "self-test", "calibration", "monitor", "settings", "pins", "load", "run")
-RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement")
+RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
 PIN_KEYS = ("chip", "in", "out")
@@ -217,7 +217,20 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
         parameters[name] = tuple(values)
+    if "break" in table:
+        if BREAK in parameters:
+            raise table.fault(f"break and the parameter {BREAK} are the same; leave one of them out", "break")
+        parameters[BREAK] = (_break(table),)
     return parameters
+
+
+def _break(table: Table) -> str:
+    """The threshold as the probe takes it."""
+    given = table.text("break", '"100us"')
+    try:
+        return f"{parse_duration_ns(given)}ns"
+    except ValueError as error:
+        raise table.fault(f"break: {error}", "break") from error
 
 
 def _check_size(table: Table, plan: Plan) -> None:

@@ -140,7 +140,13 @@ static void take_findings(struct monitor *monitor)
 
 void monitor_look(struct run *run)
 {
-	take_findings(monitor_of(run));
+	struct monitor *monitor = monitor_of(run);
+
+	monitor->epoch = monitor->programs->bss->epoch;
+	for (int i = 0; i < monitor->later_count; i++)
+		finding_record(monitor, &monitor->later[i]);
+	monitor->later_count = 0;
+	take_findings(monitor);
 }
 
 struct instant monitor_part(struct run *run)
@@ -149,6 +155,8 @@ struct instant monitor_part(struct run *run)
 	unsigned epoch = monitor->programs->bss->epoch;
 	struct instant end;
 
+	monitor_look(run);
+	monitor->programs->bss->recordings[(epoch + 1) & 1] = run->series->series->recordings;
 	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	end = instant_now();
 	if (!await_programs(monitor))

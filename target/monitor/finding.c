@@ -19,6 +19,16 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 		run_finish(monitor->run);
 }
 
+void finding_take(struct monitor *monitor, const struct finding *finding)
+{
+	if ((int)(finding->epoch - monitor->epoch) <= 0)
+		finding_record(monitor, finding);
+	else if (monitor->later_count < LATER)
+		monitor->later[monitor->later_count++] = *finding;
+	else
+		monitor->run->events_dropped++;
+}
+
 void finding_record(struct monitor *monitor, const struct finding *finding)
 {
 	const char *culprit = culprit_of(monitor->run, finding);

@@ -29,6 +29,7 @@ static struct {
 	int policy;
 	int64_t priority, pid, k;
 	const char *comm, *cgroup, *samples;
+	bool noise;
 } chosen = {.k = 8};
 
 static const struct option_spec monitor_options[] = {
@@ -40,6 +41,8 @@ static const struct option_spec monitor_options[] = {
 	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
 	{"samples", 0, OPTION_TEXT, &chosen.samples,
 	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
+	{"noise", 0, OPTION_FLAG, &chosen.noise,
+	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
 	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
 	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
 	{0},
@@ -147,10 +150,13 @@ static void add_stations(struct monitor *monitor, int cpu)
 #undef STATION
 	};
 
-	for (unsigned i = 0; i < STATIONS; i++)
+	for (unsigned i = 0; i < STATIONS; i++) {
+		if (is_noise(stations[i].name) && !monitor->noise)
+			continue;
 		*monitor_series(monitor, (unsigned)cpu, i) = run_add_series(monitor->run, &(struct series_spec){
 			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->wanted.k,
 			.role = SERIES_DIAGNOSTIC, .labels = {{"station", stations[i].name}}});
+	}
 }
 
 static void add_series(struct monitor *monitor)
@@ -186,11 +192,13 @@ static void monitor_setup(struct run *run)
 	check_rights();
 	monitor->source = monitor_source;
 	monitor->run = run;
+	monitor->noise = chosen.noise;
 	monitor->wanted = choose_tasks(run_settings(run));
 	add_parameters(run);
 	add_series(monitor);
 	if (chosen.samples)
 		keep_samples(monitor, chosen.samples);
+	symbols_read();
 	if (programs_load(monitor))
 		run->source = &monitor->source;
 }

@@ -88,6 +88,7 @@ struct finding {
 	fe_u64 maxima, over;        /* bit n: the value of station n is a new maximum, or over the threshold */
 	fe_s64 values[STATIONS];    /* -1: none */
 	fe_u32 cpu;
+	fe_u32 epoch;               /* in which it was counted */
 	fe_u32 vector;              /* enum vector, of the last interrupt */
 	fe_u32 frequency_khz;       /* 0: not known */
 	fe_u32 idle_state;          /* that was left for it, and 1; 0: none */

@@ -20,6 +20,8 @@ static const char *const allowed[] = {
 	"irq_handler_entry", "irq_handler_exit", "softirq_raise", "softirq_entry", "softirq_exit", "cpu_idle", "cpu_frequency",
 	"local_timer_entry", "reschedule_entry", "call_function_entry", "call_function_single_entry", "irq_work_entry",
 	"x86_platform_ipi_entry", "thermal_apic_entry", "error_apic_entry", "spurious_apic_entry",
+	"local_timer_exit", "reschedule_exit", "call_function_exit", "call_function_single_exit", "irq_work_exit",
+	"x86_platform_ipi_exit", "thermal_apic_exit", "error_apic_exit", "spurious_apic_exit",
 };
 
 static char said[256]; /* the first that libbpf complained of */
@@ -106,7 +108,7 @@ static bool choose(struct monitor *monitor, const struct btf *btf)
 			return false;
 		}
 		if (!expires(event))
-			bpf_program__set_autoload(program, exists);
+			bpf_program__set_autoload(program, exists && (monitor->noise || !is_noise(bpf_program__name(program))));
 		if (!exists && is_needed(event)) {
 			run_not_applicable(monitor->run, "this kernel has no event %s; nothing can be seen of wake-ups", event);
 			return false;
@@ -143,6 +145,7 @@ static void size_maps(struct monitor *monitor)
 	bpf_map__set_max_entries(programs->maps.cpus, (__u32)libbpf_num_possible_cpus());
 	if (!monitor->wanted.keep)
 		bpf_map__set_max_entries(programs->maps.samples, (__u32)sysconf(_SC_PAGESIZE));
+	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
 	bpf_map__set_max_entries(programs->maps.banks, 2 * monitor->cpus * STATIONS);
 	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->wanted.k));
 }
@@ -160,7 +163,7 @@ static void map_banks(struct monitor *monitor)
 static int on_finding(void *monitor, void *finding, size_t size)
 {
 	if (size >= sizeof(struct finding))
-		finding_record(monitor, finding);
+		finding_take(monitor, finding);
 	return 0;
 }
 

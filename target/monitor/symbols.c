@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the kernel's functions an address is in, by /proc/kallsyms, read once it is asked for. */
+/* Which of the kernel's functions an address is in, by /proc/kallsyms. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void add(uint64_t address, const char *name)
 	symbols[count++] = (struct symbol){address, strdup(name)};
 }
 
-static void read_symbols(void)
+void symbols_read(void)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
 	unsigned long long address;
@@ -47,13 +47,8 @@ static void read_symbols(void)
 
 const char *symbol_of(uint64_t address)
 {
-	static bool read;
-	size_t low = 0, high;
+	size_t low = 0, high = count;
 
-	if (!read)
-		read_symbols();
-	read = true;
-	high = count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

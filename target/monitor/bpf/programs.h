@@ -28,6 +28,7 @@ struct worst {
 struct order {
 	u32 before; /* coarse bucket of the last value; outlasts epochs */
 	s64 highest;
+	u32 recording; /* that both are of: nothing before it counts */
 };
 
 struct cpu {
@@ -49,6 +50,7 @@ struct cpu {
 	u32 waiting;                    /* a wanted task was made runnable for this CPU, and none has run since */
 	u32 holder_count;
 	struct holder holders[HOLDERS];
+	u32 recording;                  /* that these are of */
 	struct worst worst[ORIGINS];
 	struct order orders[STATIONS];
 	s64 values[STATIONS];           /* of the wake-up that is counted; -1: none */
@@ -64,6 +66,7 @@ struct cpu_map {
 
 extern struct cpu_map cpus SEC(".maps");
 extern const volatile struct wanted wanted;
+extern fe_u32 recordings[2];
 
 static __always_inline struct cpu *cpu_state(u32 id)
 {

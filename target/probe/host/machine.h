@@ -23,6 +23,7 @@ struct machine {
 	int64_t clock_step_ns; /* all steps so far, each by its size */
 	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
 	int64_t clock_sets;
+	int64_t boot_offset_ns, suspended_ns;
 	struct cgroup cgroup;
 	struct frequency frequency;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
