@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from monitored import watching
+from tools import require
 
 from fastenough.analysis.remainder import agreement
 from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
@@ -75,3 +77,22 @@ def test_the_file_of_samples_is_new(monitor_binary: Path, tmp_path: Path) -> Non
                           capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert "does not exist yet" in done.stderr
+
+
+def test_cyclictest_saw_each_wake_up_end_behind_its_stations(monitor_binary: Path, tmp_path: Path) -> None:
+    """It says no due times: its k-th longest latency is not below the k-th longest sum of stations, whole us."""
+    require("cyclictest")
+    cpu = str(max(os.sched_getaffinity(0)))
+    with watching(monitor_binary, tmp_path / "record", "--comm=cyclictest", f"--samples={tmp_path / 'seen'}") as watch:
+        said = subprocess.run(["cyclictest", "-m", "-t1", "-a", cpu, "-p", "90", "-i", "1000", "-l", "2000", "-v"],
+                              check=True, capture_output=True, text=True, timeout=60).stdout
+    own_us = np.array([int(line.split(":")[2]) for line in said.splitlines() if line.count(":") == 2], dtype=np.int64)
+    recording = watch.recording()
+    kept = read_samples(tmp_path / "seen").series
+    sums = np.concatenate([kept[series.id].latency_ns for series in recording.named(SUM) if series.id in kept])
+    assert recording.end is not None
+    assert len(own_us) >= 2000
+    suppressed = recording.end.counters["monitor_suppressed"] or 0
+    assert len(own_us) - suppressed - len(own_us) // 100 <= len(sums) <= len(own_us) + 1
+    longest = np.sort(own_us)[::-1][:len(sums)] * 1000 + 999
+    assert (longest >= np.sort(sums)[::-1][:len(own_us)]).all()
