@@ -19,6 +19,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
+	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.

@@ -223,6 +223,13 @@ def test_a_miss_rate_is_judged_by_the_bound(tmp_path: Path, limit_us: int, miss_
     assert _judge(tmp_path, _good(values=values), required).verdict is expected
 
 
+
+def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
+    """A run may be too short for never, and too short at all: the longer of the two settles both."""
+    said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
+    assert len([finding for finding in said.judgments[0].findings if finding.more_ns]) == 2
+    assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 9 s longer under this load"]
+
 def test_a_miss_rate_may_pass_on_a_machine_with_steal_with_a_caution(tmp_path: Path) -> None:
     plan = _good(counters=COUNTERS | {"steal_ns": 10**6})
     assessment = _judge(tmp_path, plan, Requirement(200_000, 0.01, longest_burst=100))

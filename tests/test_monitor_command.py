@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from paper_monitor import install
 
 from fastenough.campaign import monitoring
 from fastenough.cli import monitor
-from fastenough.link import LocalLink
+from fastenough.implementations import Act
+from fastenough.implementations.task import Refused
+from fastenough.link import Completed, LocalLink
 from fastenough.model import ExitStatus, NotApplicable, Outcome
 from fastenough.recording.culprits import TOLD
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
@@ -102,6 +105,20 @@ def test_what_the_monitor_refuses_is_not_applicable(home: Path, monkeypatch: pyt
     with pytest.raises(NotApplicable, match=said):
         _monitor("--duration", "1s")
     assert _runs(home) == []
+
+
+class _Ordinary(LocalLink):
+    """The machine for a user who has no capabilities."""
+
+    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+        return super().run(["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", *argv], timeout_s, input)
+
+
+@pytest.mark.parametrize(("link", "error"), [(_Ordinary(), NotApplicable), (LocalLink(), Refused)])
+def test_rights_that_are_lacking_are_no_bad_input(tmp_path: Path, link: LocalLink, error: type[Exception]) -> None:
+    program = install(tmp_path, refusing=(2, "the monitor needs root"))
+    with pytest.raises(error, match=r"^the monitor needs root$"):
+        monitoring._started(link, str(program), Act("monitor"))
 
 
 class _Without(LocalLink):

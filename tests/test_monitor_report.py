@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_who_is_blamed(tmp_path: Path, more: dict[str, object], who: str) -> Non
     run = watched(tmp_path, Watched(intervals=1, long={"runnable-to-running": 100_000}, culprit=CULPRIT | more))
     (row,) = blamed(worst_wakeups([run]))
     assert (row.who, row.station, row.times) == (who, "runnable-to-running", 1)
+
+
+def test_the_rest_of_a_devices_wakeup_is_a_part_too(tmp_path: Path) -> None:
+    """A device's wake-up has two series, one within the other: what it took is told whole, and nothing twice."""
+    told = CULPRIT | {key_of("device-to-runnable"): 9_000, key_of("device-to-return"): 60_000}
+    run = watched(tmp_path, Watched())
+    event = replace(run.events[0], culprit=told)
+    (wakeup,) = wakeups(run.head, [event])
+    assert wakeup.parts == {"device-to-runnable": 9_000, "runnable-to-return": 51_000}
+    assert (wakeup.delay_ns, wakeup.longest) == (60_000, "runnable-to-return")
 
 
 def test_a_culprit_in_words() -> None:

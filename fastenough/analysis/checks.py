@@ -217,7 +217,7 @@ def _on_wall_clock(recording: Recording) -> bool:
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
-    stepped = (counter_total(recording, "clock_step_ns") or counter_total(recording, "clock_sets")
+    stepped = (any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets", "suspended_ns"))
                or events_of(recording, "clock-step"))
     if _on_wall_clock(recording) and stepped:
         yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",

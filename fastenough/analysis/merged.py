@@ -152,6 +152,8 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
     """
     _refuse_mixed(parts)
     first = parts[0][1]
+    totals = [recording.totals[series.id] for recording, series in parts]
+    k = min(total.k for total in totals)
     runs = {recording.run_id: recording for recording, _ in parts}
     return Merged(
         name=first.name,
@@ -160,7 +162,7 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
         period_ns=first.period_ns,
         corrected=first.corrected,
         two_sided=first.two_sided,
-        histogram=Histogram.merged((recording.totals[series.id] for recording, series in parts), first.k),
+        histogram=Histogram.merged((total.folded(k) for total in totals), k),
         lost=sum(recording.lost(series.id) for recording, series in parts),
         missed=sum(recording.missed(series.id) for recording, series in parts),
         duration_ns=sum(recording.duration_ns for recording in runs.values()),

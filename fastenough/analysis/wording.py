@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough import words
-from fastenough.analysis.assessment import Judgment
+from fastenough.analysis.assessment import Finding, Judgment
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
@@ -181,8 +181,15 @@ def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """What would settle it; a failure is settled."""
     if verdict is Verdict.FAIL:
         return ()
-    return _said_once([(_label(judgment), finding.settle) for judgment in judgments
-                       for finding in judgment.findings if finding.settle])
+    return _said_once([(_label(judgment), settling) for judgment in judgments
+                       for settling in _settling(judgment.findings)])
+
+
+def _settling(findings: Sequence[Finding]) -> Iterator[str]:
+    """Who measures as long as the longest asks has measured as long as each of them asks."""
+    longest_ns = max((finding.more_ns or 0.0 for finding in findings), default=0.0)
+    return (finding.settle for finding in findings
+            if finding.settle and (finding.more_ns is None or finding.more_ns == longest_ns))
 
 
 def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fastenough.campaign.monitor_fallback import as_monitor, by_histograms
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
 from fastenough.implementations.linux_user import options, words
-from fastenough.implementations.task import Task
+from fastenough.implementations.task import Refused, Task
 from fastenough.link import MONITOR as PROGRAM
 from fastenough.link import Link, find_program
 from fastenough.model import FastenoughError, NotApplicable, Outcome
@@ -25,6 +25,8 @@ TYPES = "/sys/kernel/btf/vmlinux"
 histograms stand in where they can."""
 PROBES_NAME = "fastenough-prob"
 """Of the probe's threads, as the kernel cuts it."""
+_ENOUGH = ((21,), (38, 39))
+"""Capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
 _GRACE_S = 120.0
 """How much longer than the run beside it a monitor may take before its guard ends it."""
 
@@ -49,10 +51,26 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Tas
             task.follow(lambda raw: transcript.take(as_monitor(raw)))
             yield task
         return
-    program = find_monitor(booted.link)
-    with Task(booted.link, [program, *options(act)], act.limit_s) as task:
+    with _started(booted.link, find_monitor(booted.link), act) as task:
         task.follow(transcript.take)
         yield task
+
+
+def _started(link: Link, program: str, act: Act) -> Task:
+    """Raises NotApplicable where it is the rights that are lacking, and Refused for what is wrong otherwise."""
+    try:
+        return Task(link, [program, *options(act)], act.limit_s)
+    except Refused as error:
+        if _may_watch(link):
+            raise
+        raise NotApplicable(str(error)) from error
+
+
+def _may_watch(link: Link) -> bool:
+    """Whether what the bench starts on the board may look into its kernel."""
+    said = link.raised.run(["grep", "^CapEff:", "/proc/self/status"]).text.split()
+    held = int(said[-1], 16) if said else 0
+    return any(all(held >> capability & 1 for capability in enough) for enough in _ENOUGH)
 
 
 def _as_completed(end: dict[str, Any]) -> dict[str, Any]:

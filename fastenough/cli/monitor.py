@@ -16,6 +16,7 @@ from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.cli.follow import shown
+from fastenough.cli.monitor_pull import pull_command
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import LOCAL
 from fastenough.cli.run import OUTCOME_STATUS
@@ -74,7 +75,7 @@ def _parameters(**given: Value | None) -> dict[str, Value]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--pid", type=click.IntRange(1), help="Watch this process and its threads.")
 @click.option("--comm", metavar="NAME", help="Watch the tasks of this name, as ps -o comm shows it.")
 @click.option("--cgroup", metavar="PATH", help="Watch the tasks of this control group, such as "
@@ -103,6 +104,8 @@ def command(
     new maximum is told with its culprit.  What is recorded is a run of the store: fastenough report shows it.  Needs
     root, or CAP_BPF and CAP_PERFMON.
     """
+    if click.get_current_context().invoked_subcommand is not None:
+        return ExitStatus.DONE
     said = _parameters(pid=pid, comm=comm, cgroup=cgroup, policy=policy, priority=priority, threshold=threshold,
                        noise=noise or None, report=interval)
     act = Act(MONITOR, said, None if duration_ns is None else duration_ns / 1e9)
@@ -116,3 +119,6 @@ def command(
     if stopping.signal and duration_ns is not None:
         return 128 + stopping.signal
     return OUTCOME_STATUS[watched.outcome]
+
+
+command.add_command(pull_command)

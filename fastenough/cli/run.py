@@ -148,16 +148,16 @@ def worst_status(store: Store, campaign: Campaign) -> int:
               help="What to boot on it, such as rt on the board virtual.")
 @click.option("--implementation", type=Names("implementation", list(IMPLEMENTATIONS)), default=DEFAULT,
               show_default=True, help="Who does the timed act; comma-separated, one run by each.")
+@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--break", "break_ns", type=DURATION, metavar="DURATION",
               help="End the run at the first value above, and keep a trace of what the kernel did before it.")
-@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, configuration: str, implementation: list[str], break_ns: int | None, monitor: bool, resume: bool,
+    board: str, configuration: str, implementation: list[str], monitor: bool, break_ns: int | None, resume: bool,
     as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""

@@ -16,10 +16,12 @@ from fastenough.jobs.following import Following, Standing
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 
 _COLUMNS = ("station", "wake-ups", "last interval", "worst", "on CPU", "seen")
-_SPARE = ("wake-ups", "on CPU", "seen")
+_SPARE = ("wake-ups", "on CPU", "seen", "last interval")
 """Columns that a narrow terminal does without, in this order."""
 _ORDER = (*STATIONS, *reversed(SUMS), *NOISE)
-_MOST_WAKEUPS = 5
+_MOST_WAKEUPS, _MOST_LINES = 5, 4
+_FOLDED = 6
+"""Letters that a line loses, on average, where it is folded between two words."""
 _NOTHING = "no wake-up of a task that is watched was seen yet"
 
 
@@ -43,15 +45,14 @@ def _row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) -> tuple
             age(worst.since_maximum_ns), *cells)
 
 
-def _stations(following: Following, width: int, most: int) -> RenderableType:
+def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> RenderableType:
     """All CPUs together, and behind it each by itself, as many as there is room for."""
-    stations = list(_by_station(following.standings()))
     if not stations:
         return Text(_NOTHING)
     cpus = sorted({standing.series.cpu for _, standings in stations for standing in standings
                    if standing.series.cpu is not None})
     by_cpu = [f"CPU {cpu}" for cpu in cpus] if len(cpus) > 1 else []
-    rows = [tuple(map(clean, _row(name, standings, cpus if by_cpu else ()))) for name, standings in stations[:most]]
+    rows = [tuple(map(clean, _row(name, standings, cpus if by_cpu else ()))) for name, standings in stations]
     columns, rows_left = leave_out((*_COLUMNS, *by_cpu), rows, (*reversed(by_cpu), *_SPARE), width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for position, column in enumerate(columns):
@@ -61,11 +62,19 @@ def _stations(following: Following, width: int, most: int) -> RenderableType:
     return table
 
 
+def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
+    """The newest wake-ups, as many as there is room for, and one in any case."""
+    newest = newest_wakeups(following.head, following.culprits)[:_MOST_WAKEUPS]
+    for place, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in newest):
+        room -= -(-len(line) // max(1, width - _FOLDED))
+        if place and room < 0:
+            return
+        yield Text(line, overflow="fold")
+
+
 def station_lines(following: Following, width: int, height: int) -> list[RenderableType]:
     """What stands between the heading and the last line."""
-    newest = newest_wakeups(following.head, following.culprits)[:max(1, min(_MOST_WAKEUPS, height // 4))]
-    lines: list[RenderableType] = [_stations(following, width, max(3, height - len(newest) - 2))]
-    if newest:
-        lines.append(Text("last culprits", style="bold"))
-        lines += [Text(clean(wakeup_line(wakeup)), no_wrap=True, overflow="ellipsis") for wakeup in newest]
-    return lines
+    stations = list(_by_station(following.standings()))
+    shown = stations[:max(3, height - _MOST_LINES)]
+    culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))
+    return [_table(shown, width), *([Text("last culprits", style="bold"), *culprits] if culprits else [])]

@@ -156,6 +156,8 @@ def end_series(series_id: int, said: SeriesEnd) -> Line:
                    "missed": said.missed}
     if said.stored:
         entry |= {"min": said.minimum, "max": said.maximum}
+    if said.k is not None:
+        entry |= {"k": said.k, "buckets": [list(each) for each in said.buckets]}
     return entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(
         said.rises, said.limit, said.order_unknown)
 

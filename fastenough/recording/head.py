@@ -143,7 +143,10 @@ class LimitCount:
 
 @dataclass(frozen=True)
 class SeriesEnd:
-    """What the end says of one series; ``rises`` as [edge, delta]."""
+    """What the end says of one series; ``rises`` as [edge, delta].
+
+    ``k`` and ``buckets`` as [index, count]: of the whole run, where its intervals have a coarser k.
+    """
 
     taken: int
     stored: int
@@ -156,6 +159,8 @@ class SeriesEnd:
     rises: tuple[tuple[int, int], ...] | None = None
     limit: LimitCount | None = None
     order_unknown: int = 0
+    k: int | None = None
+    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import mul
 
 import numpy as np
@@ -163,6 +163,14 @@ class Histogram:
         maxima = [part.maximum for part in kept if part.maximum is not None]
         return cls(k, index, count, min(minima), max(maxima),
                    sum(part.sum for part in kept), sum(part.sum_sq for part in kept))
+
+    def folded(self, k: int) -> Histogram:
+        """The same values in the wider buckets of a coarser ``k``, exactly; itself where it is as coarse already."""
+        if k >= self.k:
+            return self
+        lowest = np.where(self.index < 0, -bucket_lowest(-self.index, self.k), bucket_lowest(self.index, self.k))
+        index, count = add_sparse([bucket_index(lowest, k)], [self.count])
+        return replace(self, k=k, index=index, count=count)
 
     @property
     def total(self) -> int:

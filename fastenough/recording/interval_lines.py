@@ -33,7 +33,7 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
     begin, end = line["begin"], line["end"]
     if end["mono_ns"] < begin["mono_ns"]:
         raise BadInput(f"{where}: the interval ends before it begins")
-    values = {key: _histogram(f"{where}: series {key}", entry, by_id[key].k) for key, entry in entries.items()}
+    values = {key: checked_histogram(f"{where}: series {key}", entry, by_id[key].k) for key, entry in entries.items()}
     rises = {key: _rises(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
              if "rises" in entry or by_id[key].rise_k is not None}
     limits = {key: _limit(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
@@ -50,8 +50,8 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
     return replace(interval, rises=rises, limits=limits, order_unknown=unknown)
 
 
-def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
-    """The histogram of one series in one interval; what contradicts itself is refused."""
+def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
+    """The histogram of one series, in one interval as a rule; what contradicts itself is refused."""
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
     if not {*map(type, indices), *map(type, counts)} <= {int} or (
             counts and not 1 <= min(counts) <= max(counts) <= _MOST_IN_BUCKET):

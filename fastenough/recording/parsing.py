@@ -126,7 +126,8 @@ def _series_end(entry: Line) -> SeriesEnd:
         entry["taken"], entry["stored"], entry["lost"], entry["missed"], entry.get("min"), entry.get("max"),
         entry["sum"], int(entry["sum_sq"]),
         tuple((edge, delta) for edge, delta in entry["rises"]) if "rises" in entry else None,
-        limit_count(entry.get("limit")), entry.get("order_unknown", 0))
+        limit_count(entry.get("limit")), entry.get("order_unknown", 0), entry.get("k"),
+        tuple((index, count) for index, count in entry.get("buckets", ())))
 
 
 def limit_count(entry: Line | None) -> LimitCount | None:

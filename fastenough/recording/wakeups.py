@@ -24,8 +24,10 @@ STATIONS: Mapping[str, str] = {
     "waking-to-running": "the task waited for its CPU after another had woken it",
     "runnable-to-running": "the task waited for its CPU",
     "running-to-return": "the way back to user space took long",
+    "runnable-to-return": "the task waited for its CPU, or the way back to user space took long",
 }
-"""The stations of a wake-up in the order of time, none within another, and what it means where one is long."""
+"""The stations of a wake-up in the order of time, none within another, and what it means where one is long.  The last
+is what is left of a device's wake-up, and no series."""
 
 SUMS = ("expiry-to-return", "device-to-return", "expiry-to-running")
 """Several stations together, the longest way first."""
@@ -85,7 +87,11 @@ def is_monitor(head: Head) -> bool:
 def _parts(culprit: Culprit) -> dict[str, int]:
     """A negative time is none: no station ends before it begins."""
     told = {name: whole(culprit, key_of(name)) for name in STATIONS}
-    return {name: ns for name, ns in told.items() if ns is not None and ns >= 0}
+    parts = {name: ns for name, ns in told.items() if ns is not None and ns >= 0}
+    by_device, first_ns = whole(culprit, key_of("device-to-return")), parts.get("device-to-runnable")
+    if by_device is not None and first_ns is not None and by_device > first_ns:
+        parts["runnable-to-return"] = by_device - first_ns
+    return parts
 
 
 def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:

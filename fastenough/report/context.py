@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -175,8 +175,10 @@ class Context:
 
     @cached_property
     def ways(self) -> tuple[Entry, ...]:
-        """Of each group that was watched the longest way through the kernel that holds values."""
-        return named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
+        """Of each group that was watched the longest way through the kernel that holds values; where there are entries
+        too, the name says so."""
+        found = named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
+        return tuple(replace(way, name=f"{way.name} · {way.kind.name}") for way in found) if self.entries else found
 
     def beside(self, entry: Entry) -> list[Entry]:
         """The same kind under every load of one setup: what shares axes."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The monitor for the guest: its programs in the kernel are the bench's own, what reads them is cross-built, static."""
+"""The monitor for the guest, and what it is calibrated with: their programs in the kernel are the bench's own, what
+reads them is cross-built, static."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, Apt, cache_lock
 
 MONITOR = "/bin/fastenough-monitor"
-"""Where it lies in the guest."""
-_TARGET = "target/monitor/fastenough-monitor"
+INJECTOR = "/bin/fastenough-inject"
+"""Where they lie in the guest."""
+_TARGETS = {MONITOR: "target/monitor/fastenough-monitor", INJECTOR: "target/monitor/inject/fastenough-inject"}
 _OPTIONS = ("-Dprobe_static=true", "-Dmonitor=enabled", "-Ddebug=false", "-Dc_link_args=-s")
 _LIBRARIES = ("libbpf-dev", "libelf-dev", "zlib1g-dev")
 _TRIPLETS = {"arm64": "aarch64-linux-gnu"}
@@ -47,8 +49,11 @@ def _libraries(cache: Path, arch: str) -> Path:
     return tree
 
 
-def build_monitor(arch: str = GUEST_ARCH) -> bytes:
-    """The monitor of this checkout; raises NotApplicable without tools, FastenoughError with the first complaint."""
+def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
+    """The programs of this checkout by where they lie in the guest.
+
+    Raises NotApplicable without tools, FastenoughError with the first complaint.
+    """
     require_tool("clang", "clang")
     pkg_config = require_tool("pkg-config", "pkg-config")
     with cache_lock() as cache:
@@ -56,16 +61,17 @@ def build_monitor(arch: str = GUEST_ARCH) -> bytes:
         cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), pkg_config=pkg_config, triplet=_TRIPLETS[arch],
                                             tree=_libraries(cache, arch)))
     try:
-        (monitor,) = build(f"guest-monitor-{arch}", (f"--cross-file={cross}", *_OPTIONS), (_TARGET,))
+        built = build(f"guest-monitor-{arch}", (f"--cross-file={cross}", *_OPTIONS), tuple(_TARGETS.values()))
     except (BadInput, NotApplicable):
         raise
     except FastenoughError as why:
         raise FastenoughError(f"the guest's monitor does not build: {why}") from why
-    return monitor.read_bytes()
+    return {place: program.read_bytes() for place, program in zip(_TARGETS, built, strict=True)}
 
 
 def install_monitor(link: Link) -> str:
-    """Put it into the guest; returns where it lies."""
-    link.write(MONITOR, build_monitor())
-    link.run(["chmod", "755", MONITOR])
+    """Put both into the guest; returns where the monitor lies."""
+    for place, content in build_monitor().items():
+        link.write(place, content)
+        link.run(["chmod", "755", place])
     return MONITOR

@@ -60,7 +60,7 @@ void monitor_begin(struct run *run)
 	read_counters(monitor);
 	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
 	run->begin = instant_now();
-	__atomic_store_n(&monitor->programs->bss->epoch, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&monitor->programs->bss->counting, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Until every program has ended that runs now.  Where CPUs are to be left alone (nohz_full), the first way is refused; to
@@ -75,6 +75,15 @@ static bool await_programs(struct monitor *monitor)
 		return true;
 	inner = bpf_map__fd(programs->maps.waited_for);
 	return !bpf_map_update_elem(bpf_map__fd(programs->maps.waiting), &key, &inner, BPF_ANY);
+}
+
+/* What is found from here on is in no interval. */
+void monitor_stop(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	__atomic_store_n(&monitor->programs->bss->counting, 0, __ATOMIC_SEQ_CST);
+	await_programs(monitor);
 }
 
 static bool fill(struct series *series, const struct bank *bank)
@@ -131,12 +140,13 @@ static void take_findings(struct monitor *monitor)
 
 void monitor_look(struct run *run)
 {
-	take_findings(monitor_of(run));
-}
+	struct monitor *monitor = monitor_of(run);
 
-void monitor_stop(struct run *run)
-{
-	monitor_of(run)->stopped = true;
+	monitor->epoch = monitor->programs->bss->epoch;
+	for (int i = 0; i < monitor->later_count; i++)
+		finding_record(monitor, &monitor->later[i]);
+	monitor->later_count = 0;
+	take_findings(monitor);
 }
 
 struct instant monitor_part(struct run *run)
@@ -145,7 +155,9 @@ struct instant monitor_part(struct run *run)
 	unsigned epoch = monitor->programs->bss->epoch;
 	struct instant end;
 
-	__atomic_store_n(&monitor->programs->bss->epoch, monitor->stopped ? 0 : epoch + 1, __ATOMIC_SEQ_CST);
+	monitor_look(run);
+	monitor->programs->bss->recordings[(epoch + 1) & 1] = run->series->series->recordings;
+	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
 	end = instant_now();
 	if (!await_programs(monitor))
 		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));

@@ -161,7 +161,22 @@ static void json_stations(struct json *json, const struct finding *finding)
 	}
 }
 
-const char *culprit_of(const struct finding *finding)
+/* What was taken from all CPUs since the interval began: nobody tells when it was, so that it is not known to be of this
+ * wake-up. */
+static void json_taken(struct json *json, struct run *run)
+{
+	struct counters now = {0}, since;
+
+	machine_read_smi(&run->machine, &now);
+	machine_read_steal(&run->machine, &now);
+	since = counters_since(&now, &run->at_begin);
+	if (since.known[COUNTER_SMI] && since.value[COUNTER_SMI])
+		json_member_int(json, "interval_smi", since.value[COUNTER_SMI]);
+	if (since.known[COUNTER_STEAL_NS] && since.value[COUNTER_STEAL_NS])
+		json_member_int(json, "interval_steal_ns", since.value[COUNTER_STEAL_NS]);
+}
+
+const char *culprit_of(struct run *run, const struct finding *finding)
 {
 	static struct json json;
 	const struct context *by = blamed(finding);
@@ -170,13 +185,14 @@ const char *culprit_of(const struct finding *finding)
 	json_open(&json, '{');
 	json_task(&json, "task", &finding->task);
 	json_task(&json, "waited_for", by);
+	if (finding->wakeup.origin == ORIGIN_DEVICE)
+		json_member_text(&json, "device", name_of_interrupt(finding->wakeup.device));
 	json_interruptions(&json, finding);
 	if (finding->frequency_khz)
 		json_member_int(&json, "frequency_khz", finding->frequency_khz);
 	if (finding->idle_state)
 		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, (int)finding->idle_state - 1));
-	if (finding->steal_ns)
-		json_member_uint(&json, "steal_ns", finding->steal_ns);
+	json_taken(&json, run);
 	json_stack(&json, by);
 	if (finding->wakeup.expiry_ns)
 		json_member_uint(&json, "expiry_mono_ns", finding->wakeup.expiry_ns);

@@ -19,9 +19,19 @@ static void record_station(struct monitor *monitor, const struct finding *findin
 		run_finish(monitor->run);
 }
 
+void finding_take(struct monitor *monitor, const struct finding *finding)
+{
+	if ((int)(finding->epoch - monitor->epoch) <= 0)
+		finding_record(monitor, finding);
+	else if (monitor->later_count < LATER)
+		monitor->later[monitor->later_count++] = *finding;
+	else
+		monitor->run->events_dropped++;
+}
+
 void finding_record(struct monitor *monitor, const struct finding *finding)
 {
-	const char *culprit = culprit_of(finding);
+	const char *culprit = culprit_of(monitor->run, finding);
 
 	for (unsigned station = 0; station < STATIONS; station++)
 		if ((finding->maxima | finding->over) >> station & 1)

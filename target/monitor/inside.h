@@ -11,6 +11,9 @@
 struct monitor_bpf;
 struct ring_buffer;
 
+/* So many findings may wait for their interval. */
+#define LATER 16
+
 enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP,
 		       MONITOR_UNKEPT, MONITOR_COUNTERS };
 
@@ -25,9 +28,11 @@ struct monitor {
 	unsigned char *banks;
 	struct ring_buffer *findings; /* and samples */
 	struct samples **samples;     /* as series; NULL: nothing is kept */
-	bool stopped;
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
 	uint64_t untold;        /* findings that were lost before they could be read */
+	unsigned epoch;         /* that is told of now; findings of a later one wait, for they may be of another recording */
+	struct finding later[LATER];
+	int later_count;
 };
 
 static inline struct monitor *monitor_of(const struct run *run)
@@ -64,9 +69,11 @@ int keep_one(void *monitor, void *kept, size_t size); /* for the ring */
 
 /* finding.c: as events of the recording */
 void finding_record(struct monitor *monitor, const struct finding *finding);
+/* The same when its interval has come. */
+void finding_take(struct monitor *monitor, const struct finding *finding);
 
 /* culprit.c: as JSON, valid until the next one */
-const char *culprit_of(const struct finding *finding);
+const char *culprit_of(struct run *run, const struct finding *finding);
 
 /* symbols.c: the kernel's function that an address is in; NULL where it is not told.  To read them all takes 0.1 s and more:
  * before the run, for nobody collects what is counted meanwhile. */

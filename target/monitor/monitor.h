@@ -41,7 +41,8 @@ struct wakeup {
 	fe_u64 runnable_ns, running_ns;
 	fe_u64 return_ns;    /* to user space */
 	fe_u32 origin;
-	fe_u32 cpu;          /* of the waker */
+	fe_u32 device;       /* its interrupt, where that was the origin */
+	fe_u32 no_return;    /* it may have waited within a page fault: the next return that is told of is another */
 };
 
 #define COMM_SIZE 16
@@ -87,10 +88,10 @@ struct finding {
 	fe_u64 maxima, over;        /* bit n: the value of station n is a new maximum, or over the threshold */
 	fe_s64 values[STATIONS];    /* -1: none */
 	fe_u32 cpu;
+	fe_u32 epoch;               /* in which it was counted */
 	fe_u32 vector;              /* enum vector, of the last interrupt */
 	fe_u32 frequency_khz;       /* 0: not known */
 	fe_u32 idle_state;          /* that was left for it, and 1; 0: none */
-	fe_u64 steal_ns;            /* taken from the CPU by a hypervisor since a wake-up was counted there before */
 	struct context task, interrupted, before, after; /* who had the CPU at the interrupt, before it ran, and took it away */
 	struct interruption recent[RECENT];
 	struct holder holders[HOLDERS];

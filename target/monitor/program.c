@@ -143,9 +143,9 @@ static void size_maps(struct monitor *monitor)
 
 	*(struct wanted *)&programs->rodata->wanted = monitor->wanted;
 	bpf_map__set_max_entries(programs->maps.cpus, (__u32)libbpf_num_possible_cpus());
-	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
 	if (!monitor->wanted.keep)
 		bpf_map__set_max_entries(programs->maps.samples, (__u32)sysconf(_SC_PAGESIZE));
+	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
 	bpf_map__set_max_entries(programs->maps.banks, 2 * monitor->cpus * STATIONS);
 	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->wanted.k));
 }
@@ -163,7 +163,7 @@ static void map_banks(struct monitor *monitor)
 static int on_finding(void *monitor, void *finding, size_t size)
 {
 	if (size >= sizeof(struct finding))
-		finding_record(monitor, finding);
+		finding_take(monitor, finding);
 	return 0;
 }
 

@@ -26,6 +26,8 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "bounds",
     "latency_plot",
     "heat_map",
+    "long_term",
+    "before_after",
     "events",
     "trace",
     "frequency",

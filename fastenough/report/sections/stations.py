@@ -18,7 +18,8 @@ from fastenough.report.document import Column, Data, Picture, Section, Table, Te
 MOST_DRAWN = 10
 _MOST_LOADS = 12
 _SAID_CHARS = 150
-_HATCHES = ("", "///", "\\\\\\", "...", "xxx", "++")
+_LEAST_SHARE = 1e-5
+_HATCHES = ("", "///", "\\\\\\", "...", "xxx", "++", "oo")
 _ORDER = (*STATIONS, *reversed(SUMS))
 
 
@@ -85,6 +86,10 @@ def summary(context: Context) -> Table | None:
     return Table("overview", f"Wake-ups that were watched ({ways}), all CPUs together", columns, rows)
 
 
+def _share(share: float) -> str:
+    return words.percent(float(f"{share:.2g}")) if share >= _LEAST_SHARE else f"below {words.percent(_LEAST_SHARE)}"
+
+
 def _noise(groups: tuple[Group, ...]) -> Table | None:
     """What is taken from a CPU, by who takes it."""
     rows: list[tuple[Any, ...]] = []
@@ -98,7 +103,7 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
         return None
     columns = (Column("load", numeric=False), Column("taken by", numeric=False),
                Column("times a second on each CPU", lambda each: f"{each:,.3g}"),
-               Column("of a CPU's time", lambda share: words.percent(float(f"{share:.2g}"))),
+               Column("of a CPU's time", _share),
                Column("longest [µs]", words.microseconds),
                Column("on CPU", lambda cpu: "–" if cpu is None else str(cpu)))
     return Table("noise", "What takes a CPU from its tasks", columns, rows)

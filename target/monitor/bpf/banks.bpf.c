@@ -8,6 +8,8 @@ const volatile struct wanted wanted = {};
 
 struct cpu_map cpus SEC(".maps");
 
+fe_u32 recordings[2] = {}; /* which one each epoch belongs to, set by user space before the epoch begins */
+
 /* Their size depends on k: it is set before they are made. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -55,6 +57,18 @@ static __always_inline void follow(struct bank *bank, struct order *order, u64 v
 	bank->rises[bucket + 1]--;
 }
 
+/* The first value of a recording follows on none, and is a new maximum. */
+static __always_inline void come_to(struct order *order, u32 epoch)
+{
+	u32 recording = recordings[epoch & 1];
+
+	if (order->recording == recording)
+		return;
+	order->recording = recording;
+	order->before = 0;
+	order->highest = -1;
+}
+
 __hidden int station_add(u32 epoch, u32 id, u32 station, s64 value)
 {
 	struct cpu *cpu = cpu_state(id);
@@ -66,6 +80,7 @@ __hidden int station_add(u32 epoch, u32 id, u32 station, s64 value)
 	keep(index);
 	if (!cpu || !bank || station >= STATIONS || id >= wanted.cpus)
 		return 0;
+	come_to(&cpu->orders[station], epoch);
 	if (index >= wanted.buckets || index >= FE_HIST_BUCKETS(BANK_BITS, BANK_K_MOST)) {
 		lose(bank, &cpu->orders[station]);
 		return 0;

@@ -8,7 +8,6 @@
 #define WAKE_THREAD 2    /* in what a handler returns */
 #define TIMER_FLAG 0x200 /* of the actions of timer interrupts, which are no device's */
 
-enum { SOFTIRQS = 10 };
 /* Soft-IRQs by number that go on with a device's work: hi, net_tx, net_rx, block, irq_poll, tasklet. */
 #define OF_DEVICES 0x7du
 
@@ -30,7 +29,8 @@ int BPF_PROG(on_interrupt, int number, struct irqaction *action)
 	if (!cpu)
 		return 0;
 	cpu->irq_ns = bpf_ktime_get_ns();
-	cpu->device_ns = action->flags & TIMER_FLAG ? 0 : cpu->irq_ns;
+	cpu->device.ns = action->flags & TIMER_FLAG ? 0 : cpu->irq_ns;
+	cpu->device.number = (u32)number;
 	cpu->vector = VECTOR_DEVICE + (u32)number;
 	return 0;
 }
@@ -44,12 +44,12 @@ int BPF_PROG(on_interrupted, int number, struct irqaction *action, int done)
 	if (!cpu || !cpu->irq_ns)
 		return 0;
 	/* Where it still has an earlier interrupt to serve, what it does may be of that one. */
-	if (done & WAKE_THREAD && cpu->device_ns && cpu->irq_thread != thread) {
+	if (done & WAKE_THREAD && cpu->device.ns && cpu->irq_thread != thread) {
 		cpu->irq_thread = thread;
-		cpu->irq_thread_ns = cpu->device_ns;
+		cpu->threaded = cpu->device;
 	}
 	note(cpu, INTERRUPTION_IRQ, (u32)number, cpu->irq_ns);
-	cpu->irq_ns = cpu->device_ns = 0;
+	cpu->irq_ns = cpu->device.ns = 0;
 	return 0;
 }
 
@@ -58,8 +58,8 @@ int BPF_PROG(on_raise, unsigned int number)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (cpu && cpu->device_ns && number < SOFTIRQS && OF_DEVICES >> number & 1 && !cpu->raised_ns[number])
-		cpu->raised_ns[number] = cpu->device_ns;
+	if (cpu && cpu->device.ns && number < SOFTIRQS && OF_DEVICES >> number & 1 && !cpu->raised[number].ns)
+		cpu->raised[number] = cpu->device;
 	return 0;
 }
 
@@ -71,8 +71,8 @@ int BPF_PROG(on_softirq, unsigned int number)
 	if (!cpu || number >= SOFTIRQS)
 		return 0;
 	cpu->softirq_ns = bpf_ktime_get_ns();
-	cpu->served_ns = cpu->raised_ns[number];
-	cpu->raised_ns[number] = 0;
+	cpu->served = cpu->raised[number];
+	cpu->raised[number].ns = 0;
 	return 0;
 }
 
@@ -84,7 +84,7 @@ int BPF_PROG(on_softirq_done, unsigned int number)
 	if (!cpu || !cpu->softirq_ns)
 		return 0;
 	note(cpu, INTERRUPTION_SOFTIRQ, number, cpu->softirq_ns);
-	cpu->softirq_ns = cpu->served_ns = 0;
+	cpu->softirq_ns = cpu->served.ns = 0;
 	return 0;
 }
 

@@ -63,6 +63,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
+	unsigned in_iowait : 1;
 	int on_cpu;
 	int prio;
 	unsigned int policy;

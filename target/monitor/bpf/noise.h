@@ -87,7 +87,7 @@ static __always_inline void noise_tell(u32 id, u32 station, int found, const str
 	finding->vector = disturbance->vector;
 	finding->frequency_khz = 0;
 	finding->idle_state = 0;
-	finding->steal_ns = 0;
+	__builtin_memset(finding->holders, 0, sizeof(finding->holders));
 	finding->recent[0] = disturbance->interruption;
 	keep_context(&finding->task, disturbance->task);
 	keep_context(&finding->before, disturbance->by);
@@ -100,7 +100,7 @@ static __always_inline void noise_tell(u32 id, u32 station, int found, const str
 static __always_inline void noise_add(u32 station, const struct disturbance *disturbance)
 {
 	u32 id = bpf_get_smp_processor_id(), now = epoch;
-	int found = now ? station_add(now, id, station, (s64)disturbance->ns) : 0;
+	int found = counting ? station_add(now, id, station, (s64)disturbance->ns) : 0;
 
 	if (found)
 		noise_tell(id, station, found, disturbance);

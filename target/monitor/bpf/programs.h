@@ -13,6 +13,13 @@ struct expiring {
 	s64 expiry_ns, interrupt_ns;
 };
 
+/* The interrupt of a device, by when its handler began; 0: none. */
+struct device {
+	u64 ns, number;
+};
+
+enum { SOFTIRQS = 10 };
+
 /* The worst so far of wake-ups of one origin: only worse ones are looked at closely. */
 struct worst {
 	u64 late_ns, waited_ns, total_ns;
@@ -21,6 +28,7 @@ struct worst {
 struct order {
 	u32 before; /* coarse bucket of the last value; outlasts epochs */
 	s64 highest;
+	u32 recording; /* that both are of: nothing before it counts */
 };
 
 struct cpu {
@@ -31,9 +39,9 @@ struct cpu {
 	u32 busy;     /* a wake-up is being counted */
 	u32 vector;                     /* enum vector */
 	u64 irq_ns, softirq_ns;         /* when the handler of an interrupt, or a soft-IRQ, began that runs; 0: none */
-	/* When the handler of a device's interrupt began: of the one that runs, that raised a soft-IRQ, or the one that runs, that
-	 * woke its thread, and this if it is that thread that runs.  0: no device's. */
-	u64 device_ns, raised_ns[10], served_ns, irq_thread_ns, thread_serves_ns;
+	/* Of the handler that runs, that raised each soft-IRQ, that raised the one that runs, that woke its thread, and the same if it
+	 * is that thread that runs. */
+	struct device device, raised[SOFTIRQS], served, threaded, thread_serves;
 	u64 irq_thread;                 /* its struct task_struct, until it sleeps */
 	u32 frequency_khz;
 	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
@@ -42,6 +50,7 @@ struct cpu {
 	u32 waiting;                    /* a wanted task was made runnable for this CPU, and none has run since */
 	u32 holder_count;
 	struct holder holders[HOLDERS];
+	u32 recording;                  /* that these are of */
 	struct worst worst[ORIGINS];
 	struct order orders[STATIONS];
 	s64 values[STATIONS];           /* of the wake-up that is counted; -1: none */
@@ -57,6 +66,7 @@ struct cpu_map {
 
 extern struct cpu_map cpus SEC(".maps");
 extern const volatile struct wanted wanted;
+extern fe_u32 recordings[2];
 
 static __always_inline struct cpu *cpu_state(u32 id)
 {

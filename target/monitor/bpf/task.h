@@ -29,7 +29,8 @@ extern struct finding_map findings SEC(".maps");
 
 enum { NONE, RUNNING, RETURNED }; /* what is known of the wake-up that was taken */
 
-extern fe_u32 epoch;     /* counted up by user space; 0: nothing is counted yet */
+extern fe_u32 epoch;     /* counted up by user space */
+extern fe_u32 counting;  /* 0 before and after a run */
 extern fe_u64 untold;    /* findings for which there was no room */
 extern fe_u64 unmatched; /* wake-ups of which one instant or the other was never seen */
 extern fe_u64 dropped;   /* wake-ups for which there was no room */

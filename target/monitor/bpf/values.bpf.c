@@ -10,7 +10,8 @@ struct {
 	__uint(max_entries, 1 << 22);
 } samples SEC(".maps");
 
-fe_u32 epoch = 0;     /* counted up by user space; 0: nothing is counted yet */
+fe_u32 epoch = 0;     /* counted up by user space */
+fe_u32 counting = 0;  /* set by user space for the length of a run */
 fe_u64 unmatched = 0, dropped = 0;
 fe_u64 untold = 0;    /* findings for which there was no room */
 fe_u64 unkept = 0;    /* the same of what was to be kept */
@@ -20,6 +21,15 @@ static __always_inline bool in_order(const struct wakeup *wakeup)
 	return wakeup->expiry_ns <= wakeup->interrupt_ns && wakeup->interrupt_ns <= wakeup->runnable_ns &&
 	       wakeup->runnable_ns <= wakeup->running_ns &&
 	       (!wakeup->return_ns || wakeup->running_ns <= wakeup->return_ns);
+}
+
+/* What was worst before a recording is not the worst of it. */
+static __always_inline void come_to(struct cpu *cpu, u32 recording)
+{
+	if (cpu->recording == recording)
+		return;
+	cpu->recording = recording;
+	__builtin_memset(cpu->worst, 0, sizeof(cpu->worst));
 }
 
 static __always_inline void keep_worst(struct worst *worst, const struct wakeup *wakeup)
@@ -34,7 +44,7 @@ static __always_inline void keep_worst(struct worst *worst, const struct wakeup 
 	worst->total_ns = total_ns > worst->total_ns ? total_ns : worst->total_ns;
 }
 
-static __noinline int tell(struct cpu *cpu, u32 id, struct task *task, const void *who)
+static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, const void *who)
 {
 	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
 
@@ -48,6 +58,7 @@ static __noinline int tell(struct cpu *cpu, u32 id, struct task *task, const voi
 	finding->over = cpu->over;
 	__builtin_memcpy(finding->values, cpu->values, sizeof(finding->values));
 	finding->cpu = id;
+	finding->epoch = now;
 	finding->vector = cpu->vector;
 	finding->frequency_khz = cpu->frequency_khz;
 	finding->idle_state = task->idle_left;
@@ -90,7 +101,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		return 0;
 	wakeup = &task->wakeup;
 	task->state = NONE;
-	if (!now)
+	if (!counting)
 		return 0;
 	if (cpu->busy) {
 		__sync_fetch_and_add(&dropped, 1);
@@ -101,6 +112,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		return 0;
 	}
 	cpu->busy = 1;
+	come_to(cpu, recordings[now & 1]);
 	cpu->maxima = cpu->over = 0;
 #define STATION(NAME, ...) \
 	cpu->values[STATION_##NAME] = NAME(wakeup); \
@@ -114,7 +126,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 	if (wakeup->origin < ORIGINS)
 		keep_worst(&cpu->worst[wakeup->origin], wakeup);
 	if (cpu->maxima | cpu->over)
-		tell(cpu, id, task, who);
+		tell(cpu, id, now, task, who);
 	if (wanted.keep && wakeup->expiry_ns)
 		keep(cpu, id, wakeup);
 	cpu->busy = 0;

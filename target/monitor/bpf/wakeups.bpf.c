@@ -47,29 +47,28 @@ static __always_inline struct task *find_or_make(u32 pid)
 static __always_inline void find_origin(struct cpu *cpu, struct wakeup *waking, const struct task_struct *task)
 {
 	const struct expiring *expiring = NULL;
-	u64 device_ns = 0;
+	const struct device *device = &cpu->thread_serves;
 
 	waking->expiry_ns = waking->interrupt_ns = 0;
 	waking->origin = ORIGIN_TASK;
 	if (cpu->expiring[HARD].timer)
 		expiring = &cpu->expiring[HARD];
-	else if (cpu->device_ns)
-		device_ns = cpu->device_ns;
+	else if (cpu->device.ns)
+		device = &cpu->device;
 	else if (cpu->expiring[SOFT].timer)
 		expiring = &cpu->expiring[SOFT];
-	else if (cpu->served_ns)
-		device_ns = cpu->served_ns;
+	else if (cpu->served.ns)
+		device = &cpu->served;
 	else if (cpu->irq_thread == (u64)task)
-		device_ns = cpu->irq_thread_ns;
-	else
-		device_ns = cpu->thread_serves_ns;
+		device = &cpu->threaded;
 	if (expiring) {
 		waking->origin = ORIGIN_TIMER;
 		waking->expiry_ns = (u64)expiring->expiry_ns;
 		waking->interrupt_ns = (u64)expiring->interrupt_ns;
-	} else if (device_ns) {
+	} else if (device->ns) {
 		waking->origin = ORIGIN_DEVICE;
-		waking->interrupt_ns = device_ns;
+		waking->interrupt_ns = device->ns;
+		waking->device = (u32)device->number;
 	}
 	/* The clock that handlers of timers are given may be ahead of this one by less than a tick of its counter. */
 	if (waking->runnable_ns < waking->interrupt_ns)
@@ -108,13 +107,11 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	u64 now_ns;
 	struct task *task;
 	struct cpu *cpu;
-	u32 id;
 
 	if (!is_wanted(woken))
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	id = bpf_get_smp_processor_id();
-	cpu = cpu_state(id);
+	cpu = this_cpu();
 	task = find_or_make((u32)woken->pid);
 	if (!cpu || !task) {
 		__sync_fetch_and_add(&dropped, 1);
@@ -122,8 +119,8 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	}
 	task->waking.runnable_ns = now_ns;
 	task->waking.running_ns = task->waking.return_ns = 0;
-	task->waking.cpu = id;
 	find_origin(cpu, &task->waking, woken);
+	task->waking.no_return = task->waking.origin == ORIGIN_DEVICE && BPF_CORE_READ_BITFIELD(woken, in_iowait);
 	task->interrupted.stack_bytes = 0;
 	task->interrupted.pid = -1;
 	task->idle_state = 0;
@@ -248,10 +245,12 @@ static __always_inline void switch_origin(struct cpu *cpu, const struct task_str
 					  bool sleeps)
 {
 	cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = 0;
-	cpu->irq_ns = cpu->device_ns = cpu->softirq_ns = cpu->served_ns = 0;
+	cpu->irq_ns = cpu->device.ns = cpu->softirq_ns = cpu->served.ns = 0;
 	if (sleeps && cpu->irq_thread == (u64)prev)
 		cpu->irq_thread = 0;
-	cpu->thread_serves_ns = cpu->irq_thread == (u64)next ? cpu->irq_thread_ns : 0;
+	cpu->thread_serves.ns = 0;
+	if (cpu->irq_thread == (u64)next)
+		cpu->thread_serves = cpu->threaded;
 }
 
 SEC("tp_btf/sched_switch")
@@ -305,7 +304,7 @@ int BPF_PROG(on_return)
 		take(task, 0);
 	}
 	if (task->state == RUNNING) {
-		task->wakeup.return_ns = now_ns;
+		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;
 		task->state = RETURNED;
 	}
 	return 0;

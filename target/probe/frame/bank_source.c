@@ -110,6 +110,7 @@ static bool fill(struct series *series, const struct fe_bank_series *from, const
 		series->events[written % EVENTS] =
 			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
 		atomic_store(&series->events_written, written + 1);
+		series->epochs[atomic_load(&series->current)].events++;
 	}
 	return true;
 }

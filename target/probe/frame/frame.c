@@ -9,6 +9,7 @@
 #include "periodic.h"
 #include "run.h"
 #include "source.h"
+#include "turn.h"
 
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
  * whole machine stood still, its workers were not stuck. */
@@ -48,6 +49,8 @@ static void begin_recording(struct run *run)
 	samples_open(run);
 	run_announce(run);
 	record_head(run);
+	if (run->turns)
+		turn_head_written(run);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -75,13 +78,13 @@ static void report_until_end(struct run *run)
 					    earliest(next_interval_ns, next_live_ns));
 		bool reached;
 
-		watchdog_feed(watchdog, until_ns - mono_ns());
+		watchdog_feed(watchdog, until_ns - mono_ns() + turn_patience_ns(run));
 		signals_await(until_ns);
 		reached = mono_ns() >= end_ns;
 		if (reached)
 			run_stop(run, OUTCOME_COMPLETED);
 		if (!reached && mono_ns() >= next_interval_ns) {
-			record_interval(run);
+			turn_interval(run);
 			next_interval_ns = fe_due_after(next_interval_ns, mono_ns(), run->settings->report_ns);
 		}
 		if (!reached && mono_ns() >= next_live_ns) {
@@ -139,6 +142,8 @@ static void say_why(const struct run *run)
 static int conclude(struct run *run)
 {
 	record_end(run);
+	if (run->turns)
+		turns_close(run);
 	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
 		say_why(run);
@@ -159,6 +164,7 @@ static void measure(struct run *run)
 	run_await_start(run);
 	report_until_end(run);
 	stop_workers(run);
+	run->settings_after.count = 0;
 	settings_read_after(run);
 	settings_compare(run);
 	if (run->source && run->source->stop)

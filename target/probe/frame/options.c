@@ -3,7 +3,6 @@
 #include "options.h"
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,10 @@
 #include "catalogue.h"
 #include "clock.h"
 #include "option_values.h"
+#include "options_settle.h"
 #include "output.h"
 #include "registry.h"
+#include "series.h"
 #include "units.h"
 
 const char *const policy_names[POLICIES + 1] = {
@@ -24,8 +25,6 @@ const char *const policy_names[POLICIES + 1] = {
 	[POLICY_OTHER] = "other",
 };
 
-#define DEFAULT_PRIORITY 98
-
 static struct settings parsed = {
 	.policy = -1,
 	.interval_ns = NS_PER_MS,
@@ -33,6 +32,10 @@ static struct settings parsed = {
 	.dma_latency_us = -2,
 	.timer_slack_ns = 1,
 	.report_ns = NS_PER_S,
+	.interval_k = SERIES_K,
+	.ring_keep_ns = 48 * 3600 * NS_PER_S,
+	.ring_mib = 256,
+	.ring_cycle_ns = 12 * 3600 * NS_PER_S,
 };
 static const char *latency_text;
 static bool ignored;
@@ -76,7 +79,16 @@ static const struct option_spec common_options[] = {
 	 .acts = true, .help = "measure even if not all that was requested is in effect"},
 	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
+	{"interval-k", 0, OPTION_INTEGER, &parsed.interval_k, .low = SERIES_RISE_K, .high = SERIES_K,
+	 .help = "2^k buckets per octave in the intervals of the recording (10); its end has all of them"},
 	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},
+	{"ring", 0, OPTION_TEXT, &parsed.ring, .help = "write recordings one after the other into this folder, the oldest make room"},
+	{"ring-cycle", 0, OPTION_DURATION, &parsed.ring_cycle_ns, .low = 10 * NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "length of a recording of the ring (12h)"},
+	{"ring-keep", 0, OPTION_DURATION, &parsed.ring_keep_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "how long a recording stays in the ring once it has ended (48h)"},
+	{"ring-mib", 0, OPTION_INTEGER, &parsed.ring_mib, .low = 1, .high = 1 << 20,
+	 .help = "the most MiB that the recordings of the ring take together (256)"},
 	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (made from the time)"},
 	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
 	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
@@ -269,39 +281,6 @@ static struct arguments parse_first(char **next)
 	return (struct arguments){.probe = find_probe(*next), .next = next + 1};
 }
 
-/* Those this process may use; to watch, all. */
-static void default_cpus(const struct probe *probe, struct cpu_list *list)
-{
-	long configured = sysconf(_SC_NPROCESSORS_CONF);
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	if (probe->watches)
-		for (int cpu = 0; cpu < configured; cpu++)
-			CPU_SET(cpu, &set);
-	else if (sched_getaffinity(0, sizeof(set), &set))
-		CPU_SET(0, &set);
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			list->cpu[list->count++] = cpu;
-}
-
-static void settle_policy(struct settings *settings)
-{
-	bool has_priority = settings->policy == POLICY_FIFO || settings->policy == POLICY_RR;
-
-	if (settings->policy < 0) {
-		settings->policy = POLICY_FIFO;
-		has_priority = true;
-	}
-	if (settings->priority && !has_priority)
-		bad_input("--priority means nothing to --policy %s; leave it out", policy_names[settings->policy]);
-	if (!settings->priority && has_priority)
-		settings->priority = DEFAULT_PRIORITY;
-	if ((settings->runtime_ns || settings->deadline_ns) && settings->policy != POLICY_DEADLINE)
-		bad_input("--runtime and --deadline are for --policy deadline");
-}
-
 static void settle_latency(struct settings *settings)
 {
 	if (default_system || (latency_text && !strcmp(latency_text, "off")))
@@ -309,20 +288,6 @@ static void settle_latency(struct settings *settings)
 	else if (latency_text && (!parse_integer(latency_text, &settings->dma_latency_us) || settings->dma_latency_us < 0 ||
 				  settings->dma_latency_us > INT32_MAX))
 		bad_input("--latency: '%s' is neither a number of us nor off", latency_text);
-}
-
-static void settle(const struct probe *probe, struct settings *settings)
-{
-	settle_policy(settings);
-	settle_latency(settings);
-	if (probe->watches) {
-		settings->lock_memory = false;
-		settings->dma_latency_us = -1;
-	}
-	if (!settings->cpus.count)
-		default_cpus(probe, &settings->cpus);
-	if (settings->json && settings->record && !strcmp(settings->record, "-"))
-		bad_input("--json and --record - both want standard output; record to a file");
 }
 
 const struct probe *options_parse(int argc, char **argv, struct settings *settings)
@@ -341,7 +306,8 @@ const struct probe *options_parse(int argc, char **argv, struct settings *settin
 		else
 			bad_input("'%s' is not an option; see " PROGRAM " %s --help", argument, name_of(arguments.probe));
 	}
-	settle(arguments.probe, &parsed);
+	settle_latency(&parsed);
+	options_settle(arguments.probe, &parsed);
 	*settings = parsed;
 	return arguments.probe;
 }

@@ -60,10 +60,15 @@ struct settings {
 	int64_t timer_slack_ns;
 	bool allow_difference;
 	int64_t report_ns;      /* length of an interval line */
+	int64_t interval_k;     /* 2^k buckets per octave in interval lines */
 	int64_t histogram_us;   /* 0: none; else print the histogram up to this */
 	bool quiet, json;
 	const char *record;     /* file, "-" for standard output, NULL for none */
 	const char *run_id;
+	const char *ring;       /* folder of recordings one after the other; NULL: none */
+	int64_t ring_keep_ns;   /* how long a recording stays there */
+	int64_t ring_mib;       /* the most that they take together */
+	int64_t ring_cycle_ns;  /* length of a recording there */
 };
 
 struct probe;

@@ -96,9 +96,10 @@ void record_found(struct run *run, struct series *series, const struct event *ev
 
 void record_events(struct run *run, struct series *series)
 {
+	const struct epoch *epoch = series_flipped(series);
 	struct event event;
 
-	while (series_next_event(series, &event))
+	for (uint32_t left = epoch ? epoch->events : 0; left && series_next_event(series, &event); left--)
 		record_found(run, series, &event);
 }
 

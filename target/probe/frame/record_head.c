@@ -11,7 +11,7 @@ static const char *const role_names[] = {
 	[SERIES_THROUGHPUT] = "throughput",
 };
 
-static void write_series(struct json *json, const struct series *series)
+static void write_series(struct json *json, const struct series *series, int64_t k)
 {
 	const struct series_spec *spec = &series->spec;
 
@@ -22,7 +22,7 @@ static void write_series(struct json *json, const struct series *series)
 	json_member_text(json, "clock", spec->clock ? spec->clock : "monotonic");
 	json_member_text(json, "from", spec->from);
 	json_member_text(json, "to", spec->to);
-	json_member_int(json, "k", spec->k);
+	json_member_int(json, "k", series_interval_k(series, k));
 	json_member_text(json, "role", role_names[spec->role]);
 	json_key(json, "two_sided");
 	json_bool(json, spec->two_sided);
@@ -124,7 +124,7 @@ void record_head(struct run *run)
 	json_key(json, "series");
 	json_open(json, '[');
 	for_each_series(entry, run)
-		write_series(json, entry->series);
+		write_series(json, entry->series, run->settings->interval_k);
 	json_close(json, ']');
 	json_key(json, "settings");
 	json_open(json, '[');

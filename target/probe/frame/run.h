@@ -119,6 +119,7 @@ struct run {
 	bool record_ours; /* a file made by this run, or found empty */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
+	struct turns *turns;    /* NULL: this is the only recording */
 	struct samples *samples; /* NULL: none are kept */
 	const char *samples_path;
 	int samples_fd;          /* -1: none, or no more */
@@ -130,6 +131,9 @@ struct run {
 #define for_each_worker(worker, run) for (struct worker *worker = (run)->workers; worker; worker = worker->next)
 
 struct instant instant_now(void);
+
+/* setup.c: the name that the options give, or one made from the time */
+void run_name(struct run *run);
 
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
@@ -165,6 +169,8 @@ bool settings_real_time(const struct run *run);
 /* kept.c: fails a run whose threads' settings were changed while it ran */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
+/* What was in effect at the end of a recording is what was before the next one. */
+void settings_begin_anew(struct run *run);
 
 /* record.c */
 void record_open(struct run *run);

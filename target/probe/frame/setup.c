@@ -14,7 +14,7 @@
 
 #define STACK_ROOM (256 * 1024)
 
-static void name_run(struct run *run)
+void run_name(struct run *run)
 {
 	time_t now = time(NULL);
 	uint32_t random = 0;
@@ -93,7 +93,7 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	run->trace_fd = open_trace(settings);
 	run->record_fd = -1;
 	run->samples_fd = -1;
-	name_run(run);
+	run_name(run);
 	return run;
 }
 

@@ -6,8 +6,10 @@
 bool source_fill(struct series *series, const struct counted *from)
 {
 	struct epoch *epoch = &series->epochs[atomic_load(&series->current)];
-	uint64_t magnitudes = series->magnitudes + fe_magnitude(from->stats.sum);
+	uint64_t magnitudes;
 
+	series_come_to(series, epoch);
+	magnitudes = series->magnitudes + fe_magnitude(from->stats.sum);
 	if (magnitudes > SERIES_SUM_MOST)
 		return false;
 	series->magnitudes = magnitudes;
