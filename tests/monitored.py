@@ -68,9 +68,11 @@ def watching(monitor: Path, path: Path, *options: str) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class Slept:
-    """What a sleeper says of itself: how often it slept, its due times and when it was back (CLOCK_MONOTONIC ns)."""
+    """What a sleeper says of itself: how often it slept, how often others took its CPU, its due times and when it was
+    back (CLOCK_MONOTONIC ns)."""
 
     times: int
+    preempted: int
     due_ns: tuple[int, ...]
     back_ns: tuple[int, ...]
 
@@ -94,7 +96,8 @@ class Sleeper:
         first, *lines = said.splitlines()
         pairs = [tuple(map(int, line.split())) for line in lines]
         assert self.process.returncode == 0
-        return Slept(int(first), tuple(due for due, _ in pairs), tuple(back for _, back in pairs))
+        times, preempted = map(int, first.split())
+        return Slept(times, preempted, tuple(due for due, _ in pairs), tuple(back for _, back in pairs))
 
 
 def build_sleeper(directory: Path) -> Path:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A periodic task that is nobody's probe: sleeper NAME POLICY PRIORITY CPU PERIOD_NS ACTS.  It waits for a line on its input,
- * sleeps from due time to due time, and prints how often it really slept (by the kernel's own count of its switches), then each
- * due time and when it was back from its sleep, CLOCK_MONOTONIC.
+ * sleeps from due time to due time, and prints how often it really slept and how often others took the CPU from it (by the
+ * kernel's own count of its switches), then each due time and when it was back from its sleep, CLOCK_MONOTONIC.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -21,12 +21,12 @@ static long long now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static long voluntary_switches(void)
+static struct rusage used(void)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nvcsw;
+	return usage;
 }
 
 static void become(char **words)
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
 	long long period_ns = argc == 7 ? atoll(argv[5]) : 0, acts = argc == 7 ? atoll(argv[6]) : 0;
 	long long (*times)[2] = calloc((size_t)acts + 1, sizeof(*times)), due_ns;
-	long before;
+	struct rusage before, after;
 
 	if (!period_ns || !times)
 		return 2;
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (getchar() < 0)
 		return 4;
-	before = voluntary_switches();
+	before = used();
 	due_ns = now_ns();
 	for (long long i = 0; i < acts; i++) {
 		struct timespec due;
@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 		times[i][0] = due_ns;
 		times[i][1] = now_ns();
 	}
-	printf("%ld\n", voluntary_switches() - before);
+	after = used();
+	printf("%ld %ld\n", after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw);
 	for (long long i = 0; i < acts; i++)
 		printf("%lld %lld\n", times[i][0], times[i][1]);
 	return 0;

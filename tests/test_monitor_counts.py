@@ -22,11 +22,13 @@ def watched(monitor: Path, program: Path, folder: Path, *options: str, period_ns
 
 
 def assert_counts_agree(recording: Recording, slept: Slept) -> None:
-    """By the kernel's own count of the task's switches; a sleep that was over before it began is no switch."""
+    """By the kernel's own count of the task's switches; a sleep that was over before it began is no switch, or one that
+    others made."""
     assert recording.outcome is Outcome.COMPLETED
     assert unseen(recording) <= slept.times // 10
     no_sleep = counted(recording, "monitor_no_sleep")
-    assert stored(recording, "expiry-to-running") + unseen(recording) == slept.times + no_sleep
+    slept_by_monitor = stored(recording, "expiry-to-running") + unseen(recording) - no_sleep
+    assert slept.times <= slept_by_monitor <= slept.times + slept.preempted
 
 
 def assert_sums_agree(recording: Recording) -> None:
@@ -62,7 +64,8 @@ def test_each_wakeup_is_the_tasks_own(monitor_binary: Path, sleeper_binary: Path
     total_ns = {int(event.culprit["expiry_mono_ns"] or 0): event.value or 0
                 for event in events(recording, "expiry-to-return") if event.culprit}
     late_ns = {due: back - due for due, back in zip(slept.due_ns, slept.back_ns, strict=True)}
-    assert set(total_ns) <= set(late_ns) and len(total_ns) + unseen(recording) == len(late_ns)
+    assert set(total_ns) <= set(late_ns)
+    assert slept.times <= len(total_ns) + unseen(recording) <= len(late_ns) + slept.preempted
     beyond_ns = sorted(late_ns[due] - value for due, value in total_ns.items())
     assert beyond_ns[0] >= 0
     assert beyond_ns[len(beyond_ns) // 2] < 50_000

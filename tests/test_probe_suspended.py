@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
-from rings import recordings
+from rings import follows, recordings
 from tools import build_probe
 
 from fastenough.model import Outcome
@@ -22,6 +23,7 @@ def test_being_suspended_is_counted_and_is_no_step_of_the_clock(tmp_path: Path) 
                    check=True, stdout=subprocess.DEVNULL, timeout=60)
     found = recordings(ring)
     assert all(recording.outcome is Outcome.COMPLETED for recording in found)
+    assert all(follows(one, other) for one, other in pairwise(found))  # the jump of the wall clock moved no boundary
     counters = [recording.end.counters for recording in found if recording.end is not None]
     assert sum(each["suspended_ns"] or 0 for each in counters) - SUSPENDED_NS in range(-1_000_000, 1_000_000)
     assert all(each["clock_step_ns"] == 0 and each["clock_sets"] == 0 for each in counters)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,10 +32,12 @@ def start(monitor: Path, ring: Path, pid: int) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture
-def task(probe_binary: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([probe_binary, "timer", f"--interval={PERIOD_NS}ns", "--policy=other", "--allow-difference",
-                             "--affinity=0", "--default-system", "--quiet", "--until-interrupt"],
-                            stdout=subprocess.DEVNULL)
+def task(probe_binary: str) -> Iterator[subprocess.Popen[bytes]]:
+    argv = [probe_binary, "timer", f"--interval={PERIOD_NS}ns", "--policy=other", "--allow-difference", "--affinity=0",
+            "--default-system", "--quiet", "--duration=300s"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        yield process
+        process.kill()
 
 
 def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: subprocess.Popen[bytes],
@@ -47,8 +50,6 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: 
     finally:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(30) == 0
-        task.send_signal(signal.SIGINT)
-        task.wait(30)
     found = recordings(ring)  # the reader refuses an event above the maximum of its series
     assert all(follows(one, other) for one, other in pairwise(found))
     maxima = blamed = 0
@@ -82,8 +83,6 @@ def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(monitor: Path, 
     assert eventually(lambda: len(files(ring)) > before + 1, 60)
     watching.send_signal(signal.SIGINT)
     assert watching.wait(30) == 0
-    task.send_signal(signal.SIGINT)
-    task.wait(30)
     found = recordings(ring)
     assert sum(len(notes(recording, "gap: ")) for recording in found) == 5
     for one, other in pairwise(found):

@@ -30,6 +30,8 @@ COMMANDS = {
     "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
     "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
+    "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
+    "export": ("fastenough.cli.exports", "Write RUNS in a form that other programs read."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
                "campaign."),
     "store": ("fastenough.cli.store", "Rebuild the index, verify that no recording has changed, or export every "

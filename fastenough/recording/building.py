@@ -71,7 +71,8 @@ def head_line(head: Head) -> Line:
         "parameters": dict(head.parameters), "series": [series_line(series) for series in head.series],
         "settings": [setting_line(setting) for setting in head.settings], "cost": dict(head.cost_ns),
         "interval_ns": head.interval_ns, "begin": asdict(head.begin), "marks": sorted(head.marks),
-    } | _added_line(head) | _without_none({"planned_n": head.planned_n})
+    } | _added_line(head) | _without_none({
+        "planned_n": head.planned_n, "origin": None if head.origin is None else _without_none(asdict(head.origin))})
 
 
 def _added_line(added: Head | Added) -> Line:
@@ -109,8 +110,10 @@ def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed:
     if histogram.total:
         entry |= {"min": histogram.minimum, "max": histogram.maximum}
     buckets = np.column_stack([histogram.index, histogram.count]).tolist()
-    return entry | {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets} | _order_line(
-        None if rises is None else rises.entries(), limit, order_unknown)
+    entry |= {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets}
+    if histogram.wide:
+        entry["wide"] = [list(each) for each in histogram.wide]
+    return entry | _order_line(None if rises is None else rises.entries(), limit, order_unknown)
 
 
 def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> Line:

@@ -41,6 +41,20 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The file that a recording was imported from; ``facts``: what it says of the whole run, in its own words.
+
+    ``text``: all of it, where it is text and short enough to be kept whole.
+    """
+
+    file: str
+    sha256: str
+    bytes: int
+    facts: Mapping[str, Plain] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True)
 class Setting:
     """``requested`` None: only read.  ``in_effect``: as read back, None where it cannot be read.
 
@@ -211,6 +225,7 @@ class Head:
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
     planned_n: int | None = None
+    origin: Origin | None = None
     version: int = VERSION
 
 

@@ -43,10 +43,13 @@ def _instant(wall_ns: int) -> datetime:
 
 def _when(groups: Sequence[Group]) -> str:
     """From the beginning of the first run to the end of the last."""
-    begins = [recording.head.begin.wall_ns for group in groups for recording in group.recordings]
-    ends = [recording.head.begin.wall_ns + recording.duration_ns for group in groups for recording in group.recordings]
-    if not begins:
+    recordings = [recording for group in groups for recording in group.recordings]
+    if not recordings:
         return "Nothing was measured"
+    begins = [recording.head.begin.wall_ns for recording in recordings]
+    if not all(begins):
+        return f"Measured at a time that is not known, in {words.counted(len(begins), 'run')}"
+    ends = [begin + recording.duration_ns for begin, recording in zip(begins, recordings, strict=True)]
     first, last = _instant(min(begins)), _instant(max(ends))
     until = last.strftime(" to %H:%M" if first.date() == last.date() else " to %Y-%m-%d %H:%M")
     began = f"{first:%Y-%m-%d %H:%M}"

@@ -24,7 +24,7 @@ import zstandard
 
 from fastenough.files import write_all
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import IMPORTED, BadInput, FastenoughError
 from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
 
@@ -157,7 +157,7 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     known = replace(
         summary, state="cut-off", board=head.board, probe=head.probe, implementation=head.implementation,
         configuration=head.configuration.name if head.configuration else None,
-        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns)
+        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns or None)
     if end is None:
         return known
     shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == head.series[0].name}
@@ -166,9 +166,10 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)
     if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
         raise BadInput("a time beyond 64 bits")
+    untold = IMPORTED in head.marks and not duration_ns
     return replace(
-        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None,
-        duration_ns=duration_ns, samples=sum(said.taken for said in ends.values()), worst_ns=worst_ns)
+        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None, worst_ns=worst_ns,
+        duration_ns=None if untold else duration_ns, samples=sum(said.taken for said in ends.values()))
 
 
 def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:

@@ -17,7 +17,7 @@ from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import Pins
-from fastenough.virtual.qemu import Qemu, require_qemu
+from fastenough.virtual.qemu import PACED, Qemu, require_qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
 _RESTORE_TIMEOUT_S = 20.0
@@ -28,17 +28,20 @@ class VirtualBoard:
     """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
 
     ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
-    ``boot_timeout_s``: a guest that has not answered by then does not come up.
+    ``boot_timeout_s``: a guest that has not answered by then does not come up.  ``pace``: PACED, or COUNTED without a
+    snapshot.
     ``directory``: an empty one with a short path, for the sockets; removed when the board is closed.
     Raises NotApplicable where a tool is missing, FastenoughError with the console's last lines when the guest
     does not come up.
     """
 
     def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
-                 directory: Path | None = None, boot_timeout_s: float = 120.0) -> None:
+                 directory: Path | None = None, boot_timeout_s: float = 120.0,
+                 pace: tuple[str, ...] = PACED) -> None:
         self.kernel = fetch(kernel)
         self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
+        self._pace = pace
         content = build_initramfs(self.kernel)
         self._directory = directory or _own_directory()
         try:
@@ -61,7 +64,7 @@ class VirtualBoard:
 
     def _start(self, cpus: int, saved: Snapshot | None = None) -> None:
         self.qemu = Qemu(self.kernel, self._directory / "initramfs", self._directory, cpus=cpus,
-                         restore=saved is not None)
+                         pace=self._pace, restore=saved is not None)
         try:
             if saved is not None:
                 self.qemu.restore(saved.path, _RESTORE_TIMEOUT_S)

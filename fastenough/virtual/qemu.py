@@ -24,7 +24,11 @@ from fastenough.virtual.packages import Kernel
 from fastenough.words import said_lines
 
 PROGRAM = "qemu-system-aarch64"
-_MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-accel", "tcg,thread=multi", "-nodefaults", "-nographic", "-no-reboot")
+_MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-nodefaults", "-nographic", "-no-reboot")
+PACED = ("-accel", "tcg,thread=multi")
+"""Each of the guest's CPUs as fast as it goes; its clock is this machine's."""
+COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0")
+"""Each instruction takes 1 ns of the guest's clock: what took a time there took so many instructions."""
 _TAIL_LINES = 4
 _LAST_LINES = 12
 _LOG_TAIL_BYTES = 65536
@@ -45,14 +49,14 @@ class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
     def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 384,
-                 restore: bool = False) -> None:
+                 pace: tuple[str, ...] = PACED, restore: bool = False) -> None:
         require_qemu()
         self._directory = directory
         self._console_log = directory / "console.log"
         self._state_socket = directory / "state.sock"
         with (directory / "qemu.log").open("wb") as log:
             self._popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, "-smp", str(cpus), "-m", f"{memory_mb}M",
+                ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, *pace, "-smp", str(cpus), "-m", f"{memory_mb}M",
                  "-kernel", str(kernel.image), "-initrd", str(initramfs),
                  "-append", "console=ttyAMA0 quiet panic=-1", *self._wiring(),
                  *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
