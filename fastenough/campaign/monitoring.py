@@ -10,9 +10,10 @@ from typing import Any
 
 from fastenough.board import Booted
 from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.monitor_fallback import as_monitor, by_histograms
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript
 from fastenough.implementations import DEFAULT, Act, Value
-from fastenough.implementations.linux_user import options
+from fastenough.implementations.linux_user import options, words
 from fastenough.implementations.task import Refused, Task
 from fastenough.link import MONITOR as PROGRAM
 from fastenough.link import Link, find_program
@@ -20,7 +21,8 @@ from fastenough.model import FastenoughError, NotApplicable, Outcome
 from fastenough.recording.wakeups import MONITOR
 
 TYPES = "/sys/kernel/btf/vmlinux"
-"""What the kernel says of its own types; without it a program built elsewhere cannot look into it."""
+"""What the kernel says of its own types; without it a program built elsewhere cannot look into it, and the kernel's own
+histograms stand in where they can."""
 PROBES_NAME = "fastenough-prob"
 """Of the probe's threads, as the kernel cuts it."""
 _ENOUGH = ((21,), (38, 39))
@@ -44,6 +46,11 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Tas
     Raises NotApplicable, with the reason, where it cannot run, Refused for what it does not take.
     """
     transcript.revise = _as_completed
+    if not booted.link.exists(TYPES):
+        with by_histograms(booted, act) as own, Task(booted.link, [booted.probe, *words(own)], act.limit_s) as task:
+            task.follow(lambda raw: transcript.take(as_monitor(raw)))
+            yield task
+        return
     with _started(booted.link, find_monitor(booted.link), act) as task:
         task.follow(transcript.take)
         yield task
