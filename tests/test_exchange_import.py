@@ -164,6 +164,10 @@ def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> No
     (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
     (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
     (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
+    (b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, "min": 1, "max": 1, "avg": 1}}}',
+     "more values than any machine"),
+    (b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, "max": 400000000000000, '
+     b'"avg": 4e14}}}', "longer than 10 years"),
     (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
     (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),
     (b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n", "no whole"),
@@ -184,6 +188,14 @@ def test_what_is_no_file_or_too_long_is_refused(tmp_path: Path) -> None:
                         (long, "longer than 256 MiB")):
         with pytest.raises(BadInput, match=words):
             read_source(path)
+
+
+def test_samples_of_a_year_are_not_a_line_for_each_second(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("0;5.000000000;7\n1;5.000000000;8\n0;31000005.000000000;9\n")
+    recording = recorded(path, tmp_path)
+    assert len(recording.intervals) <= 600 and [recording.totals[series.id].total for series in recording.series] == [
+        2, 1]
 
 
 def test_a_killed_live_display_is_refused() -> None:
@@ -218,6 +230,22 @@ def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path
     for run in runs:
         recording = stored.load(run["id"])
         assert recording.head.tool.name == run["tool"] and len(recording.series) == len(run["series"])
+
+
+@pytest.mark.parametrize(("wide", "words"), [
+    ([[42, 29]], None), ([[42, 43]], "a wide bucket is not"), ([[41, 30]], "a wide bucket is not"),
+    ([[42, 5]], "a wide bucket is not"), ([[42, 30], [42, 31]], "do not ascend"), ([[42.5, 30]], "not a line"),
+])
+def test_wide_buckets_are_believed_only_where_they_can_be(wide: object, words: str | None, tmp_path: Path) -> None:
+    recorded(ROOT / "tests" / "exchange_cases" / "cyclictest-2.4-all.txt", tmp_path)
+    head, interval, end = map(json.loads, (tmp_path / "recording.jsonl").read_text().splitlines())
+    interval["series"][1]["wide"] = wide
+    (tmp_path / "changed").write_bytes(b"".join(map(line_bytes, (head, interval, end))))
+    if words is None:
+        assert read_recording(tmp_path / "changed").totals[1].lowest()[-1] == 29
+        return
+    with pytest.raises(BadInput, match=words):
+        read_recording(tmp_path / "changed")
 
 
 def test_one_bad_file_and_nothing_is_imported(tmp_path: Path) -> None:

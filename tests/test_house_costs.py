@@ -232,3 +232,50 @@ def test_a_timed_act(copy: Copy, tmp_path: Path) -> None:
     end = json.loads(record.read_text().splitlines()[-1])
     assert end["outcome"] == "completed"
     assert end["series"][0]["stored"] + end["series"][0]["lost"] == end["series"][0]["taken"] > 0
+
+
+def test_an_importer(copy: Copy, tmp_path: Path) -> None:
+    copy.file("fastenough/exchange/mine.py", SPDX + '''\"\"\"A tool that prints one latency a line.\"\"\"
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Source
+
+
+class _Mine:
+    what = "mine"
+
+    def recognises(self, source: Source) -> bool:
+        return source.lines[0] == "mine"
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        values = sorted(int(line) for line in source.lines[1:] if line)
+        buckets = tuple((value, value, values.count(value)) for value in dict.fromkeys(values))
+        return Found("mine", None, "linux-user", (FoundSeries("wakeup", "due", "awake", 1000, len(values), values[0],
+                     values[-1], None, overflow=0, buckets=buckets),))
+
+
+IMPORTER = _Mine()
+''')
+    copy.line("fastenough/exchange/__init__.py", '"osadl",', '    "mine",')
+    assert copy.cost() == (1, 1, 1)
+    (tmp_path / "output").write_text("mine\n7\n9\n7\n")
+    told = copy.fastenough("import", str(tmp_path / "output"), "--json", "--store", str(tmp_path / "store"))
+    assert json.loads(told)["runs"][0]["series"] == [{"name": "wakeup", "unit": "ns", "count": 3, "min": 7000,
+                                                      "max": 9000, "mean": None, "overflow": 0}]
+
+
+def test_an_exporter(copy: Copy) -> None:
+    copy.file("fastenough/exchange/names.py", SPDX + '''\"\"\"The names of runs.\"\"\"
+
+from collections.abc import Sequence
+
+from fastenough.recording import Recording
+
+
+def export(recordings: Sequence[Recording]) -> bytes:
+    return " ".join(one.run_id for one in recordings).encode()
+''')
+    copy.line("fastenough/exchange/__init__.py", '"openmetrics": "openmetrics",', '    "names": "names",')
+    assert copy.cost() == (1, 1, 1)
+    assert "names" in copy.fastenough("export", "--help")

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from fastenough.exchange.found import Found, FoundSeries, faults
-from fastenough.exchange.recorded import recording_lines
+from fastenough.exchange.recorded import recording_lines, require_recordable
 from fastenough.exchange.source import Source, read_source
 from fastenough.registry import listed
 
@@ -74,6 +74,7 @@ def found_in(source: Source) -> Found:
     fault = next(faults(found), None)
     if fault is not None:
         source.refuse(fault)
+    require_recordable(found, source)
     return found
 
 

@@ -15,6 +15,9 @@ from fastenough.recording.head import Event, Setting
 Bucket = tuple[int, int, int]
 """(least value, greatest value, count), in the series' unit."""
 
+MOST_COUNT = 2**53
+MOST_NS = 10 * 366 * 86400 * 10**9
+
 
 @dataclass(frozen=True)
 class FoundSeries:
@@ -98,8 +101,22 @@ def faults(found: Found) -> Iterator[str]:
     if len(set(titles)) != len(titles):
         yield "it holds one series twice"
     for series in found.series:
+        fault = next(_of_sizes(series), None)
+        if fault is not None:
+            yield f"{series.title}: {fault}"
+            return
         for fault in (*_of_extremes(series), *_of_buckets(series), *_of_mean(series)):
             yield f"{series.title}: {fault}"
+
+
+def _of_sizes(series: FoundSeries) -> Iterator[str]:
+    """Before anything is added up."""
+    counts = [series.count, series.overflow, series.missed, *(count for _, _, count in series.buckets)]
+    values = [series.minimum, series.maximum, *(edge for bucket in series.buckets for edge in bucket[:2])]
+    if any(abs(count or 0) > MOST_COUNT for count in counts) or series.placed > MOST_COUNT:
+        yield "it counts more values than any machine produced"
+    if any(abs(value or 0) * series.unit_ns > MOST_NS for value in values):
+        yield "it tells of a time longer than 10 years"
 
 
 def _of_extremes(series: FoundSeries) -> Iterator[str]:

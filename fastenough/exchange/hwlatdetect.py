@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -95,7 +96,7 @@ def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> I
         yield replace(_GAP, count=recorded, maximum=greatest if recorded else None, overflow=None if recorded else 0)
     for cpu in dict.fromkeys(gap.cpu for gap in gaps):
         values = sorted(gap.us for gap in gaps if gap.cpu == cpu)
-        buckets = tuple((us, us, values.count(us)) for us in dict.fromkeys(values))
+        buckets = tuple((us, us, count) for us, count in Counter(values).items())
         yield replace(_GAP, count=len(values), minimum=values[0], maximum=values[-1], overflow=0, buckets=buckets,
                       mean=Decimal(sum(values)) / len(values), cpu=cpu)
 

@@ -69,7 +69,7 @@ def _lines(reading: Reading) -> tuple[dict[str, re.Match[str]], dict[int, int]]:
             titled = True
         elif titled and (match := _ROW.fullmatch(line)):
             edge = reading.integer(match[1], "usecs")
-            if rows and edge <= max(reversed(rows)):
+            if rows and edge <= next(reversed(rows)):
                 reading.refuse("its rows do not ascend")
             rows[edge] = reading.count(match[2], "samples")
         elif line.strip():

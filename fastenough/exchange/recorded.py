@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -12,16 +13,24 @@ import numpy as np
 
 from fastenough.exchange.found import Found, FoundSeries, Sample
 from fastenough.exchange.source import Source
-from fastenough.model import IMPORTED, Outcome, Said, Series
-from fastenough.recording import End, Head, Histogram, Instant
-from fastenough.recording.building import end_line, event_line, head_line, interval_line, interval_series, series_end
+from fastenough.model import IMPORTED, BadInput, Outcome, Said, Series
+from fastenough.recording import End, Head, Histogram, Instant, read_from
+from fastenough.recording.building import (
+    end_line,
+    event_line,
+    head_line,
+    interval_line,
+    interval_series,
+    line_bytes,
+    series_end,
+)
 from fastenough.recording.head import Origin, Tool
 from fastenough.recording.histogram import bucket_of
-from fastenough.recording.interval_lines import MOST_IN_BUCKET
 
 K = 16
 """Exact up to 131,072 units: other tools' histograms hold whole microseconds."""
 _MOST_TEXT = 4 << 20
+_MOST_INTERVALS = 600
 _SECOND_NS = 10**9
 Line = dict[str, Any]
 
@@ -88,8 +97,10 @@ def _intervals(found: Found, begin: Instant) -> Iterator[tuple[Instant, Instant,
 
 
 def _by_second(samples: Sequence[Sample], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+    """Or longer stretches, where there would be more than _MOST_INTERVALS of them."""
     last_ns = max(int(sample.mono_ns[-1]) for sample in samples if sample.value.size) + 1
-    edges = [*range(begin.mono_ns, last_ns, _SECOND_NS), last_ns]
+    step_ns = _SECOND_NS * max(1, -(-(last_ns - begin.mono_ns) // (_SECOND_NS * _MOST_INTERVALS)))
+    edges = [*range(begin.mono_ns, last_ns, step_ns), last_ns]
     for first_ns, end_ns in pairwise(edges):
         held = []
         for sample in samples:
@@ -161,7 +172,13 @@ def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
     return max(least, -(-total * total // n))
 
 
-def fits(found: Found) -> bool:
-    """Whether a recording can hold counts as great as these."""
-    return all(count <= MOST_IN_BUCKET for series in found.series for _, _, count in series.buckets) and all(
-        (series.count or 0) <= MOST_IN_BUCKET for series in found.series)
+def require_recordable(found: Found, source: Source) -> None:
+    """Raises BadInput where what was found makes no recording that its own reader believes: better now than stored."""
+    with tempfile.TemporaryFile() as stream:
+        for line in recording_lines(found, source, "import"):
+            stream.write(line_bytes(line))
+        stream.seek(0)
+        try:
+            read_from(stream, "its recording")
+        except BadInput as error:
+            source.refuse(str(error))

@@ -84,7 +84,7 @@ def _table(reading: Reading) -> _Table:
             _take_columns(reading, table, words)
         elif words[0].isdecimal() and not table.summary:
             edge = reading.count(words[0], "Index")
-            if table.rows and edge <= max(table.rows):
+            if edge <= next(reversed(table.rows), -1):
                 reading.refuse("its rows do not ascend")
             table.rows[edge] = [reading.count(word, "a count") for word in _as_many(reading, words, table.columns)]
         elif words[0] == "ALL:" and table.summary:

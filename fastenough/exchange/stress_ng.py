@@ -94,7 +94,7 @@ def _take(reading: Reading, one: _Instance, said: str) -> None:
         one.shown = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
     elif (match := _ROW.fullmatch(said)) and "width" in one.said:
         edge = reading.count(match[1], "a bucket")
-        if one.rows and edge <= max(one.rows):
+        if edge <= next(reversed(one.rows), -1):
             reading.refuse("its rows do not ascend")
         one.rows[edge] = reading.count(match[2], "a count")
     elif re.match(r"\s*(\d|min:|max:|mean:|sched)", said):

@@ -86,7 +86,7 @@ def _parts(reading: Reading) -> _Parts:
 
 def _take_cell(reading: Reading, cells: dict[int, int], match: re.Match[str]) -> None:
     first, last = int(match[2]), int(match[3])
-    if last != first + 1 or (cells and first <= max(cells)):
+    if last != first + 1 or first <= next(reversed(cells), -1):
         reading.refuse("its cells do not ascend one by one")
     cells[first] = reading.count(match[4], "a count")
 

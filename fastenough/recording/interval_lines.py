@@ -17,7 +17,7 @@ from fastenough.recording.interval import Interval
 from fastenough.recording.parsing import limit_count, load_use
 from fastenough.recording.rises import Rises, limit_fault, rises_fault
 
-MOST_IN_BUCKET = 2**53
+_MOST_IN_BUCKET = 2**53
 _MOST_DELTA = 2**53
 
 
@@ -54,7 +54,7 @@ def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram
     """The histogram of one series, in one interval as a rule; what contradicts itself is refused."""
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
     if not {*map(type, indices), *map(type, counts)} <= {int} or (
-            counts and not 1 <= min(counts) <= max(counts) <= MOST_IN_BUCKET):
+            counts and not 1 <= min(counts) <= max(counts) <= _MOST_IN_BUCKET):
         raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     try:
         index, count = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
