@@ -31,6 +31,8 @@ COMMANDS = {
     "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
                "campaign."),
+    "reference": ("fastenough.cli.reference", "Show a published reference system NAME, with its source and what "
+                  "follows from its figures; without, list them."),
     "store": ("fastenough.cli.store", "Rebuild the index, verify that no recording has changed, or export every "
               "sample."),
     "doctor": ("fastenough.cli.doctor", "Say what can be measured here and what is missing, with the fix."),

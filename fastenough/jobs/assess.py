@@ -12,6 +12,7 @@ from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
+from fastenough.reference import Reference
 from fastenough.report import write_report
 from fastenough.store import Store
 from fastenough.store.looks import question_of
@@ -34,6 +35,8 @@ class Question:
     probe: str | None = None
     missing: tuple[str, ...] = ()
     """In words, which runs of a campaign are not there."""
+    beside: tuple[Reference, ...] = ()
+    """Published systems that the report sets beside what was measured."""
 
 
 @dataclass(frozen=True)
@@ -87,4 +90,4 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
                        look=store.looks_before(asked, runs) if asked else 0)
     if asked:
         store.note_look(asked, runs, assessment.verdict)
-    return Answer(assessment, tuple(write_report(recordings, assessment, out)), signal)
+    return Answer(assessment, tuple(write_report(recordings, assessment, out, question.beside)), signal)

@@ -26,6 +26,7 @@ from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
+from fastenough.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Context:
-    """Recordings and their assessment, as the sections see them."""
+    """Recordings and their assessment, as the sections see them.  ``references``: published systems to set beside."""
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
     groups: tuple[Group, ...]
+    references: tuple[Reference, ...] = ()
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -260,9 +262,11 @@ def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
             if any(not isinstance(other, dict) or other.get(part) != item for other in others)}
 
 
-def make_context(recordings: Sequence[Recording], assessment: Assessment) -> Context:
+def make_context(recordings: Sequence[Recording], assessment: Assessment,
+                 references: Sequence[Reference] = ()) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
     setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
     return Context(tuple(recordings), assessment,
-                   tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)))
+                   tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)),
+                   tuple(references))

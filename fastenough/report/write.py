@@ -24,6 +24,7 @@ from fastenough.folder import Folder
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
+from fastenough.reference import Reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
 from fastenough.report.overview import Overview, make_overview
@@ -106,9 +107,8 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
                        f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
 
 
-def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Iterable[tuple[str, bytes]]:
-    """(name, content) of every file but report.json, which lists them."""
-    context = make_context(recordings, assessment)
+def _documents(context: Context) -> Iterable[tuple[str, bytes]]:
+    """(name, content) of every file."""
     overview = _first_screen(context)
     sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
@@ -122,8 +122,8 @@ def _documents(recordings: Sequence[Recording], assessment: Assessment) -> Itera
             yield f"figures/{leaf.name}.csv", _csv(leaf)
     for table in tables:
         yield f"tables/{table.name}.csv", _csv(table)
-    numbers = {"version": 1, "fastenough": __version__, "assessment": assessment,
-               "runs": [recording.run_id for recording in recordings],
+    numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment,
+               "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
@@ -167,13 +167,15 @@ def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
                 folder.remove(former)
 
 
-def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path) -> list[Path]:
+def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
+                 references: Sequence[Reference] = ()) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
+    ``references``: published systems to set beside what was measured.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.
     """
-    documents = dict(_documents(recordings, assessment))
+    documents = dict(_documents(make_context(recordings, assessment, references)))
     with _refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         _require_replaceable(folder)

@@ -18,6 +18,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "primitives",
     "throughput",
     "jitter",
+    "beside",
     "percentiles",
     "stress_matrix",
     "supported",

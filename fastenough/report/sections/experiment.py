@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastenough.analysis import Measures, Merged, highest_frequency_hz, words
+from fastenough.reference import find_reference
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind, configuration_word
 from fastenough.report.document import Column, Folded, Picture, Section, Table
 
-_PUBLISHED = Path(__file__).parents[1] / "published"
 _SERIAL_BYTES = 12
 _SERIAL_BAUD = 115_200
 _BITS_PER_BYTE = 10
@@ -34,7 +32,6 @@ class _Task:
     lead: str
     quantity: str
     bound: str
-    published: str
     tables: str
 
 
@@ -42,11 +39,11 @@ _TASKS = {task.probe: task for task in (
     _Task("response", "Response: from an edge on one pin to its answer on another",
           "The instrument changes the board's input after a random wait and measures until the board's output follows, "
           "from falling edge to falling edge.",
-          "response time", "latency does not exceed", "brown_martin_response.csv", "tables 4 and 5"),
+          "response time", "latency does not exceed", "tables 4 and 5"),
     _Task("periodic", "Periodic: how evenly a pin is toggled",
           "The instrument measures from one falling edge to the next; shown is the deviation from the expected period. "
           "One late toggle gives two of them: a period that is too long, and one that is too short.",
-          "jitter", "jitter does not exceed", "brown_martin_periodic.csv", "tables 6 and 7"),
+          "jitter", "jitter does not exceed", "tables 6 and 7"),
 )}
 
 
@@ -184,12 +181,12 @@ def _bars(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
 
 
 def _published(task: _Task) -> Folded:
-    with (_PUBLISHED / task.published).open(newline="") as stream:
-        lines = list(csv.DictReader(stream))
+    us = words.microseconds
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
-               Column("median [µs]"), Column("95 % [µs]"), Column("100 % [µs]"), Column("95 % [kHz]"),
+               Column("median [µs]", us), Column("95 % [µs]", us), Column("100 % [µs]", us), Column("95 % [kHz]"),
                Column("100 % [kHz]"))
-    rows = [[cell or None for cell in list(line.values())[:8]] for line in lines]
+    rows = [(one.configuration, one.implementation, one.n, one.median_ns, one.p95_ns, one.maximum_ns,
+             one.printed_95_khz, one.printed_100_khz) for one in find_reference("beagleboard").of(task.probe)]
     caption = (f"Brown and Martin, {task.tables} (and 8, 9): BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, "
                "two hours each, instrument outside.")
     return Folded("Beside it: the figures Brown and Martin published",

@@ -3,31 +3,24 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fastenough.analysis import words
+from fastenough.reference import Figure, find_reference
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Folded, Section, Table
 
-_PUBLISHED = Path(__file__).parents[1] / "published" / "enea_p2041.csv"
 _STRESS = {"none": "no stress"}
 _FEW = 4
 """Setups of which each may have a matrix though it was measured under one load only."""
 
 
-@cache
-def _published() -> dict[str, dict[str, tuple[float, float, float]]]:
-    """Kernel, stress, (min, average, max) in ns, of the Enea P2041 example."""
-    kernels: dict[str, dict[str, tuple[float, float, float]]] = {}
-    with _PUBLISHED.open(newline="") as stream:
-        for row in csv.DictReader(stream):
-            us = (float(row["min_us"]), float(row["avg_us"]), float(row["max_us"]))
-            kernels.setdefault(f"{row['source']}: {row['kernel']}", {})[row["stress"]] = (
-                us[0] * 1000, us[1] * 1000, us[2] * 1000)
+def _published() -> dict[str, list[Figure]]:
+    """Of each kernel of the Enea P2041 example the figures under each load."""
+    kernels: dict[str, list[Figure]] = {}
+    for figure in find_reference("p2041").figures:
+        kernels.setdefault(f"{figure.place}: {figure.configuration}", []).append(figure)
     return kernels
 
 
@@ -41,13 +34,13 @@ def _whole_us(ns: float) -> str:
 
 def _enea() -> Folded:
     tables = []
-    for number, (kernel, by_stress) in enumerate(_published().items(), start=2):
-        rows = [(name, *(numbers[place] for numbers in by_stress.values()))
-                for place, name in enumerate(("Min", "Average", "Max"))]
+    for number, (kernel, figures) in enumerate(_published().items(), start=2):
+        rows = [("Min", *(one.minimum_ns for one in figures)), ("Average", *(one.mean_ns for one in figures)),
+                ("Max", *(one.maximum_ns for one in figures))]
         tables.append(Table(
             f"enea-a{number}", f"Published, {kernel} kernel on a P2041 (four PowerPC cores): cyclictest, 100,000 "
             "cycles, priority 99, one stress instance per core; measured by the board itself",
-            _columns(list(by_stress), _whole_us), rows, over="by load"))
+            _columns([one.load for one in figures], _whole_us), rows, over="by load"))
     return Folded("Beside it: the figures Enea published for a P2041", tables)
 
 
