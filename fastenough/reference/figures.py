@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 _NS = {"_ns": 1, "_us": 1000}
-_SHARED = ("board", "configuration", "load")
+_SHARED = ("board", "configuration", "kernel", "load")
 _BEYOND = ">"
+_TEXTS = ("probe", "board", "configuration", "kernel", "implementation", "variant", "load", "command", "duration",
+          "transfer", "size", "said", "place")
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,13 @@ class Figure:
 
     ``beyond``: the maximum was greater than ``maximum_ns``, where its source could not see further.  ``printed_95_khz``
     and ``printed_100_khz``: the highest frequency as the source prints it.  ``said`` stands where there is no number.
-    ``place``: the table in the source.
+    ``kernel``: stock, rt or xenomai, whatever the source calls its configuration.  ``place``: the table in the source.
     """
 
     probe: str
     board: str
     configuration: str
+    kernel: str
     implementation: str
     variant: str
     load: str
@@ -96,8 +99,7 @@ def _number(row: Mapping[str, str], name: str) -> float | None:
 
 
 def _figure(row: Mapping[str, str]) -> Figure:
-    text = {name: row.get(name, "") for name in ("probe", "board", "configuration", "implementation", "variant", "load",
-                                                 "command", "duration", "transfer", "size", "said", "place")}
+    text = {name: row.get(name, "") for name in _TEXTS}
     return Figure(
         **text, n=int(row["n"]) if row.get("n") else None, minimum_ns=_time_ns(row, "min"),
         mean_ns=_time_ns(row, "mean"), median_ns=_time_ns(row, "median"), p95_ns=_time_ns(row, "p95"),

@@ -21,6 +21,7 @@ from fastenough.analysis import (
     merge_samples,
     words,
 )
+from fastenough.analysis.advice import Advice
 from fastenough.analysis.differences import Values, kind_text, run_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
@@ -147,12 +148,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Context:
-    """Recordings and their assessment, as the sections see them.  ``references``: published systems to set beside."""
+    """Recordings and their assessment, as the sections see them.  ``references``: published systems to set beside.
+
+    ``advice``: the path to be drawn, where it was asked for.
+    """
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
     groups: tuple[Group, ...]
     references: tuple[Reference, ...] = ()
+    advice: Advice | None = None
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -263,10 +268,10 @@ def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
 
 
 def make_context(recordings: Sequence[Recording], assessment: Assessment,
-                 references: Sequence[Reference] = ()) -> Context:
+                 references: Sequence[Reference] = (), advice: Advice | None = None) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
     setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
     return Context(tuple(recordings), assessment,
                    tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)),
-                   tuple(references))
+                   tuple(references), advice)

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from fastenough import __version__
 from fastenough.analysis import Assessment
+from fastenough.analysis.advice import Advice
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.model import BadInput
@@ -46,8 +47,25 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
-        sections=sections, assessment=context.assessment, overview=overview,
+        sections=sections, banner=_banner(context), overview=overview,
         style=style, version=__version__, svg=_drawing, data_link=_data_link))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Banner:
+    """What the page says first: the verdict, or where advice ended."""
+
+    word: str
+    hue: str
+    headline: str
+    life_safety: str
+
+
+def _banner(context: Context) -> _Banner:
+    verdict = context.assessment.verdict
+    if context.advice is not None:
+        return _Banner(context.advice.ending, "ADVICE", context.advice.text, context.advice.life_safety)
+    return _Banner(verdict, verdict.name, context.assessment.headline, context.assessment.life_safety)
 
 
 def _drawing(picture: Picture) -> Markup:
@@ -122,7 +140,7 @@ def _documents(context: Context) -> Iterable[tuple[str, bytes]]:
             yield f"figures/{leaf.name}.csv", _csv(leaf)
     for table in tables:
         yield f"tables/{table.name}.csv", _csv(table)
-    numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment,
+    numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
                "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
@@ -168,14 +186,14 @@ def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
 
 
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
-                 references: Sequence[Reference] = ()) -> list[Path]:
+                 references: Sequence[Reference] = (), advice: Advice | None = None) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
-    ``references``: published systems to set beside what was measured.
+    ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.
     """
-    documents = dict(_documents(make_context(recordings, assessment, references)))
+    documents = dict(_documents(make_context(recordings, assessment, references, advice)))
     with _refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         _require_replaceable(folder)

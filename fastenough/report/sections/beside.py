@@ -18,7 +18,7 @@ def _own(group: Group, kind: Kind) -> Figure:
     """What was measured here, as if it were published."""
     head, measures = group.recordings[0].head, kind.measures
     return Figure(
-        probe=head.probe, board=head.board or "", configuration=configuration_word(group.recordings[0]),
+        probe=head.probe, board=head.board or "", configuration=configuration_word(group.recordings[0]), kernel="",
         implementation=head.implementation, variant=str(head.parameters.get("method") or kind.name), load=group.load,
         command="", n=measures.n, duration=words.duration(measures.duration_ns), minimum_ns=measures.minimum_ns,
         mean_ns=measures.mean_ns, median_ns=measures.quantile(0.5).value_ns, p95_ns=measures.quantile(0.95).value_ns,
@@ -28,7 +28,7 @@ def _own(group: Group, kind: Kind) -> Figure:
 
 def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> Table:
     published = reference.of(probe)
-    shown = columns_of([*own, *published])
+    shown = columns_of(published)  # what only one's own runs hold stands elsewhere in the report
     columns = (Column("whose", numeric=False), *(Column(one.title, one.written, one.numeric) for one in shown))
     rows: list[list[Any]] = [[whose, *(column.of(figure) for column in shown)]
                              for whose, figures in (("yours", own), ("published", published)) for figure in figures]
