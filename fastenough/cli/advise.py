@@ -45,7 +45,8 @@ def _print(advice: Advice) -> None:
     for step in advice.steps:
         _print_step(step, step is advice.steps[-1])
     say(f"( {advice.ending} )", "  ")
-    for title, lines in (("Next", advice.next), ("Cost of keeping it", (advice.cost,) * _decided(advice)),
+    cost = (advice.cost,) if advice.ending is Ending.HARDWARE else ()
+    for title, lines in (("Next", advice.next), ("Cost of keeping it", cost),
                          ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
                          ("Know that", advice.cautions)):
         if lines:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fastenough import words
 from fastenough.analysis import judge
-from fastenough.analysis.advice import Advice, advise, approach_of
+from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.standing import (
     MARGINAL_TIMES,
@@ -69,7 +70,7 @@ def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store
     unfit = {name: _unfit(runs) for name, runs in boxes.items()}
     candidates = {name: _candidates(_by_instrument(runs), wanted, store) for name, runs in boxes.items()}
     loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
-    each = _shared(wanted.requirement, sum(map(len, candidates.values())))
+    each = _shared(wanted.requirement, sum(len(candidates.get(box, ())) for box in chart_of(wanted.requirement)))
     standings = {name: _box(some, each, loads, wanted, store) if some else unfit[name]
                  for name, some in candidates.items()}
     return advise(standings, wanted.requirement, probe=wanted.probe, times=wanted.times, cautions=cautions,
@@ -128,8 +129,10 @@ def _box(candidates: Sequence[Candidate], requirement: Requirement, loads: Seque
 
 
 def _shared(requirement: Requirement, candidates: int) -> Requirement:
-    """The requirement for each of so many, one of which may be chosen."""
-    return replace(requirement, confidence=1.0 - (1.0 - requirement.confidence) / max(1, candidates))
+    """The requirement for each of so many, one of which may be chosen; rounded to the safe side."""
+    confidence = 1.0 - (1.0 - requirement.confidence) / max(1, candidates)
+    rounded = math.ceil(confidence * 1e4 - 1e-6) / 1e4
+    return replace(requirement, confidence=rounded if rounded < 1.0 else confidence)
 
 
 def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: Wanted, out: Path) -> None:

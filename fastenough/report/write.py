@@ -30,11 +30,12 @@ from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
 from fastenough.report.overview import Overview, make_overview
 from fastenough.report.sections import SECTIONS
+from fastenough.report.texts import latex, markdown
 from fastenough.report.theme import themed
 
 _HERE = Path(__file__).parent
 _FILES = ("index.html", "report.json")
-_FOLDERS = {"figures": (".svg", ".png", ".csv"), "tables": (".csv",)}
+_FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md", ".tex")}
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a part of the report may raise over recordings that no program of ours wrote."""
 _MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
@@ -136,10 +137,13 @@ def _documents(context: Context) -> Iterable[tuple[str, bytes]]:
     for leaf in leaves:
         if isinstance(leaf, Picture):
             yield f"figures/{leaf.name}.svg", leaf.svg.encode()
+            yield f"figures/{leaf.name}.pdf", leaf.pdf
             yield f"figures/{leaf.name}.png", leaf.png
             yield f"figures/{leaf.name}.csv", _csv(leaf)
     for table in tables:
         yield f"tables/{table.name}.csv", _csv(table)
+        yield f"tables/{table.name}.md", markdown(table).encode()
+        yield f"tables/{table.name}.tex", latex(table).encode()
     numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
                "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}

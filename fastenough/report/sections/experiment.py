@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Response and periodic tasks as an instrument saw them: tables 4 to 7 and figures 2 to 5 of Brown and Martin."""
+"""Response and periodic tasks as an instrument saw them: tables 4 to 9 and figures 2 to 5 of Brown and Martin."""
 
 from __future__ import annotations
 
@@ -77,7 +77,20 @@ def _cells(context: Context, probe: str) -> list[_Cell]:
         if head.probe == probe and head.instrument and group.judged_kinds:
             cells.append(_Cell(configuration_word(group.recordings[0]), head.implementation, group,
                                group.judged_kinds[0]))
-    return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), cell.configuration == "rt"))
+    return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), _rank(cell.configuration)))
+
+
+_IN_ORDER = ("stock", "rt")
+
+
+def _rank(configuration: str) -> int:
+    return _IN_ORDER.index(configuration) if configuration in _IN_ORDER else len(_IN_ORDER)
+
+
+def _at_home(cells: Sequence[_Cell]) -> list[_Cell]:
+    """Each kernel with its own way of doing it: Linux's tasks on a kernel that has others stand in tables 8 and 9."""
+    own = {cell.configuration for cell in cells if not cell.implementation.startswith("linux-")}
+    return [cell for cell in cells if cell.configuration not in own or not cell.implementation.startswith("linux-")]
 
 
 def _khz(hz: float | None) -> str:
@@ -85,15 +98,26 @@ def _khz(hz: float | None) -> str:
     return "–" if hz is None else words.digits_down(hz / 1000)
 
 
-def _percentiles(task: _Task, cells: Sequence[_Cell], conditions: str) -> Table:
+def _percentiles(task: _Task, cells: Sequence[_Cell], conditions: str, name: str = "percentiles",
+                 caption: str = "Percentiles of the {}") -> Table:
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
                Column("median [µs]", words.microseconds), Column("95 % [µs]", words.microseconds),
                Column("100 % [µs]", words.microseconds))
     rows = [(cell.configuration, cell.implementation, (m := cell.measures).n, m.quantile(0.5).value_ns,
              m.quantile(0.95).value_ns, m.maximum_ns) for cell in cells]
     header = ["configuration", "implementation", "samples", "median_ns", "p95_ns", "max_ns"]
-    return Table(f"{task.probe}-percentiles", f"Percentiles of the {task.quantity}", columns, rows, over=task.quantity,
+    return Table(f"{task.probe}-{name}", caption.format(task.quantity), columns, rows, over=task.quantity,
                  csv=(header, rows), note=conditions)
+
+
+def _across_kernels(task: _Task, cells: Sequence[_Cell]) -> list[Table]:
+    """What one implementation does on several kernels, each with the others: tables 8 and 9."""
+    kernels: dict[str, set[str]] = {}
+    for cell in cells:
+        kernels.setdefault(cell.implementation, set()).add(cell.configuration)
+    several = [cell for cell in cells if len(kernels[cell.implementation]) > 1]
+    return [_percentiles(task, several, _conditions(several), "across-kernels",
+                         "The same implementation on each kernel: {}")] if several else []
 
 
 def _frequencies(task: _Task, cells: Sequence[_Cell]) -> Table:
@@ -139,7 +163,7 @@ def _axis_us(cells: Sequence[_Cell]) -> tuple[np.ndarray, int]:
 def _histograms(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
     edges_us, beyond = _axis_us(cells)
     figure = Figure(figsize=(plot.WIDE_IN[0], 0.7 + _ROW_IN * len(cells)), layout="constrained")
-    rows = figure.subplots(len(cells), 1, sharex=True, squeeze=False)[:, 0]
+    rows = figure.subplots(len(cells), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, cell in zip(rows, cells, strict=True):
         _draw_row(axes, cell, edges_us)
     rows[-1].set_xlabel(f"{task.quantity} [µs]")
@@ -193,17 +217,23 @@ def _published(task: _Task) -> Folded:
                   [Table(f"{task.probe}-published", caption, columns, rows)])
 
 
+def _conditions(cells: Sequence[_Cell]) -> str:
+    """What every table and figure states."""
+    n = ", ".join(f"{cell.name} {cell.values.n:,} in {words.duration(cell.values.duration_ns)}" for cell in cells)
+    instruments = ", ".join(dict.fromkeys(cell.group.instrument for cell in cells))
+    loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
+    return f"n: {n}. Load: {loads}. Instrument: {instruments}."
+
+
 def _section(context: Context, probe: str) -> Section | None:
     task, cells = _TASKS[probe], [cell for cell in _cells(context, probe) if cell.values.n]
     if not cells:
         return None
-    n = ", ".join(f"{cell.name} {cell.values.n:,} in {words.duration(cell.values.duration_ns)}" for cell in cells)
-    instruments = ", ".join(dict.fromkeys(cell.group.instrument for cell in cells))
-    loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
-    conditions = f"n: {n}. Load: {loads}. Instrument: {instruments}."
+    home = _at_home(cells)
+    conditions = _conditions(home)
     return Section(f"experiment-{probe}", task.title, task.lead,
-                   [_percentiles(task, cells, conditions), _frequencies(task, cells),
-                    _histograms(task, cells, conditions), _bars(task, cells, conditions), _published(task)])
+                   [_percentiles(task, home, conditions), _frequencies(task, home), _histograms(task, home, conditions),
+                    _bars(task, home, conditions), *_across_kernels(task, cells), _published(task)])
 
 
 def response(context: Context) -> Section | None:
