@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock setup setup-test clean
+.PHONY: assess check bench fresh lint lock monitor setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -9,15 +9,17 @@ assess: setup
 
 check: setup-test lint
 	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
 
 bench: setup-test
 	$(PYTHON) -m tests.bench_peers $(ARGS)
 	PYTHONPATH=. $(PYTHON) tests/bench_extremes.py
 	$(PYTHON) -m tests.bench_primitives
+	$(PYTHON) -m tests.bench_monitor
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
+	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
@@ -36,6 +38,10 @@ lock:
 
 setup:
 	@setup/install run
+
+# What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.
+monitor:
+	@setup/install monitor
 
 setup-test:
 	@setup/install test

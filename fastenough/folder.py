@@ -214,6 +214,17 @@ class Folder:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=self._descriptor)
 
+    def append(self, name: str) -> int:
+        """A descriptor of a regular file that is there, for reading and appending; raises Untrusted or OSError."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(name, flags, dir_fd=self._descriptor)
+        try:
+            self._require_expected(name, os.fstat(file))
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
     def require_room(self) -> None:
         """Raises OSError where no file can be made here; leaves none."""
         trial = f".{secrets.token_hex(8)}.new"
@@ -249,6 +260,10 @@ class Folder:
 
     def rename(self, name: str, new: str) -> None:
         os.rename(name, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def move(self, name: str, to: Folder) -> None:
+        """Put what is called so into another folder of the same disk; raises OSError where something is there."""
+        os.rename(name, name, src_dir_fd=self._descriptor, dst_dir_fd=to._descriptor)
 
     def remove(self, name: str) -> None:
         """Remove a file, or the link that stands there; nothing where there is none."""

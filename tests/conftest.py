@@ -8,9 +8,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
+from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, configure, program, require
 
@@ -22,7 +24,12 @@ from fastenough.settings import STATE_SETTING
 
 
 def pytest_configure() -> None:
-    """A runner started in the background ignores these signals, and so would all that is interrupted here."""
+    """A runner started in the background ignores these signals, and so would all that is interrupted here.
+
+    An example of hypothesis may take as long as a busy machine takes for it.
+    """
+    hypothesis.settings.register_profile("whatever it takes", deadline=None)
+    hypothesis.settings.load_profile("whatever it takes")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -59,6 +66,24 @@ def probe_binary(build_directory: Path) -> str:
         return find_probe()
     except NotApplicable:
         return str(program(build_directory, "target/probe/fastenough-probe"))
+
+
+@pytest.fixture(scope="session")
+def monitor_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The monitor that is built, or one built now."""
+    return build_monitor(tmp_path_factory.mktemp("build"))
+
+
+@pytest.fixture(scope="session")
+def inject_binary(build_directory: Path) -> Path:
+    """What the monitor is calibrated with."""
+    return program(build_directory, "target/monitor/inject/fastenough-inject")
+
+
+@pytest.fixture(scope="session")
+def sleeper_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A periodic task that is nobody's probe: see monitored.py."""
+    return build_sleeper(tmp_path_factory.mktemp("sleeper"))
 
 
 @pytest.fixture(scope="session")

@@ -93,6 +93,8 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("values all the time", {"views": ("wakeup",), "values": [[*cpu[:20], *[cpu[0][:0]] * 10] for cpu in VALUES],
                              "interval_ns": 2 * 10**9}, Verdict.INCONCLUSIVE, "has no value in 20 s of the 60 s"),
     ("the due periods", {"interval_ns": 4 * 10**9}, Verdict.BROKEN, "of about 120,000 due periods"),
+    ("a measurement of our own", {"marks": ("imported",)}, Verdict.INCONCLUSIVE,
+     "imported from test: it does not show"),
     ("silicon", {"marks": ("emulated",)}, Verdict.INCONCLUSIVE, "emulated: no verdict"),
     ("a low maximum", {"values": _with_one_late()}, Verdict.FAIL,
      "1 of 60,001 activations on CPU 1 took longer than 200.0 µs"),
@@ -170,7 +172,7 @@ def test_every_check_is_needed(removals: Removals, monkeypatch: pytest.MonkeyPat
     listed: tuple[Callable[..., Any], ...] = getattr(module, name)
     for check in listed:
         monkeypatch.setattr(module, name, tuple(other for other in listed if other is not check))
-        noticed = [words in _text(judge([one], required)) for one, required, _, words in removals]
+        noticed = (words in _text(judge([one], required)) for one, required, _, words in removals)
         assert not all(noticed), f"{check.__name__} is not tested"
         monkeypatch.setattr(module, name, listed)
 
@@ -222,6 +224,13 @@ def test_a_miss_rate_is_judged_by_the_bound(tmp_path: Path, limit_us: int, miss_
     required = Requirement(limit_us * 1000, miss_rate, longest_burst=longest)
     assert _judge(tmp_path, _good(values=values), required).verdict is expected
 
+
+
+def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
+    """A run may be too short for never, and too short at all: the longer of the two settles both."""
+    said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
+    assert len([finding for finding in said.judgments[0].findings if finding.more_ns]) == 2
+    assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 9 s longer under this load"]
 
 def test_a_miss_rate_may_pass_on_a_machine_with_steal_with_a_caution(tmp_path: Path) -> None:
     plan = _good(counters=COUNTERS | {"steal_ns": 10**6})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual_boards import require_simulated_gauge
+from virtual_boards import insert, require_simulated_gauge, unload_module
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.board import VirtualBoard
@@ -73,7 +73,7 @@ def test_the_module_builds_for_every_kernel(name: str) -> None:
 def test_the_module_refuses_what_would_hurt(refusing: VirtualBoard, parameters: dict[str, str | int],
                                             said: str) -> None:
     with pytest.raises(FastenoughError, match=said):
-        refusing.insert(build_module(refusing.kernel, INJECT), parameters)
+        insert(refusing, build_module(refusing.kernel, INJECT), parameters)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def refusing():  # type: ignore[no-untyped-def]
 
 
 def test_taken_out_in_mid_injection_nothing_is_left(refusing: VirtualBoard) -> None:
-    refusing.insert(build_module(refusing.kernel, INJECT),
+    insert(refusing, build_module(refusing.kernel, INJECT),
                     {"sizes_ns": "40000000", "each": 1000, "interval_ns": 100000000})
-    refusing.unload_module("fastenough_inject")
+    unload_module(refusing, "fastenough_inject")
     assert not refusing.link.exists("/dev/fastenough_inject")
     assert not [line for line in refusing.link.run(["dmesg"]).text.splitlines() if "BUG" in line or "Oops" in line]

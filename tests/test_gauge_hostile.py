@@ -16,6 +16,7 @@ from gauge_simulation import Impostor, gauge_command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastenough.gauge.line import Line
 from fastenough.gauge.protocol import (
     Damaged,
     Identity,
@@ -131,7 +132,8 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_take_that_cannot_be_is_refused(lie: str) -> None:
+def test_a_take_that_cannot_be_is_refused(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Line, "silence_s", 1.0)
     with Gauge(Impostor(Liar(lambda data: LIES[lie])).port) as gauge:
         gauge.start_periodic(16_000, 10**6)
         begun = time.monotonic()

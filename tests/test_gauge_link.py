@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import eventually, recorded
 
+from fastenough.gauge.line import Line
 from fastenough.gauge.protocol import (
     Counters,
     Damaged,
@@ -169,8 +170,10 @@ def test_unplugged_in_mid_run_keeps_the_data(instrument: Paced, tmp_path: Path) 
     assert "samples" in out
 
 
-def test_what_is_damaged_on_its_way_is_asked_for_again(instrument: Paced, tmp_path: Path) -> None:
+def test_what_is_damaged_on_its_way_is_asked_for_again(instrument: Paced, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """A row, a statistic, an end mark, a command: nothing is lost, and the run is completed."""
+    monkeypatch.setattr(Line, "silence_s", 2.0)
     board = Follower(instrument.pins)
     damage: list[tuple[bytes, bytes]] = []
 

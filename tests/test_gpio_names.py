@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted
+from virtual_boards import booted, insert, unload_module
 
 from fastenough.model import BadInput
 from fastenough.settings import Settings
@@ -58,7 +58,7 @@ def test_a_chip_with_two_names_is_one(board: VirtualBoard, two_names: str) -> No
 
 def test_two_chips_are_two(board: VirtualBoard, tmp_path: Path) -> None:
     """One that is called like the other by its label, too, is not taken for it."""
-    board.insert(build_module(board.kernel, Path(__file__).parent / "blind_chip"), {"label": CHIP})
+    insert(board, build_module(board.kernel, Path(__file__).parent / "blind_chip"), {"label": CHIP})
     try:
         for chip in ([], [f"--chip={CHIP}"]):
             status, edges, said = toggled(board, *chip)
@@ -68,4 +68,4 @@ def test_two_chips_are_two(board: VirtualBoard, tmp_path: Path) -> None:
         with Settings(board.link, tmp_path / "journal") as settings, pytest.raises(BadInput, match="2 GPIO chips"):
             settings.apply("pin", f"{CHIP}/{INPUT_LINE}=in")
     finally:
-        board.unload_module("blind_chip")
+        unload_module(board, "blind_chip")

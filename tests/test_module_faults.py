@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted, counted, recorded
+from virtual_boards import booted, counted, insert, load_module, recorded, unload_module
 
 from fastenough.model import FastenoughError, Outcome
 from fastenough.virtual.board import VirtualBoard
@@ -27,26 +27,26 @@ def board() -> Iterator[VirtualBoard]:
 
 @pytest.mark.parametrize("idle", [0, 1])
 def test_the_first_edge_counts_where_outputs_cannot_be_read_back(board: VirtualBoard, idle: int) -> None:
-    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"input": idle})
+    insert(board, build_module(board.kernel, HERE / "blind_chip"), {"input": idle})
     try:
-        board.load_module(BLIND)
+        load_module(board, BLIND)
         for turn in range(1, 4):
             board.link.write(INPUT_LEVEL, str((idle + turn) % 2).encode())
         assert int(board.link.read(OUTPUT_LEVEL)) == (idle + 3) % 2
         counters = counted(board)
     finally:
-        board.unload_module("blind_chip")
+        unload_module(board, "blind_chip")
     assert counters == {"seen": 3, "answered": 3, "unchanged": 0}
 
 
 def test_an_input_that_cannot_be_read_is_refused(board: VirtualBoard) -> None:
     """Its errors would be taken for a level."""
-    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"input": -5})
+    insert(board, build_module(board.kernel, HERE / "blind_chip"), {"input": -5})
     try:
         with pytest.raises(FastenoughError, match=r"in: line 0 of 'blind' cannot be had: error -5"):
-            board.load_module(BLIND)
+            load_module(board, BLIND)
     finally:
-        board.unload_module("blind_chip")
+        unload_module(board, "blind_chip")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,9 @@ def scarce(board: VirtualBoard, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_no_interval_is_lost_when_memory_runs_out(board: VirtualBoard, scarce: Path, tmp_path: Path) -> None:
-    board.insert(scarce, {"task": "timer-handler", "period_ns": 1_000_000})
+    insert(board, scarce, {"task": "timer-handler", "period_ns": 1_000_000})
     recording = recorded(board, 1.0, tmp_path, "--report=50ms")
-    board.unload_module()
+    unload_module(board)
     assert recording.outcome is Outcome.COMPLETED
     intervals = recording.intervals
     assert len(intervals) > 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted, parsed, reading, recorded
+from virtual_boards import booted, insert, load_module, parsed, reading, recorded, unload_module
 
 from fastenough.model import Outcome
 from fastenough.virtual.board import VirtualBoard
@@ -34,7 +34,7 @@ def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_
     The greatest value of every bank lies in the bank's time: the probe fails a run where it does not.
     """
     for turn in range(3):
-        board.load_module({"task": "timer-handler", "period_ns": 50_000, "cpu": turn % 2})
+        load_module(board, {"task": "timer-handler", "period_ns": 50_000, "cpu": turn % 2})
         probe = reading(board, "--report=10ms", "--until-interrupt")
         lines = probe.lines(PATIENCE_S)
         taken = [next(lines)]
@@ -42,7 +42,7 @@ def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_
             taken.append(next(lines))
         probe.signal(signal.SIGINT)
         recording = parsed([*taken, *lines], tmp_path)
-        board.unload_module()
+        unload_module(board)
         intervals = recording.intervals
         assert recording.end is not None and recording.outcome is Outcome.COMPLETED, recording.end
         assert [one.begin_mono_ns for one in intervals[1:]] == [one.end_mono_ns for one in intervals[:-1]]
@@ -54,9 +54,9 @@ def test_every_act_lies_in_the_interval_that_counts_it(board: VirtualBoard, tmp_
 
 
 def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-thread", "cpu": 1})
+    load_module(board, {"task": "timer-thread", "cpu": 1})
     recording = recorded(board, 0.3, tmp_path)
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     known = {name for name, count in recording.end.counters.items() if count is not None}
     assert known >= {"steal_ns", "throttled", "cgroup_throttled", "major_faults", "clock_step_ns", "clock_sets"}
@@ -67,7 +67,7 @@ def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: 
 
 def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path: Path) -> None:
     """It sleeps once per act, and is moved as often as somebody moves it; the time before the run is not counted."""
-    board.load_module({"task": "timer-thread", "period_ns": 5_000_000})
+    load_module(board, {"task": "timer-thread", "period_ns": 5_000_000})
     pid = board.link.run(["pidof", "fastenough"]).text.split()[0]
     time.sleep(1)
     probe = reading(board, "--report=100ms")
@@ -78,7 +78,7 @@ def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path:
         time.sleep(0.1)
     probe.signal(signal.SIGINT)
     recording = parsed([head, *lines], tmp_path)
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     counters = {name: recording.end.counters[name] or 0 for name in OF_A_THREAD}
     acts = recording.totals[recording.series[0].id].total
@@ -89,15 +89,15 @@ def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path:
 
 
 def test_nothing_of_a_thread_is_said_of_an_interrupt(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-handler"})
+    load_module(board, {"task": "timer-handler"})
     recording = recorded(board, 0.1, tmp_path)
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     assert {recording.end.counters[name] for name in OF_A_THREAD} == {None}, "not known is not zero"
 
 
 def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-handler"})
+    load_module(board, {"task": "timer-handler"})
     probe = reading(board, "--report=100ms")
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
@@ -105,7 +105,7 @@ def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> Non
     board.link.run(["date", "-s", f"@{int(time.time())}"])
     probe.signal(signal.SIGINT)
     recording = parsed([head, *lines], tmp_path)
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     assert (recording.end.counters["clock_sets"] or 0) >= 1
     assert "clock-step" in {event.kind for event in recording.events}
@@ -114,21 +114,21 @@ def test_a_step_of_the_clock_is_seen(board: VirtualBoard, tmp_path: Path) -> Non
 @pytest.mark.parametrize(("period_ns", "stall_ns"), [(1_000_000, 40_000_000), (20_000, 150_000_000)])
 def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_path: Path, period_ns: int,
                                                        stall_ns: int) -> None:
-    board.load_module({"task": "timer-handler", "period_ns": period_ns, "cpu": 1})
+    load_module(board, {"task": "timer-handler", "period_ns": period_ns, "cpu": 1})
     probe = reading(board, "--report=100ms")
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
-    board.insert(build_module(board.kernel, SOURCES / "inject"),
+    insert(board, build_module(board.kernel, SOURCES / "inject"),
                  {"sizes_ns": stall_ns, "each": STALLS, "cpu": 1, "interval_ns": 4 * stall_ns})
     injected: list[int] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(injected) < STALLS and time.monotonic() < deadline:
         said = board.link.read("/dev/fastenough_inject").decode().splitlines()
         injected = [int(line.split(",")[1]) for line in said]
-    board.unload_module("fastenough_inject")
+    unload_module(board, "fastenough_inject")
     probe.signal(signal.SIGINT)
     recording = parsed([head, *lines], tmp_path)
-    board.unload_module()
+    unload_module(board)
     each, corrected = recording.series
     stalled_ns = sum(injected)
     assert recording.missed(corrected.id) == recording.missed(each.id) >= stalled_ns // period_ns - len(injected)
@@ -139,19 +139,19 @@ def test_stalls_are_missed_in_the_corrected_series_too(board: VirtualBoard, tmp_
 
 @pytest.mark.parametrize("label", ['quo"te"\\back', "täglich"])
 def test_a_chip_may_have_any_name(board: VirtualBoard, tmp_path: Path, label: str) -> None:
-    board.insert(build_module(board.kernel, HERE / "blind_chip"), {"label": label})
+    insert(board, build_module(board.kernel, HERE / "blind_chip"), {"label": label})
     try:
-        board.load_module({"task": "response", "chip": label, "in_line": 0, "out_line": 1})
+        load_module(board, {"task": "response", "chip": label, "in_line": 0, "out_line": 1})
         recording = recorded(board, 0.05, tmp_path)
-        board.unload_module()
+        unload_module(board)
     finally:
-        board.unload_module("blind_chip")
+        unload_module(board, "blind_chip")
     parameters = recording.head.parameters
     assert (parameters["chip"], parameters["in"], parameters["out"]) == (label, 0, 1)
 
 
 def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-thread", "priority": 77})
+    load_module(board, {"task": "timer-thread", "priority": 77})
     probe = reading(board)
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
@@ -159,7 +159,7 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
     assert board.link.run(["chrt", "-f", "-p", "50", pid]).status == 0
     probe.signal(signal.SIGINT)
     recording = parsed([head, *lines], tmp_path)
-    board.unload_module()
+    unload_module(board)
     assert recording.outcome is not Outcome.COMPLETED
     assert recording.end is not None
     assert [(change.name, change.before, change.after) for change in recording.end.changes] == [("priority", 77, 50)]
@@ -172,10 +172,10 @@ def test_a_priority_changed_meanwhile_fails_the_run(board: VirtualBoard, tmp_pat
     (["--interval=7ms"], "has a period of 1000000 ns"),
 ])
 def test_what_the_module_cannot_do_is_bad_input(board: VirtualBoard, options: list[str], said: str) -> None:
-    board.load_module({"task": "timer-handler"})
+    load_module(board, {"task": "timer-handler"})
     probe = reading(board, *options)
     assert not list(probe.lines(PATIENCE_S))
     assert probe.wait(PATIENCE_S) == 2
-    board.unload_module()
+    unload_module(board)
     assert said in probe.stderr().decode()
     assert probe.stderr().decode().count("\n") == 1

@@ -18,12 +18,15 @@ from virtual_boards import (
     RESPONSE,
     booted,
     counted,
+    insert,
     leave_output_low,
+    load_module,
     parsed,
     quiet,
     reading,
     recorded,
     since_load,
+    unload_module,
 )
 
 from fastenough.model import FastenoughError
@@ -55,7 +58,7 @@ def settled(board: VirtualBoard) -> None:
 
 def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) -> None:
     settled(board)
-    board.load_module(RESPONSE)
+    load_module(board, RESPONSE)
     probe = reading(board, "--run-id=edges")
     lines = probe.lines(PATIENCE_S)
     head = next(lines)
@@ -68,7 +71,7 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
     probe.signal(signal.SIGINT)
     recording = parsed([head, *lines], tmp_path)
     assert probe.wait(PATIENCE_S) == 128 + signal.SIGINT
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     counters = recording.end.counters
     assert [counters[name] for name in ("seen", "answered", "unchanged")] == [EDGES, EDGES, 0]
@@ -81,7 +84,7 @@ def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) ->
 
 def test_edges_too_close_are_counted_not_hidden(board: VirtualBoard) -> None:
     settled(board)
-    board.load_module(RESPONSE)
+    load_module(board, RESPONSE)
     for number in range(EDGES):
         board.pins.drive(INPUT_LINE, number % 2)
     board.pins.drive(INPUT_LINE, 1)
@@ -97,9 +100,9 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     settled(board)
     leave_output_low(board)
     before = board.pins.counts[OUTPUT_LINE]
-    board.load_module(PERIODIC)
+    load_module(board, PERIODIC)
     recording = recorded(board, 1.0, tmp_path, "--report=250ms")
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     toggled = since_load(recording.end.counters)["toggled"]
     board.pins.settle()
@@ -125,9 +128,9 @@ def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
 def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: str) -> None:
-    board.load_module({"task": task, "period_ns": 1_000_000, "cpu": 1})
+    load_module(board, {"task": task, "period_ns": 1_000_000, "cpu": 1})
     recording = recorded(board, 0.6, tmp_path, "--report=200ms")
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     assert recording.end.outcome == "completed"
     assert len(recording.intervals) >= 3
@@ -141,9 +144,9 @@ def test_timers_measure_themselves(board: VirtualBoard, tmp_path: Path, task: st
 
 def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard, tmp_path: Path) -> None:
     """A period too short for emulation, cut every 10 ms: banks are swapped in the middle of acts, periods missed."""
-    board.load_module({"task": "timer-handler", "period_ns": 20_000, "cpu": 1})
+    load_module(board, {"task": "timer-handler", "period_ns": 20_000, "cpu": 1})
     recording = recorded(board, 1.5, tmp_path, "--report=10ms")
-    board.unload_module()
+    unload_module(board)
     assert recording.end is not None
     assert len(recording.intervals) > 2
     assert recording.end.series[0].missed > 0
@@ -151,10 +154,10 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
 
 
 def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
-    board.load_module({"task": "timer-thread", "priority": 77, "cpu": 1})
+    load_module(board, {"task": "timer-thread", "priority": 77, "cpu": 1})
     head = recorded(board, 0.1, tmp_path).head
     settings = {entry.name: entry.in_effect for entry in head.settings}
-    board.unload_module()
+    unload_module(board)
     assert {name: settings[name] for name in ("policy", "priority", "cpu")} == {"policy": "fifo", "priority": 77,
                                                                                "cpu": 1}
     assert (head.parameters["policy"], head.parameters["priority"]) == ("fifo", 77)
@@ -194,24 +197,24 @@ def test_unloads_at_any_time(board: VirtualBoard) -> None:
 
 
 def test_a_device_has_one_reader_and_holds_the_module(board: VirtualBoard) -> None:
-    board.load_module({"task": "timer-handler"})
+    load_module(board, {"task": "timer-handler"})
     probe = reading(board)
     next(probe.lines(PATIENCE_S))
     assert b"is being read already" in board.link.run([PROBE, "kernel"]).stderr
     with pytest.raises(FastenoughError, match=r"could not be taken out: .*(unavailable|in use|busy)"):
-        board.unload_module()
+        unload_module(board)
     assert probe.stop() == 128 + 15
-    board.unload_module()
+    unload_module(board)
 
 
 def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard) -> None:
-    board.load_module({"task": "timer-handler"})
+    load_module(board, {"task": "timer-handler"})
     assert b"Message too long" in board.link.run(["cat", DEVICE]).stderr
     with pytest.raises(OSError, match="Invalid argument"):
         board.link.write(DEVICE, b"go\n")
     board.link.write(DEVICE, b"stop\n")
     assert b"take the module out and insert it again" in board.link.run([PROBE, "kernel"]).stderr
-    board.unload_module()
+    unload_module(board)
 
 
 @pytest.mark.parametrize(("parameters", "said"), [
@@ -228,7 +231,7 @@ def test_only_whole_banks_are_given_and_only_stop_is_obeyed(board: VirtualBoard)
 ])
 def test_refusals_say_why(board: VirtualBoard, parameters: dict[str, str | int], said: str) -> None:
     with pytest.raises(FastenoughError) as refusal:
-        board.load_module(parameters)
+        load_module(board, parameters)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert not board.link.exists("/sys/module/fastenough")
@@ -239,21 +242,21 @@ def test_a_pin_in_use_is_refused_and_left_alone(board: VirtualBoard) -> None:
     line = int(board.link.read(f"{chip}/base")) + OUTPUT_LINE
     board.link.write("/sys/class/gpio/export", str(line).encode())
     with pytest.raises(FastenoughError, match=r"out: line 1 of '9030000.pl061' is in use"):
-        board.load_module(RESPONSE)
+        load_module(board, RESPONSE)
     board.link.write("/sys/class/gpio/unexport", str(line).encode())
-    board.load_module(RESPONSE)
-    board.unload_module()
+    load_module(board, RESPONSE)
+    unload_module(board)
 
 
 @pytest.mark.parametrize("task", ["response", "periodic"])
 def test_a_sleeping_chip_is_refused(board: VirtualBoard, task: str) -> None:
-    board.insert(build_module(board.kernel, Path(__file__).parent / "sleepy_chip"))
+    insert(board, build_module(board.kernel, Path(__file__).parent / "sleepy_chip"))
     with pytest.raises(FastenoughError, match="chip 'sleepy' may sleep, its lines cannot be used in an interrupt"):
-        board.load_module({**RESPONSE, "task": task, "chip": "sleepy"})
-    board.unload_module("sleepy_chip")
+        load_module(board, {**RESPONSE, "task": task, "chip": "sleepy"})
+    unload_module(board, "sleepy_chip")
 
 
 def test_a_module_of_another_kernel_is_refused(board: VirtualBoard) -> None:
     other = fetch("rt" if board.kernel.name == "stock" else "stock")
     with pytest.raises(FastenoughError, match=r"was refused: it was built for kernel .* build it against"):
-        board.insert(build_module(other), {"task": "timer-handler"})
+        insert(board, build_module(other), {"task": "timer-handler"})

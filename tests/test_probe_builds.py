@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from tools import ROOT, build_probe, program, require
+from tools import ROOT, build_probe, require
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -69,16 +68,3 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
         done = subprocess.run([str(probe), "timer", "--method", method, "-D", "100ms", "--allow-difference", "-a", "0",
                                "-h", "50"], capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, ""), method
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a real-time thread that never sleeps")
-@pytest.mark.parametrize("duration", [["-D", "500ms"], []], ids=["stopped", "endless"])
-def test_a_thread_that_never_stops_is_stopped(build_directory: Path, tmp_path: Path, duration: list[str]) -> None:
-    stuck = program(build_directory, "target/probe/stuck-probe")
-    path = tmp_path / "r"
-    done = subprocess.run([str(stuck), "stuck", "-q", "-a", str(max(os.sched_getaffinity(0))), "--record", str(path),
-                           *duration], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
-    recording = read_recording(path)
-    assert recording.outcome is Outcome.FAILED
-    assert recording.totals[0].total > 0

@@ -113,9 +113,9 @@ def test_intervals_cover_the_run_without_gaps(probe_binary: str, tmp_path: Path)
     assert recording.intervals[0].begin_mono_ns >= recording.head.begin.mono_ns
     for before, after in zip(recording.intervals, recording.intervals[1:], strict=False):
         assert (after.seq, after.begin_mono_ns) == (before.seq + 1, before.end_mono_ns)
-    names = {"steal_ns", "smi", "clock_step_ns", "clock_sets", "major_faults", "minor_faults", "voluntary_switches",
-             "involuntary_switches", "migrations", "throttled", "cgroup_throttled", "thermal_throttled",
-             "frequency_limited"}
+    names = {"steal_ns", "smi", "clock_step_ns", "clock_sets", "suspended_ns", "major_faults", "minor_faults",
+             "voluntary_switches", "involuntary_switches", "migrations", "throttled", "cgroup_throttled",
+             "thermal_throttled", "frequency_limited"}
     assert recording.end is not None and set(recording.end.counters) == names
     for name in names:
         values = [interval.counters[name] for interval in recording.intervals]

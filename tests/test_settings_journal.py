@@ -66,6 +66,7 @@ HOSTILE: list[tuple[object, str]] = [
     (_entry({"kind": "pin", "number": 1, "name": "x"}, "high"), "its original cannot be"),
     (_entry({"kind": "module", "name": "-f x"}, "absent"), "its name cannot be"),
     (_entry({"kind": "module", "name": "x"}, "present"), "its original cannot be"),
+    (_entry({"kind": "trace"}, "present"), "its original cannot be"),
     (_entry("somewhere"), "no note of a setting"),
     ([1, 2], "no note of a setting"),
     ("garbage \x1b[31m", "no note of a setting"),

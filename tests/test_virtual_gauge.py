@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from processes import eventually
-from virtual_boards import PERIODIC, RESPONSE, booted, counted, leave_output_low
+from virtual_boards import PERIODIC, RESPONSE, booted, counted, leave_output_low, load_module
 
 from fastenough.gauge.session import Gauge
 from fastenough.virtual.board import VirtualBoard
@@ -31,7 +31,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
 
 def test_response_is_measured_from_outside(board: VirtualBoard) -> None:
     assert board.gauge is not None
-    board.load_module(RESPONSE)
+    load_module(board, RESPONSE)
     with Gauge(board.gauge.terminal) as gauge:
         sent_before = board.gauge.edges["sent"]
         gauge.start_response(TICKS_PER_MS, 3 * TICKS_PER_MS, TIMEOUT, seed=1)
@@ -49,7 +49,7 @@ def test_response_is_measured_from_outside(board: VirtualBoard) -> None:
 
 def test_periodic_is_measured_from_outside(board: VirtualBoard) -> None:
     assert board.gauge is not None
-    board.load_module({**PERIODIC, "period_ns": 5_000_000})
+    load_module(board, {**PERIODIC, "period_ns": 5_000_000})
     with Gauge(board.gauge.terminal) as gauge:
         gauge.start_periodic(10 * TICKS_PER_MS, TIMEOUT)
         assert eventually(lambda: gauge.counters().stored(0) > ENOUGH, PATIENCE_S)
@@ -69,7 +69,7 @@ def test_no_edge_is_lost_while_the_gauge_is_stopped(board: VirtualBoard) -> None
         gauge.start_periodic(10 * TICKS_PER_MS, TIMEOUT)
         edges = board.gauge.edges
         returned = edges["returned"]
-        board.load_module({**PERIODIC, "period_ns": 5_000_000})
+        load_module(board, {**PERIODIC, "period_ns": 5_000_000})
         assert eventually(lambda: edges["returned"] - returned > 2 * ENOUGH, PATIENCE_S)
         os.kill(board.gauge.pid, signal.SIGSTOP)
         time.sleep(2.0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -35,9 +36,11 @@ def configure(directory: Path, *arguments: str, root: Path = ROOT) -> None:
 
 
 def build(directory: Path, *targets: str) -> None:
-    """``ninja`` there; raises CalledProcessError."""
-    subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
-                   env=ENVIRONMENT)
+    """``ninja`` there, alone, as tests may run side by side; raises CalledProcessError."""
+    with (directory / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([TOOLS / "ninja", "-j2", "-C", directory, *targets], check=True, stdout=subprocess.DEVNULL,
+                       env=ENVIRONMENT)
 
 
 def program(directory: Path, place: str) -> Path:

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fastenough.link import Process
+from fastenough.link.modules import insert_module
+from fastenough.model import FastenoughError
 from fastenough.recording import Recording, read_recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.gauge import build_gauge
+from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
@@ -38,6 +41,28 @@ def booted(kernel: str) -> Iterator[VirtualBoard]:
         log = board.link.run(["dmesg"]).text.splitlines()
         trouble = [line for line in log if any(word in line for word in ("BUG", "Oops", "WARNING"))]
         assert not trouble
+
+
+def insert(board: VirtualBoard, module: Path, parameters: Mapping[str, str | int] | None = None) -> None:
+    """Insert a module built on the bench; raises FastenoughError with the module's own words when it refuses."""
+    place = f"/tmp/{module.name}"
+    board.link.write(place, module.read_bytes())
+    try:
+        insert_module(board.link, place, [f"{name}={value}" for name, value in (parameters or {}).items()])
+    except OSError as error:
+        raise FastenoughError(f"{module.name} was refused: {error.strerror}") from error
+
+
+def load_module(board: VirtualBoard, parameters: Mapping[str, str | int]) -> None:
+    """Insert fastenough.ko."""
+    insert(board, build_module(board.kernel), parameters)
+
+
+def unload_module(board: VirtualBoard, name: str = "fastenough") -> None:
+    """Take a module out; raises FastenoughError."""
+    done = board.link.run(["rmmod", name], timeout_s=30.0)
+    if done.status:
+        raise FastenoughError(f"{name} could not be taken out: {done.stderr.decode().strip()}")
 
 
 def parsed(lines: list[bytes], place: Path) -> Recording:
@@ -70,8 +95,8 @@ def quiet(board: VirtualBoard) -> None:
 def leave_output_low(board: VirtualBoard) -> None:
     """The chip remembers the level of a line that it no longer drives, and shows it when it drives it again."""
     board.pins.drive(INPUT_LINE, 0)
-    board.load_module(RESPONSE)
-    board.unload_module()
+    load_module(board, RESPONSE)
+    unload_module(board)
     board.pins.settle()
     board.pins.take()
 
@@ -85,5 +110,5 @@ def since_load(counters: Mapping[str, int | None]) -> dict[str, int]:
 def counted(board: VirtualBoard) -> dict[str, int]:
     """What the module's task has counted since it was loaded; it is stopped, and the module taken out."""
     *_, end = reading(board, "--duration=1ms").lines(60.0)
-    board.unload_module()
+    unload_module(board)
     return since_load(json.loads(end)["counters"])

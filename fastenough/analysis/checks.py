@@ -17,7 +17,7 @@ from fastenough.analysis.machine import (
     went_backwards,
 )
 from fastenough.analysis.merged import judged_series, load_name, variant
-from fastenough.model import Outcome, Series, Verdict
+from fastenough.model import IMPORTED, Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Change, Setting
 
@@ -217,7 +217,7 @@ def _on_wall_clock(recording: Recording) -> bool:
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
-    stepped = (counter_total(recording, "clock_step_ns") or counter_total(recording, "clock_sets")
+    stepped = (any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets", "suspended_ns"))
                or events_of(recording, "clock-step"))
     if _on_wall_clock(recording) and stepped:
         yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",
@@ -319,10 +319,18 @@ def _not_emulated(recording: Recording) -> Iterator[Finding]:
                       "measure on the real board")
 
 
+def _measured_by_us(recording: Recording) -> Iterator[Finding]:
+    """Another tool's output says what was seen, and little of what it was seen under."""
+    if IMPORTED in recording.head.marks:
+        yield Finding(Verdict.INCONCLUSIVE, f"imported from {recording.head.tool.name}: it does not show activations "
+                      "that were missed (coordinated omission), settings read back, what took time away, or that a "
+                      "load ran", "measure it with fastenough run or assess")
+
+
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
     _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
-    _without_holes, _not_emulated,
+    _without_holes, _not_emulated, _measured_by_us,
 )
 
 

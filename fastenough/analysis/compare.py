@@ -26,7 +26,7 @@ _SEED = 20260101
 @dataclass(frozen=True)
 class QuantileDifference:
     """Second minus first, in ns, with the interval; None where a run has too few samples for the quantile, or blocks of
-    time for an interval."""
+    time for an interval, or where its source only counted the values there."""
 
     quantile: float
     first_ns: float | None
@@ -89,6 +89,9 @@ def _quantile_difference(first: Merged, second: Merged, quantile: float, confide
     tail = quantile > 0.5
     seen = [float(_at_ranks(p, np.array([max(1, np.ceil(quantile * p.n - 1e-9))]), tail)[1][0])
             for p in (first, second)]
+    for place, p in enumerate((first, second)):
+        if p.overflow_from_ns is not None and seen[place] >= p.overflow_from_ns:
+            return QuantileDifference(quantile, None, None, None, None, None)
     drawn = drawn_ranks(first, quantile), drawn_ranks(second, quantile)
     if drawn[0] is None or drawn[1] is None:
         return QuantileDifference(quantile, seen[0], seen[1], seen[1] - seen[0], None, None)

@@ -31,6 +31,11 @@ def _differing(keys: Sequence[Key], one: Values, other: Values) -> Iterator[Key]
             yield key
 
 
+def differing_keys(one: Values, other: Values) -> list[Key]:
+    """The keys of a run in which two differ, of those that forbid to merge them."""
+    return list(_differing([key for key in RUN_KEYS if key.forbids in FOR_MERGING], one, other))
+
+
 def difference(keys: Sequence[Key], one: Values, other: Values, forbidding: Sequence[Forbids]) -> str | None:
     """In words, the first key of such a kind in which two runs (or series) differ; None where they agree."""
     differing = _differing([key for key in keys if key.forbids in forbidding], one, other)

@@ -103,7 +103,7 @@ def found_by_due(injected: Sequence[Injection], late: dict[int, int], recording:
         if seen is None:
             return (f"{dropped} events of the witness were dropped, this one may be among them" if dropped
                     else "the witness has no late act for its due time")
-        return seen if seen >= _least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
+        return seen if seen >= least_ns(injection.injected_ns) else f"the witness says {seen} ns, which is shorter"
 
     return _rows(injected, late, value)
 
@@ -123,7 +123,7 @@ def found_by_interval(injected: Sequence[Injection], late: dict[int, int], recor
         longest = max((seen for seen in near if seen is not None), default=None)
         if longest is None:
             return "the witness recorded nothing when it ended"
-        if longest < _least_ns(injection.injected_ns):
+        if longest < least_ns(injection.injected_ns):
             return f"the longest value of the witness when it ended is {longest} ns, which is shorter"
         return longest
 
@@ -149,7 +149,7 @@ def found_by_edges(injected: Sequence[Injection], late: dict[int, int], edges_ns
         if position in (0, len(edges)):
             return "the witness's edges do not reach from before it to after it"
         seen = edges[position] - due_ns
-        return seen if seen >= _least_ns(injection.injected_ns) else (
+        return seen if seen >= least_ns(injection.injected_ns) else (
             f"the witness saw an edge {seen} ns after its due time")
 
     return _rows(injected, late, value)
@@ -175,7 +175,8 @@ def _offset_ns(injected: Sequence[Injection], edges: Sequence[int], quiet_ns: in
     return max(candidates, key=rating, default=0)
 
 
-def _least_ns(ns: int) -> float:
+def least_ns(ns: int) -> float:
+    """The least that a witness can have of a delay of that length."""
     return ns * (1 - TOLERANCE_SHARE) - TOLERANCE_NS
 
 

@@ -29,6 +29,7 @@ from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
 
 MINIMUM_DURATION_NS = 10 * 10**9
 """Shortest measurement a PASS can rest on: what the system does once a second has then happened ten times."""
@@ -135,6 +136,12 @@ def _measures_speed_only(recording: Recording) -> bool:
     return recording.outcome is Outcome.COMPLETED and bool(recording.series) and not judged_series(recording)
 
 
+def _judged_ones(recordings: Sequence[Recording]) -> list[Recording]:
+    """All but those of the monitor, which say why and never how late; unless there are no others."""
+    others = [recording for recording in recordings if not is_monitor(recording.head) or judged_series(recording)]
+    return others or list(recordings)
+
+
 def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None) -> list[str]:
     present = {load_name(recording) for recording in recordings}
     return [load for load in loads or () if load not in present]
@@ -151,7 +158,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
     ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
     """
-    recordings, again = distinct(recordings)
+    recordings, again = distinct(_judged_ones(recordings))
     unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
                   for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
@@ -163,7 +170,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
-    if measured and not judgeable:
+    if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
         gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
     if requirement and judgeable and all(judgment.requirement is None for judgment in judgments):
         gaps.append(f"the limit is for the probe {probe}, and none of the runs is of it")
@@ -175,7 +182,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     emulated = any(is_emulated(recording) for recording in measured)
     return Assessment(
         verdict=verdict,
-        headline=wording.headline(verdict, judgments, emulated=emulated),
+        headline=wording.headline(verdict, judgments, measured, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
         cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),

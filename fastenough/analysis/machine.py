@@ -13,6 +13,7 @@ COUNTERS = {
     "smi": "system management interrupts",
     "clock_step_ns": "steps of the wall clock",
     "clock_sets": "settings of the wall clock",
+    "suspended_ns": "time for which the machine was suspended",
     "throttled": "RT throttling stopped real-time tasks",
     "cgroup_throttled": "periods in which a control group's CPU quota was used up",
     "thermal_throttled": "times heat slowed a CPU down",

@@ -23,7 +23,8 @@ class Quantile:
 
     ``value_ns`` and ``upper_ns`` are upper edges of buckets, ``lower_ns`` is a lower edge: the interval
     holds whatever the values within a bucket were.  It comes from blocks of time (:mod:`resampling`), since values of
-    one disturbance are no independent ones.
+    one disturbance are no independent ones.  ``at_least_ns``: all that is known where it lies among values that were
+    only counted.
     """
 
     quantile: float
@@ -31,6 +32,7 @@ class Quantile:
     lower_ns: float | None
     upper_ns: float | None
     reason: str | None
+    at_least_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,11 @@ def quantile_of(merged: Merged, quantile: float, confidence: float = CONFIDENCE)
     if n < needed:
         return Quantile(quantile, None, None, None, f"n = {n:,} is too small: {needed:,} samples are needed")
     ranks = _ranks(merged, quantile)
-    value_ns = ranks.highest(max(1, int(np.ceil(quantile * n - 1e-9))))
+    rank = max(1, int(np.ceil(quantile * n - 1e-9)))
+    value_ns = ranks.highest(rank)
+    if merged.overflow_from_ns is not None and value_ns >= merged.overflow_from_ns:
+        return Quantile(quantile, None, None, None, f"at least {words.latency(merged.overflow_from_ns)}: values from "
+                        "there on were only counted where this was imported from", merged.overflow_from_ns)
     drawn = drawn_ranks(merged, quantile)
     if drawn is None:
         return Quantile(quantile, value_ns, None, None, _NO_INTERVAL)
@@ -138,7 +144,7 @@ def measure(merged: Merged, confidence: float = CONFIDENCE) -> Measures:
 
     return Measures(
         n=merged.n, lost=merged.lost, missed=merged.missed, duration_ns=merged.duration_ns,
-        minimum_ns=in_ns(histogram.minimum), mean_ns=in_ns(histogram.mean),
+        minimum_ns=in_ns(histogram.minimum), mean_ns=in_ns(histogram.mean) if merged.mean_known else None,
         standard_deviation_ns=in_ns(histogram.standard_deviation), maximum_ns=merged.maximum_ns,
         quantiles=tuple(quantile_of(merged, quantile, confidence) for quantile in QUANTILES),
         bound=bound_above_maximum(merged, confidence),

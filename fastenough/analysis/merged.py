@@ -90,10 +90,23 @@ class Merged:
             return None
         return (max(abs(low), abs(high)) if self.two_sided else high) * self.unit_ns
 
+    @cached_property
+    def overflow_from_ns(self) -> float | None:
+        """From where on values of an imported series were only counted; None where all have their buckets."""
+        least = [run.totals[series.id].wide[-1][1] * series.unit_ns for run, series in self.parts
+                 if series.said is not None and series.said.overflow != 0 and run.totals[series.id].wide]
+        return min(least, default=None)
+
     def edges_ns(self) -> tuple[FloatArray, FloatArray]:
         """Least and greatest value of each bucket, signed and ascending, in ns."""
         unit_ns = np.float64(self.unit_ns)
         return self.histogram.lowest() * unit_ns, self.histogram.highest() * unit_ns
+
+    @property
+    def mean_known(self) -> bool:
+        """False where values were only counted, and the source says no mean."""
+        return self.overflow_from_ns is None or all(
+            series.said is None or series.said.mean is not None for _, series in self.parts)
 
     @cached_property
     def over_time(self) -> Blocks:
@@ -106,13 +119,17 @@ class Merged:
         return blocks_of(self.parts, magnitudes=True)
 
     def exceeded(self, limit_ns: float) -> tuple[int, int]:
-        """Activations (surely, possibly) beyond the limit; they differ where the limit lies within a bucket."""
+        """Activations (surely, possibly) beyond the limit; they differ where the limit lies within a bucket.
+
+        Of a wide bucket that holds the maximum, one value is known exactly.
+        """
         lowest, highest = self.edges_ns()
         surely, possibly = lowest > limit_ns, highest > limit_ns
         if self.two_sided:
             surely, possibly = surely | (highest < -limit_ns), possibly | (lowest < -limit_ns)
         count = self.histogram.count
-        return (int(count[surely].sum()) + self.missed_uncharged,
+        known = int(bool(self.histogram.wide) and (self.maximum_ns or 0.0) > limit_ns)
+        return (max(int(count[surely].sum()), known) + self.missed_uncharged,
                 int(count[possibly].sum()) + self.missed_uncharged)
 
     def magnitudes(self) -> tuple[FloatArray, FloatArray, CountArray]:
@@ -152,6 +169,8 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
     """
     _refuse_mixed(parts)
     first = parts[0][1]
+    totals = [recording.totals[series.id] for recording, series in parts]
+    k = min(total.k for total in totals)
     runs = {recording.run_id: recording for recording, _ in parts}
     return Merged(
         name=first.name,
@@ -160,7 +179,7 @@ def merge_samples(parts: Sequence[Part]) -> Merged:
         period_ns=first.period_ns,
         corrected=first.corrected,
         two_sided=first.two_sided,
-        histogram=Histogram.merged((recording.totals[series.id] for recording, series in parts), first.k),
+        histogram=Histogram.merged((total.folded(k) for total in totals), k),
         lost=sum(recording.lost(series.id) for recording, series in parts),
         missed=sum(recording.missed(series.id) for recording, series in parts),
         duration_ns=sum(recording.duration_ns for recording in runs.values()),

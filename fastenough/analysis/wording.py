@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough import words
-from fastenough.analysis.assessment import Judgment
+from fastenough.analysis.assessment import Finding, Judgment
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 
 _TELLING = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
 """Findings in the order in which they are told."""
@@ -56,6 +57,18 @@ def _required(judgments: Sequence[Judgment], verdict: Verdict) -> str:
     said = [(f"{judgment.probe} " if several else "") + _requirement_text(judgment.requirement)
             for judgment in telling if judgment.requirement is not None]
     return "; ".join(dict.fromkeys(said))
+
+
+def _watched(recordings: Sequence[Recording]) -> str:
+    """What the monitor saw of tasks that are not ours, by the longest way that it followed each wake-up."""
+    for name in (*SUMS, *STATIONS):
+        totals = [(recording.totals[series.id], series) for recording in recordings for series in recording.named(name)]
+        n = sum(total.total for total, _ in totals)
+        if n:
+            worst_ns = max((total.maximum or 0) * series.unit_ns for total, series in totals)
+            return (f"{words.about(n)} wake-ups watched, none longer than {words.latency(words.round_up(worst_ns, 3))} "
+                    f"({name.replace('-', ' ')}); nothing is judged")
+    return "No wake-up of a task that was watched was seen"
 
 
 _ACTS = {"timer": "wake-up", "response": "response"}
@@ -131,10 +144,13 @@ def _idle_text(judgments: Sequence[Judgment]) -> str:
     return "; the machine was idle: no load was applied" if loads == {"none"} else ""
 
 
-def headline(verdict: Verdict, judgments: Sequence[Judgment], *, emulated: bool) -> str:
+def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence[Recording], *,
+             emulated: bool) -> str:
     """One sentence.  It names the CPUs it does not reach; a failure on one of the others needs no more."""
     if emulated and verdict is Verdict.INCONCLUSIVE:
         return _EMULATED
+    if verdict is Verdict.NO_LIMIT and measured and all(is_monitor(recording.head) for recording in measured):
+        return _watched(measured)
     missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
     reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
     idle = _idle_text(judgments) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
@@ -165,8 +181,15 @@ def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """What would settle it; a failure is settled."""
     if verdict is Verdict.FAIL:
         return ()
-    return _said_once([(_label(judgment), finding.settle) for judgment in judgments
-                       for finding in judgment.findings if finding.settle])
+    return _said_once([(_label(judgment), settling) for judgment in judgments
+                       for settling in _settling(judgment.findings)])
+
+
+def _settling(findings: Sequence[Finding]) -> Iterator[str]:
+    """Who measures as long as the longest asks has measured as long as each of them asks."""
+    longest_ns = max((finding.more_ns or 0.0 for finding in findings), default=0.0)
+    return (finding.settle for finding in findings
+            if finding.settle and (finding.more_ns is None or finding.more_ns == longest_ns))
 
 
 def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:

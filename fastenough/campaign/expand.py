@@ -15,8 +15,11 @@ from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
 from fastenough.implementations import DEFAULT, Value
 from fastenough.model import Requirement
 
+WHOLE = ""
 OWN = ", the board's own"
-"""How the title of a run ends that is the board's recording of what the instrument measured in the run before it."""
+MONITORED = ", the monitor beside it"
+"""How the titles end of the recordings that are kept of one run of a plan: of the run itself; of the board's own, where
+an instrument measured; of what the monitor saw meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,14 @@ def combinations(entry: Entry) -> list[dict[str, Value]]:
             for values in itertools.product(*entry.parameters.values())]
 
 
+def kept(plan: Plan) -> tuple[str, ...]:
+    """The recordings that are kept of each run, the run's own first, by how their titles end."""
+    return WHOLE, *([OWN] if plan.instrument else []), *([MONITORED] if plan.monitor else [])
+
+
 def titles(plan: Plan, specs: list[RunSpec]) -> tuple[str, ...]:
-    """What is planned, by position in the store: with an instrument, each run has the board's own after it."""
-    own = ("", OWN) if plan.instrument else ("",)
-    return tuple(f"{spec.title}{which}" for spec in specs for which in own)
+    """What is planned, by position in the store: each run has those that are kept beside it behind it."""
+    return tuple(f"{spec.title}{which}" for spec in specs for which in kept(plan))
 
 
 def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
@@ -89,5 +96,5 @@ def plan_sha256(plan: Plan, specs: list[RunSpec]) -> str:
     content = {"runs": [spec.key() for spec in specs], "settings": dict(sorted(plan.settings.items())),
                "loads": {name: asdict(load) for name, load in sorted(plan.loads.items())},
                "instrument": asdict(plan.instrument) if plan.instrument else None,
-               "wires": asdict(plan.wires) if plan.wires else None}
+               "wires": asdict(plan.wires) if plan.wires else None} | ({"monitor": True} if plan.monitor else {})
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-from fastenough.campaign.expand import RunSpec, plan_sha256, titles
+from fastenough.campaign.expand import RunSpec, kept, plan_sha256, titles
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.model import Outcome
@@ -34,28 +34,28 @@ def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> 
 
 @dataclass
 class Ledger:
-    """The runs of one campaign by position in the store: ``each`` positions for each run of the plan."""
+    """The runs of one campaign by position in the store: one for each recording ``kept`` of each run of the plan."""
 
     campaign: str
     plan_hash: str
     planned: tuple[str, ...]
-    each: int
+    kept: tuple[str, ...]
     done: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan, specs: list[RunSpec], keeper: Keeper, resume: bool) -> Ledger:
         """A new one, or that of the newest unfinished campaign of this plan, which expands into these runs."""
-        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), 2 if plan.instrument else 1
-        found, done = resumable(keeper, plan_hash, len(planned), each) if resume else (None, {})
+        plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), kept(plan)
+        found, done = resumable(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
         new = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
         return cls(found or new, plan_hash, planned, each, done)
 
     def has(self, spec: RunSpec) -> bool:
-        return spec.position * self.each in self.done
+        return spec.position * len(self.kept) in self.done
 
-    def begin(self, keeper: Keeper, spec: RunSpec, own: bool) -> Writer:
-        """Begin a recording of a run, the board's own beside an instrument's."""
-        position = spec.position * self.each + own
+    def begin(self, keeper: Keeper, spec: RunSpec, which: str) -> Writer:
+        """Begin one of the recordings that are kept of a run."""
+        position = spec.position * len(self.kept) + self.kept.index(which)
         writer = keeper.begin({"campaign": self.campaign, "plan_sha256": self.plan_hash, "position": position,
                                "positions": len(self.planned), "planned": self.planned})
         self.done[position] = writer.id

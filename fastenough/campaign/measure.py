@@ -5,23 +5,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted, marks_in
 from fastenough.campaign.acts import board_act, instrument_request, pins_requested
-from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
+from fastenough.campaign.monitoring import monitor_beside
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.tracing import in_kernel, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
-from fastenough.link import BoardGone
+from fastenough.link import BoardGone, Link
 from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import LoadProof, LoadStated, LoadUse
@@ -57,13 +60,14 @@ class Site:
 class Context:
     """What one run is made for: where it is kept, who may stop it, who is told.
 
-    ``begin(own)`` begins a recording in the store, the board's own beside an instrument, or the run's.
+    ``begin(which)`` begins one of the recordings that are kept of the run; ``tell`` is given lines for a person.
     """
 
     keeper: Keeper
-    begin: Callable[[bool], Writer]
+    begin: Callable[[str], Writer]
     stopping: Stopping
     report: Callable[[str, Transcript | None], None]
+    tell: Callable[[str], None]
 
 
 def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
@@ -76,15 +80,17 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
     made: Transcript | None = None
     try:
-        added = replace(described(site), load=added.load, requirement=added.requirement,
-                        planned_ns=round(spec.duration_s * 1e9))
+        added = replace(described(site.board, site.booted, site.settings), load=added.load,
+                        requirement=added.requirement, planned_ns=round(spec.duration_s * 1e9))
         with Settings(site.booted.link, site.journal) as settings, ExitStack() as stack:
             act = board_act(site.plan, spec, site.booted)
             find_implementation(spec.implementation).needs(site.booted)
-            requested = pins_requested(act)
-            pins = settings.apply_all({"pin": requested} if requested else {})
+            entries = settings.apply_all(_wanted(act, site.booted.link))
+            act = traced(act, entries, context.tell)
             load = stack.enter_context(loaded(site, spec, added.profile or {}))
-            added = replace(added, load=load.stated, settings=(*added.settings, *pins))
+            added = replace(added, load=load.stated, settings=(*added.settings, *entries))
+            if site.plan.monitor:
+                stack.enter_context(monitored(site, spec, context, added, load))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -96,9 +102,15 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
     return made
 
 
+def _wanted(act: Act, link: Link) -> dict[str, str | int]:
+    """The settings that this one act needs, by name."""
+    pins = pins_requested(act)
+    return in_kernel(act, link) | ({"pin": pins} if pins else {})
+
+
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
     """A run in which nothing came to be measured, kept with its reason."""
-    transcript = Transcript(lambda: context.begin(False), added, no_proof)
+    transcript = Transcript(lambda: context.begin(WHOLE), added, no_proof)
     if isinstance(error, NotApplicable):
         transcript.make(spec, Outcome.NOT_APPLICABLE, str(error))
     elif isinstance(error, EndedBySignal) or context.stopping.asked:
@@ -109,13 +121,12 @@ def without(spec: RunSpec, context: Context, added: Added, error: FastenoughErro
     return transcript
 
 
-def described(site: Site) -> Added:
+def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
-    link = site.booted.link
-    profile = collect(link)
-    hostname = profile.get("hostname") if link.name == "local" else None
-    return Added(str(hostname or site.board), site.booted.configuration, None, profile, profile_sha256(profile),
-                 tuple(site.settings), tuple(dict.fromkeys((*site.booted.marks, *marks_in(profile)))))
+    profile = collect(booted.link)
+    hostname = profile.get("hostname") if booted.link.name == "local" else None
+    return Added(str(hostname or board), booted.configuration, None, profile, profile_sha256(profile),
+                 tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
 
 
 @dataclass(frozen=True)
@@ -154,6 +165,14 @@ def loaded(site: Site, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Lo
         yield Loaded(running.head(), running)
 
 
+def monitored(site: Site, spec: RunSpec, context: Context, added: Added,
+              load: Loaded) -> AbstractContextManager[None]:
+    """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
+    transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof,
+                            load.follow())
+    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell)
+
+
 @dataclass
 class _Run:
     """One run on its way.  ``main`` is the instrument's recording, where there is one, and ``own`` the board's.
@@ -173,10 +192,10 @@ class _Run:
     def __post_init__(self) -> None:
         begin, load, by = self.context.begin, self.load, self.spec.implementation
         self._implementation = find_implementation(by)
-        self.main = self.own = Transcript(lambda: begin(False), self.added, load.proof, load.follow(), by)
+        self.main = self.own = Transcript(partial(begin, WHOLE), self.added, load.proof, load.follow(), by)
         self._beside: Beside | None = None
         if self.site.instrument is not None:
-            self.own = Transcript(lambda: begin(True), self.added, load.proof, load.follow(), by)
+            self.own = Transcript(partial(begin, OWN), self.added, load.proof, load.follow(), by)
             self._beside = Beside(self.site.instrument, instrument_request(self.spec.probe, self.spec.parameters),
                                   self.spec.implementation, self.main)
 
@@ -317,6 +336,7 @@ class _Run:
         return None
 
     def _seal(self) -> None:
+        keep_trace(self.act, self.site.booted.link, self.own.writer, self.context.tell)
         for transcript in dict.fromkeys((self.main, self.own)):
             transcript.seal()
 

@@ -16,6 +16,10 @@ SIMULATED = "simulated"
 """The instrument that is wired to a board of the virtual bench."""
 DEFAULT_BOARD = "local"
 WARM_UP_S = 1.0
+BY_KERNEL = {"timerlat": "timerlat", "wakeups": "wakeup-histograms"}
+"""Probes that only read what the kernel measures, and the setting that lets it."""
+BREAK = "breaktrace"
+"""The parameter for the threshold that ends a run; what the kernel did before is then kept, where it can be."""
 GPIO_PROBES = {"response": ("chip", "in", "out"), "periodic": ("chip", "out")}
 """Probes that an instrument can measure, and the pins each has."""
 
@@ -76,6 +80,7 @@ class Plan:
 
     ``boards`` is empty where the command says it.  ``settings`` hold for each configuration from its first run to its
     last; ``loads`` are those that the plan itself defines; ``wires`` is None where the board knows them.
+    ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Plan:
     configurations: tuple[str, ...] = (AS_BOOTED,)
     instrument: Instrument | None = None
     wires: Wires | None = None
+    monitor: bool = False
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)

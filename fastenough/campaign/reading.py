@@ -10,7 +10,7 @@ from pathlib import Path
 from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
-from fastenough.campaign.plan import GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
+from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS, Expectation, Load
@@ -22,8 +22,8 @@ MOST_RUNS = 100_000
 """More than this no plan has that a person means: it fills the memory before it fills the years."""
 
 PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
-             "instrument", "self-test", "calibration", "settings", "pins", "load", "run")
-RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement")
+             "instrument", "self-test", "calibration", "monitor", "settings", "pins", "load", "run")
+RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
 LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
 PIN_KEYS = ("chip", "in", "out")
@@ -46,12 +46,13 @@ def read_plan(path: Path) -> Plan:
     loads = {load.name: load for load in map(_custom_load, table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
+    monitor = table.take("monitor", bool, "true", False)
     runs = table.tables("run")
     table.finish(PLAN_KEYS)
     entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
     if not entries:
         raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
-    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires)
+    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor)
     _check_size(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)
@@ -216,7 +217,20 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
         parameters[name] = tuple(values)
+    if "break" in table:
+        if BREAK in parameters:
+            raise table.fault(f"break and the parameter {BREAK} are the same; leave one of them out", "break")
+        parameters[BREAK] = (_break(table),)
     return parameters
+
+
+def _break(table: Table) -> str:
+    """The threshold as the probe takes it."""
+    given = table.text("break", '"100us"')
+    try:
+        return f"{parse_duration_ns(given)}ns"
+    except ValueError as error:
+        raise table.fault(f"break: {error}", "break") from error
 
 
 def _check_size(table: Table, plan: Plan) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
 from fastenough.campaign.expand import RunSpec, expand
-from fastenough.campaign.instrument import open_instrument
+from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
 from fastenough.campaign.measure import LATE_SETTINGS, Context, Site, measure, without
 from fastenough.campaign.plan import GPIO_PROBES, Plan
@@ -97,24 +97,21 @@ class _Making:
     def __post_init__(self) -> None:
         self.left = [spec for spec in self.specs if not self.ledger.has(spec)]
         self._clock = Clock(self.left)
+        self._told: set[str] = set()
 
     def _report(self, spec: RunSpec, phase: str, transcript: Transcript | None) -> None:
         writer = transcript.writer if transcript else None
         self.on_progress(Progress(
-            self.ledger.campaign, spec.position + 1, len(self.specs), spec, phase, self._clock.elapsed_s(),
-            self._clock.remaining_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
+            self.ledger.campaign, spec.position + 1, len(self.specs), spec, phase, self._clock.remaining_s(),
+            self._clock.later_s(), dict(transcript.worst_ns) if transcript else {}, writer.id if writer else None,
             transcript.outcome if transcript else None, transcript.reasons if transcript else (),
             transcript.profile if transcript else None))
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
-        if configuration != AS_BOOTED:
-            self._report(specs[0], "booting", None)
         with suppress(BoardGone), ExitStack() as stack:
             try:
-                booted = stack.enter_context(board.boot(configuration))
-                wanted = self.plan.instrument
-                instrument = stack.enter_context(open_instrument(wanted, booted)) if wanted else None
+                booted, instrument = self._up(board, configuration, specs[0], stack)
             except BadInput:
                 raise
             except FastenoughError as error:
@@ -128,21 +125,41 @@ class _Making:
                 if not self.stopping.asked:
                     self._run(site, spec)
 
+    def _up(self, board: Board, configuration: str, first: RunSpec,
+            stack: ExitStack) -> tuple[Booted, OpenInstrument | None]:
+        """The board booted, and the plan's instrument beside it."""
+        self._clock.begin()
+        if configuration != AS_BOOTED:
+            self._report(first, "booting", None)
+        try:
+            booted = stack.enter_context(board.boot(configuration))
+            wanted = self.plan.instrument
+            return booted, stack.enter_context(open_instrument(wanted, booted)) if wanted else None
+        finally:
+            self._clock.end()
+
     def _run(self, site: Site, spec: RunSpec) -> None:
-        self._clock.begin_run()
+        self._clock.begin()
         transcript = measure(site, spec, self._context(spec))
-        self._clock.end_run()
+        self._clock.end()
         self._report(spec, "ended", transcript)
 
     def _context(self, spec: RunSpec) -> Context:
         return Context(self.keeper, partial(self.ledger.begin, self.keeper, spec), self.stopping,
-                       partial(self._report, spec))
+                       partial(self._report, spec), self._tell_once)
+
+    def _tell_once(self, line: str) -> None:
+        """What holds for every run is told with the first."""
+        if self.tell is not None and line not in self._told:
+            self.tell(line)
+        self._told.add(line)
 
     def _not_up(self, board: Board, configuration: str, specs: Sequence[RunSpec], error: FastenoughError) -> None:
         """Runs that could not be measured, each with the reason."""
         for spec in specs:
             added = Added(board.name, Configuration(configuration), LoadStated(spec.load),
                           requirement=spec.requirement)
+            self._clock.skip()
             self._report(spec, "ended", without(spec, self._context(spec), added, error))
 
     def _is_late(self, name: str) -> bool:

@@ -24,11 +24,14 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 COMMANDS = {
     "assess": ("fastenough.cli.assess", "Measure how this Linux wakes up real-time tasks under load, and judge it."),
     "run": ("fastenough.cli.run", "Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."),
+    "monitor": ("fastenough.cli.monitor", "Watch the real-time tasks of this machine, and say who delays them."),
     "list-probes": ("fastenough.cli.probes", "Name the probes and loads; of one PROBE, its parameters with their "
                     "units."),
     "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
     "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
+    "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
+    "export": ("fastenough.cli.exports", "Write RUNS in a form that other programs read."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
                "campaign."),
     "advise": ("fastenough.cli.advise", "Say which way to build a task that must keep a limit: which kernel, "

@@ -18,8 +18,8 @@ from fastenough.cli.parameters import json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs, probe_of, report_advice
+from fastenough.jobs.assess import read_runs
 from fastenough.model import BadInput, ExitStatus
-from fastenough.recording import Recording
 from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
 
@@ -77,10 +77,8 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: W
     runs = [run for run in current_runs(store) if run.id in chosen or not chosen]
     probe = probe_of(list(dict.fromkeys(run.probe for run in runs if run.probe)), wanted.probe or None)
     fitting = [run for run in runs if run.probe in (None, probe)]
-    recordings: list[Recording] = []
-    with Work("reading the runs", share=lambda: len(recordings) / len(fitting)) as work:
-        for run in fitting:
-            recordings.append(store.load(run.id))
+    with Work("reading the runs") as work:
+        recordings = read_runs(store, [run.id for run in fitting], work.step)
         work.step("judging each approach")
         wanted = replace(wanted, probe=probe)
         advice = advise_by_runs(recordings, wanted, store)

@@ -13,6 +13,7 @@ from fastenough.cli.output import print_json, say
 from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
+from fastenough.cli.run import MONITOR_HELP
 from fastenough.cli.stores import store_option
 from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
 from fastenough.loads import LOADS
@@ -59,6 +60,7 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @click.option("--board", default="local", show_default=True, help="Which board to assess.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
               help="Directory of the report.")
+@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished assessment of the same kind.")
 @as_granted_option
 @store_option
@@ -66,7 +68,7 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
     return_time_ns: int, duration_ns: int, loads: list[str], interval: str, priority: int, board: str, out: Path,
-    resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+    monitor: bool, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
@@ -74,12 +76,13 @@ def command(
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     question = Question(required, confidence, tuple(loads), ASSESSED)
-    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required)
+    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required, monitor=monitor)
     require_writable(out)
     store = Store(store_path)
-    with Display(then="judging, and making the report") as display:
+    with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
-        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell)
+        answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell,
+                        on_step=display.step)
     if isinstance(answer, int):
         return 128 + answer
     status = tell(answer, out, as_json)

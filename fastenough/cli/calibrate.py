@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import click
 
 from fastenough.analysis.injections import Found
 from fastenough.board import AS_BOOTED, Board, open_board
+from fastenough.cli.calibrate_monitor import calibrate_stations, station_plan
 from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
@@ -25,6 +27,7 @@ _EMULATED_SIZES = "20ms,40ms,80ms"
 """Emulation is late by milliseconds of its own."""
 _EMULATED_PERIOD_NS = 10_000_000
 _EMULATED_LEAD_NS = 5_000_000
+_EACH = 10
 _OVERHEAD_S = 2.0
 """What a trial takes beyond the injections."""
 
@@ -96,13 +99,25 @@ def _to_boot(board: Board, emulated: bool) -> str:
               "wired].")
 @click.option("--sizes", help=f"Latencies to inject, ascending [default: {_LOCAL_SIZES}; {_EMULATED_SIZES} on a "
               "virtual board].")
-@click.option("--each", type=click.IntRange(1, 1000), default=10, show_default=True, help="How often each of them.")
+@click.option("--each", type=click.IntRange(1, 1000), help=f"How often each of them [default: {_EACH}; with "
+              "--monitor 200, on a virtual board 20].")
 @click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
+@click.option("--monitor", "stations", is_flag=True, help="Delay wake-ups within each station, and see whether the "
+              "monitor finds them there.")
+@click.option("--figure", type=click.Path(dir_okay=False, path_type=Path), help="With --monitor: draw what was found "
+              "into this file, .svg or .png.")
 @json_option
-def command(*, name: str, configuration: str | None, gauge: str | None, pin: str | None, sizes: str | None, each: int,
-            cpu: int, as_json: bool) -> ExitStatus:
+def command(*, name: str, configuration: str | None, gauge: str | None, pin: str | None, sizes: str | None,
+            each: int | None, cpu: int, stations: bool, figure: Path | None, as_json: bool) -> ExitStatus:
     """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
+    if stations:
+        given = None if sizes is None else _sizes(sizes)
+        return calibrate_stations(board, configuration or _to_boot(board, emulated),
+                                  station_plan(given, each, cpu, emulated), figure, as_json)
+    if figure is not None:
+        raise BadInput("--figure shows what the monitor found; add --monitor")
+    each = each or _EACH
     plan = (Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS) if emulated else
             Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
     trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output)

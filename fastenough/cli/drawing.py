@@ -13,7 +13,9 @@ from rich.text import Text
 from fastenough import words
 from fastenough.cli.output import clean, leave_out, readable
 from fastenough.cli.progress_words import age, heading, how_far, losses, place
+from fastenough.cli.station_drawing import station_lines
 from fastenough.jobs.following import Following, Standing
+from fastenough.recording.wakeups import is_monitor
 
 _COLUMNS = ("", "samples", "missed", "99.9 %", "worst", "seen", "last interval")
 _SPARE = ("samples", "99.9 %", "last interval", "missed")
@@ -42,7 +44,11 @@ def picture(following: Following, state: str, width: int, height: int) -> Group:
         lines.append(bar(following.measured_ns, planned, width=min(width, _LONG_BAR)))
     standings = following.standings()
     shown, others = _most_telling(standings, height - _OTHER_LINES)
-    lines.append(_table(shown, width))
+    if is_monitor(following.head):
+        lines += station_lines(following, width, height - _OTHER_LINES)
+        others = ""
+    else:
+        lines.append(_table(shown, width))
     lines += [Text(clean(line)) for line in (others, losses(standings), state) if line]
     return Group(*lines)
 

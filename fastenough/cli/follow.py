@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
-from fastenough.cli.progress_words import clock, final_lines, heading, plain_line
+from fastenough.cli.progress_words import clock, final_lines, heading, newest_wakeups, plain_line, wakeup_line
 from fastenough.folder import Folder
+from fastenough.jobs.following import Following
 from fastenough.jobs.watching import Runs, Watch, at_path, is_path
 from fastenough.model import ExitStatus
 from fastenough.recording import read_from
@@ -40,7 +41,7 @@ def follow(named: str | None, store: Path) -> ExitStatus:
     folder, name = at_path(Path(named)) if named is not None and is_path(named) else _in_store(named, store)
     if name.endswith(".zst"):
         return _sealed(folder, name)
-    with closing(Watch(folder, name)) as watch, _screen() as screen:
+    with closing(Watch(folder, name)) as watch, shown() as screen:
         while not watch.over:
             screen.show(watch)
         return screen.end(watch)
@@ -73,7 +74,7 @@ def _sealed(folder: Folder, name: str) -> ExitStatus:
     return ExitStatus.DONE
 
 
-class _Screen:
+class Screen:
     """A picture that is drawn again and again on a terminal; lines in a file or pipe, or on a dumb terminal."""
 
     def __init__(self, live: Live | None) -> None:
@@ -82,13 +83,15 @@ class _Screen:
         self._drawn_mono_s = 0.0
         self._headed = False
         self._told_quiet = False
+        self._told_seq = -1
+        self._told_culprits = 0
 
     def show(self, watch: Watch) -> None:
         """Take what there is, and draw once a second; what was recorded before is caught up with first."""
         new = watch.look()
         if watch.remark:
             self._say(f"{watch.path}: {watch.remark}")
-            watch.remark, self._headed = "", False
+            watch.remark, self._headed, self._told_seq, self._told_culprits = "", False, -1, 0
         catching_up = new and watch.behind_bytes > 0
         if self._live is None:
             self._plain(watch, drawing=new and not catching_up)
@@ -106,13 +109,23 @@ class _Screen:
         if head is not None and not self._headed:
             self._headed = True
             self._say(heading(head))
-        if drawing and watch.following.last is not None and watch.following.end is None:
+        last = watch.following.last
+        if drawing and last is not None and watch.following.end is None and last.seq != self._told_seq:
+            self._told_seq = last.seq
             self._say(plain_line(watch.following))
+        self._culprits(watch.following)
         if not watch.quiet_s or watch.over:
             self._told_quiet = False
         elif not self._told_quiet:
             self._told_quiet = True
             self._say(self._state(watch))
+
+    def _culprits(self, following: Following) -> None:
+        """Those that came since the last look."""
+        events = following.culprits_after(self._told_culprits)
+        self._told_culprits = following.culprits_seen
+        for wakeup in reversed(newest_wakeups(following.head, events)):
+            self._say(f"  {wakeup_line(wakeup)}")
 
     @staticmethod
     def _state(watch: Watch) -> str:
@@ -143,12 +156,13 @@ def _when(wall_ns: int) -> str:
 
 
 @contextmanager
-def _screen() -> Iterator[_Screen]:
+def shown() -> Iterator[Screen]:
+    """What suits standard output."""
     drawn = console(sys.stdout)
     if not drawn.is_terminal or drawn.is_dumb_terminal:
-        yield _Screen(None)
+        yield Screen(None)
         return
     from rich.live import Live  # noqa: PLC0415 - see console
 
     with Live(console=drawn, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
-        yield _Screen(live)
+        yield Screen(live)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -47,9 +48,36 @@ class _Moving:
     ) -> None:
         self._live.stop()
 
+    def _refresh(self) -> None:
+        """Now, not within a second: what is over sooner is shown too."""
+        if self._live.is_started:
+            self._live.refresh()
+
     def tell(self, line: str) -> None:
         """A line of its own, above what moves."""
         self._console.print(clean(line))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """See ``Work``."""
+
+    what: str
+    share: Callable[[], float]
+    expected_s: float | None = None
+    begun_s: float = field(default_factory=time.monotonic)
+
+    def picture(self) -> RenderableType:
+        spent_s = time.monotonic() - self.begun_s
+        done = self.share()
+        expected_s = spent_s / done if done > 0 else self.expected_s
+        if expected_s is None:
+            return Text(f"{clean(self.what)}: {clock(spent_s * 1e9)} so far")
+        return bar(spent_s, expected_s, clean(self.what), left((expected_s - spent_s) * 1e9))
+
+
+def _nothing_known() -> float:
+    return 0.0
 
 
 class Work(_Moving):
@@ -58,51 +86,47 @@ class Work(_Moving):
     ``share`` says how much of a step is done, 0 to 1; what is left follows from the time that this took.
     """
 
-    def __init__(self, what: str, expected_s: float | None = None, share: Callable[[], float] | None = None) -> None:
-        self.step(what, expected_s, share)
+    def __init__(self, what: str, expected_s: float | None = None) -> None:
+        self._step = _Step(what, _nothing_known, expected_s)
         super().__init__()
 
-    def step(self, what: str, expected_s: float | None = None, share: Callable[[], float] | None = None) -> None:
+    def step(self, what: str, share: Callable[[], float] = _nothing_known, expected_s: float | None = None) -> None:
         """From here on this is done."""
-        self._what, self._expected_s, self._share, self._begun_s = what, expected_s, share, time.monotonic()
+        self._step = _Step(what, share, expected_s)
+        self._refresh()
 
     def _picture(self) -> RenderableType:
-        spent_s = time.monotonic() - self._begun_s
-        done = self._share() if self._share else 0.0
-        expected_s = spent_s / done if done > 0 else self._expected_s
-        if expected_s is None:
-            return Text(f"{clean(self._what)}: {_spent(spent_s)}")
-        return bar(spent_s, expected_s, clean(self._what), left((expected_s - spent_s) * 1e9))
+        return self._step.picture()
 
 
 class Display(_Moving):
-    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run.
+    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run."""
 
-    ``then``: what is done when all runs are made.
-    """
-
-    def __init__(self, then: str = "") -> None:
-        self._then = then
+    def __init__(self) -> None:
         self._standing: Standing | None = None
-        self._heard_s = 0.0
-        self._spent_s = 0.0
+        self._begun_s = self._heard_s = time.monotonic()
         self._worst_ns: int | None = None
         self._worst_s = 0.0
+        self._step: _Step | None = None
         super().__init__()
+
+    def step(self, what: str, share: Callable[[], float] = _nothing_known) -> None:
+        """All runs are made, and this is done with them; as ``Work.step``."""
+        self._step = _Step(what, share)
+        self._refresh()
 
     def _picture(self) -> RenderableType:
         standing = self._standing
+        if self._step is not None:
+            return self._step.picture()
         if standing is None:
             return Text("starting")
-        since_s = time.monotonic() - self._heard_s
-        if self._then and standing.phase == "ended" and standing.run == standing.runs:
-            return Text(f"{self._then}: {_spent(since_s)}")
-        done_s = self._spent_s + (0.0 if standing.phase == "ended" else standing.elapsed_s)
+        now_s = time.monotonic()
+        left_s = max(standing.later_s, standing.remaining_s - (now_s - self._heard_s))
         phase = _PHASES.get(standing.phase, standing.phase)
         where = [clean(kernel_of(standing.profile))] if standing.profile else []
         return Group(Text(", ".join([f"{_what(standing)}: {phase}", *where])),
-                     bar(done_s + since_s, done_s + standing.remaining_s, left((standing.remaining_s - since_s) * 1e9),
-                          self._worst()))
+                     bar(now_s - self._begun_s, now_s - self._begun_s + left_s, left(left_s * 1e9), self._worst()))
 
     def _worst(self) -> str:
         """The greatest value so far, missed periods charged where the probe counts them, and when it was reached."""
@@ -116,15 +140,10 @@ class Display(_Moving):
         if worst_ns != self._worst_ns:
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
         if standing.phase == "ended":
-            self._spent_s += standing.elapsed_s
             worst = "" if worst_ns is None else f", worst {readable(worst_ns)}"
             self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'}{worst}")
             for reason in standing.reasons:
                 self.tell(f"  {reason}")
-
-
-def _spent(spent_s: float) -> str:
-    return f"{clock(spent_s * 1e9)} so far"
 
 
 def _what(standing: Standing) -> str:

@@ -14,7 +14,7 @@ import click
 from fastenough.board import Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Plan, expand
-from fastenough.campaign.plan import GPIO_PROBES
+from fastenough.campaign.plan import BREAK, BY_KERNEL, GPIO_PROBES
 from fastenough.implementations import DEFAULT, Act
 from fastenough.implementations.linux_user import words
 from fastenough.link import Link, LocalLink, find_probe
@@ -60,9 +60,10 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
 
 
 def _needs_root(plan: Plan) -> bool:
-    """Whether something is written on the board: settings, a module, the directions of pins."""
-    return bool(plan.settings) or any(entry.probe in GPIO_PROBES or set(entry.implementations) != {DEFAULT}
-                                      for entry in plan.entries)
+    """Whether something is written on the board: settings, a module, the directions of pins, a trace."""
+    return bool(plan.settings) or any(
+        entry.probe in {**GPIO_PROBES, **BY_KERNEL} or BREAK in entry.parameters
+        or set(entry.implementations) != {DEFAULT} for entry in plan.entries)
 
 
 def refusal(link: Link, plan: Plan) -> str | None:

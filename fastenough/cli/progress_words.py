@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastenough import words
 from fastenough.cli.output import readable
 from fastenough.jobs.following import Following, Standing, greatest
-from fastenough.model import Series
-from fastenough.recording import End, Head
+from fastenough.model import Role, Series
+from fastenough.recording import End, Event, Head
+from fastenough.recording.wakeups import STATIONS, SUMS, Wakeup, is_monitor, wakeups
 
 
 def kernel_of(profile: Any) -> str:
@@ -65,7 +66,13 @@ def place(series: Series, alone: bool) -> str:
     """Which series this is; by its CPU and labels only, where all have one name."""
     parts = [] if alone else [series.name]
     parts += [] if series.cpu is None else [f"CPU {series.cpu}"]
-    return " ".join([*parts, *(f"{name}={value}" for name, value in series.labels.items())]) or series.name
+    labels = [f"{name}={value}" for name, value in series.labels.items() if value != series.name]
+    return " ".join([*parts, *labels]) or series.name
+
+
+def _alone(head: Head | None) -> bool:
+    """Whether what was measured goes without saying; of the ways that a monitor follows, one was chosen."""
+    return head is None or not is_monitor(head)
 
 
 def losses(standings: Sequence[Standing]) -> str:
@@ -74,22 +81,53 @@ def losses(standings: Sequence[Standing]) -> str:
     return f"{words.counted(lost, 'sample')} lost" if lost else ""
 
 
+def telling(head: Head, n: Mapping[int, int]) -> list[Series]:
+    """The series that stand for the whole, given how many values each has: those that a limit is judged by, of a
+    monitor those of the longest way that was seen, else all."""
+    if is_monitor(head):
+        ways = ([series for series in head.series if series.name == name and n.get(series.id)]
+                for name in (*SUMS, *STATIONS))
+        return next(filter(None, ways), [])
+    there = [series for series in head.series if series.id in n]
+    return [series for series in there if series.role is Role.VERDICT] or there
+
+
+def newest_wakeups(head: Head | None, events: Iterable[Event]) -> list[Wakeup]:
+    """The wake-ups that events with a culprit tell, the newest first."""
+    return [] if head is None else sorted(wakeups(head, events), key=lambda wakeup: -wakeup.at.mono_ns)
+
+
+def wakeup_line(wakeup: Wakeup) -> str:
+    """One wake-up: when, where, how long, at which station, and whom it waited for."""
+    cpu = "" if wakeup.cpu is None else f" CPU {wakeup.cpu}"
+    station = f", most of it {wakeup.longest} ({readable(wakeup.parts[wakeup.longest])})" if wakeup.longest else ""
+    return f"after {wakeup.after_ns / 1e9:,.1f} s{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.said or '–'}"
+
+
 def plain_line(following: Following) -> str:
-    """The same on one line: the worst of all series that a limit is judged by."""
-    standings = following.standings()
+    """The same on one line: the worst of all series that stand for the whole."""
+    standings = _telling(following)
+    if not standings:
+        return f"{how_far(following)}: nothing was seen yet"
     missed = sum(standing.missed for standing in standings)
     worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
     latest = max((standing.latest_ns or 0 for standing in standings), default=0)
-    return (f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({place(worst.series, alone=True)}, "
-            f"{age(worst.since_maximum_ns)}), in the last interval {readable(latest)}; "
+    where = place(worst.series, alone=_alone(following.head))
+    return (f"{how_far(following)}: worst {readable(worst.maximum_ns)} ({where}, {age(worst.since_maximum_ns)}), "
+            f"in the last interval {readable(latest)}; "
             f"{words.counted(sum(standing.n for standing in standings), 'sample')}, {missed:,} missed"
             + (f", {losses(standings)}" if losses(standings) else ""))
 
 
+def _telling(following: Following) -> list[Standing]:
+    standings = {standing.series.id: standing for standing in following.standings()}
+    counts = {number: standing.n for number, standing in standings.items()}
+    return [] if following.head is None else [standings[series.id] for series in telling(following.head, counts)]
+
+
 def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     """How the run ended, in words."""
-    judged = [series for series in head.series if series.id in end.series and series.role == "verdict"]
-    shown = judged or [series for series in head.series if series.id in end.series]
+    shown = telling(head, {number: said.taken for number, said in end.series.items()})
     ends = [end.series[series.id] for series in shown]
     worst = [(value * series.unit_ns, series) for series, said in zip(shown, ends, strict=True)
              if (value := greatest(series, said.minimum, said.maximum)) is not None]
@@ -98,7 +136,7 @@ def final_lines(head: Head, end: End, in_store: bool) -> Iterator[str]:
     text = f"{end.outcome} after {duration}: {words.counted(sum(said.taken for said in ends), 'sample')}"
     if worst:
         value_ns, series = max(worst, key=lambda pair: pair[0])
-        text += f", worst {readable(value_ns)} ({place(series, alone=True)})"
+        text += f", worst {readable(value_ns)} ({place(series, alone=_alone(head))})"
     yield f"{text}, {lost:,} lost, {missed:,} missed"
     limits = [said.limit for said in ends if said.limit is not None]
     if limits:

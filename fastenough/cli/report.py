@@ -13,9 +13,10 @@ from fastenough.cli.live import Work
 from fastenough.cli.parameters import Names, json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.jobs.assess import Question, judge_and_report
+from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
 from fastenough.store import Store
@@ -34,7 +35,8 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Se
 
 def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
     """The probe that a limit is for; raises BadInput where that cannot be told, or none of the runs is of it."""
-    probes = list(dict.fromkeys(recording.head.probe for recording in recordings if recording.damage is None))
+    probes = list(dict.fromkeys(recording.head.probe for recording in recordings
+                                if recording.damage is None and not is_monitor(recording.head)))
     if named is not None and named not in probes:
         raise BadInput(f"--probe {named}: none of these runs is of it; they are of {', '.join(probes)}")
     if named is None and len(probes) > 1:
@@ -66,13 +68,10 @@ def command(
     require_writable(out)
     store = existing_store(store_path)
     chosen, missing = choose_runs(store, runs)
-    recordings: list[Recording] = []
-    with Work("reading the runs", share=lambda: len(recordings) / len(chosen)) as work:
-        for run in chosen:
-            recordings.append(store.load(run))
+    with Work("reading the runs") as work:
+        recordings = read_runs(store, chosen, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
         question = Question(required, confidence, probe=judged, missing=tuple(missing),
                             beside=tuple(map(find_reference, beside or ())))
-        work.step("judging, and making the report")
-        answer = judge_and_report(recordings, question, store, out)
+        answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 from fastenough.board import AS_BOOTED
 from fastenough.campaign import Campaign, Entry, Plan, on_board, read_plan, run_campaign
 from fastenough.campaign.acts import parameters_of_board
+from fastenough.campaign.plan import BREAK
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
@@ -26,7 +28,8 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 from fastenough.store import Store
 
 _GIVEN = ParameterSource.COMMANDLINE
-_NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation")
+MONITOR_HELP = "Record beside each run where in the kernel the time goes, and who delays it (docs/monitor.md)."
+_NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation", "break_ns")
 OUTCOME_STATUS = {
     Outcome.COMPLETED: ExitStatus.DONE,
     Outcome.NOT_APPLICABLE: ExitStatus.NOT_APPLICABLE,
@@ -47,6 +50,15 @@ def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]
             raise BadInput(f"{name} is given twice; give each parameter once")
         parameters[name] = (value if equals else True,)
     return parameters
+
+
+def breaking(parameters: dict[str, tuple[str | bool, ...]], break_ns: int | None) -> dict[str, tuple[str | bool, ...]]:
+    """The parameters with the threshold of ``--break``."""
+    if break_ns is None:
+        return parameters
+    if BREAK in parameters:
+        raise BadInput(f"--break and {BREAK} are the same; give one of them")
+    return parameters | {BREAK: (f"{break_ns}ns",)}
 
 
 def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configuration: str, board: str) -> Plan:
@@ -136,19 +148,23 @@ def worst_status(store: Store, campaign: Campaign) -> int:
               help="What to boot on it, such as rt on the board virtual.")
 @click.option("--implementation", type=Names("implementation", list(IMPLEMENTATIONS)), default=DEFAULT,
               show_default=True, help="Who does the timed act; comma-separated, one run by each.")
+@click.option("--monitor", is_flag=True, help=MONITOR_HELP)
+@click.option("--break", "break_ns", type=DURATION, metavar="DURATION",
+              help="End the run at the first value above, and keep a trace of what the kernel did before it.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished campaign of the same plan.")
 @as_granted_option
 @store_option
 @json_option
 def command(
     *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
-    board: str, configuration: str, implementation: list[str], resume: bool, as_granted: bool, store_path: Path,
-    as_json: bool,
+    board: str, configuration: str, implementation: list[str], monitor: bool, break_ns: int | None, resume: bool,
+    as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."""
-    entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, parse_parameters(parameters),
-                  implementations=tuple(implementation))
+    given = breaking(parse_parameters(parameters), break_ns)
+    entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
+    plan = replace(plan, monitor=plan.monitor or monitor)
     _check(plan)
     store = Store(store_path)
     with Display() as display:

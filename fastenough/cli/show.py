@@ -46,7 +46,8 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tu
 
 
 def _cells(measures: Measures) -> tuple[str, ...]:
-    quantiles = [micros(quantile.value_ns) for quantile in measures.quantiles]
+    quantiles = [micros(quantile.value_ns) if quantile.at_least_ns is None else f"≥ {micros(quantile.at_least_ns)}"
+                 for quantile in measures.quantiles]
     return (words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
             micros(measures.minimum_ns), micros(measures.mean_ns), *quantiles, micros(measures.maximum_ns))
 
@@ -88,8 +89,12 @@ def _print(recording: Recording, measured: Measured) -> None:
     outcome = recording.outcome or (f"cut off ({recording.cut_off})" if recording.damage is None else
                                     f"not believed: {recording.damage}")
     load = head.load.name if head.load else "not stated"
-    say(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, "
-        f"{words.duration(recording.duration_ns)}, {outcome}")
+    timed = recording.duration_ns or head.origin is None
+    lasted = words.duration(recording.duration_ns) if timed else "time not stated"
+    say(f"run {recording.run_id}: {head.probe} ({head.implementation}), load {load}, {lasted}, {outcome}")
+    if head.origin is not None:
+        say(f"imported from {head.origin.file}, written by {head.tool.name} {head.tool.version}; what it says of the "
+            f"run: {in_words(head.origin.facts) or 'nothing'}")
     if head.profile:
         say(kernel_of(head.profile))
     for reason in recording.reasons:

@@ -24,8 +24,7 @@ from fastenough.gauge.stream import Frame, Splitter
 from fastenough.model import BadInput, FastenoughError
 
 BAUD = 500_000
-_SILENCE_S = 5.0
-"""A gauge that says nothing for so long has gone."""
+_WRITE_S = 5.0
 _EXCHANGE_S = 10.0
 """A whole reply takes less, however much there is to say."""
 _QUIET_S = 0.1
@@ -45,7 +44,7 @@ class _Silent(GaugeLost):
 
 def _open(port: str) -> serial.Serial:
     try:
-        return serial.Serial(port, BAUD, timeout=0.02, write_timeout=_SILENCE_S, exclusive=True)
+        return serial.Serial(port, BAUD, timeout=0.02, write_timeout=_WRITE_S, exclusive=True)
     except serial.SerialException as error:
         text = str(error)
         if not Path(port).exists():
@@ -62,6 +61,9 @@ def _open(port: str) -> serial.Serial:
 
 class Line:
     """A serial port (or pseudo-terminal), ours alone.  ``asked_again``: how often a reply was damaged on its way."""
+
+    silence_s = 5.0
+    """A gauge that says nothing for so long has gone."""
 
     def __init__(self, port: str) -> None:
         self.port = port
@@ -128,7 +130,7 @@ class Line:
         except (serial.SerialException, OSError) as error:
             raise GaugeLost(f"{self.port}: the gauge is gone; was it unplugged?") from error
 
-    def exchange(self, command: str, silence_s: float = _SILENCE_S, whole_s: float = _EXCHANGE_S) -> list[str]:
+    def exchange(self, command: str, silence_s: float | None = None, whole_s: float = _EXCHANGE_S) -> list[str]:
         """One command and its whole reply; raises Refused, Damaged or GaugeLost."""
         self._send(command)
         limit = time.monotonic() + whole_s
@@ -138,7 +140,7 @@ class Line:
             if len(lines) > MOST_LINES or time.monotonic() > limit:
                 raise Damaged(f"{self.port}: the reply to '{command}' does not come to an end")
             try:
-                lines.append(checked_text(self._next_line(silence_s, limit)))
+                lines.append(checked_text(self._next_line(silence_s or self.silence_s, limit)))
             except Damaged as error:
                 damage = error
                 lines.append("")

@@ -20,11 +20,17 @@ BENCH_OWN = {
     "duration": "say it with --duration, or beside probe in a plan",
     "until-interrupt": "the bench ends what it began",
     "record": "runs are recorded into the store; --store names another",
+    "interval-k": "the store keeps intervals as fine as they are",
+    "ring": "a ring is a service's, see docs/monitor-service.md; runs are recorded into the store",
+    "ring-cycle": "a ring is a service's, see docs/monitor-service.md",
+    "ring-keep": "a ring is a service's, see docs/monitor-service.md",
+    "ring-mib": "a ring is a service's, see docs/monitor-service.md",
     "samples": "the probe alone keeps every sample, see the help of fastenough-probe timer",
     "run-id": "the store names its runs",
     "json": "the bench has --json of its own",
     "histogram": "see the report",
     "quiet": "the bench prints nothing of the probe's",
+    "trace-switch": "--break keeps a trace, see docs/trace.md",
 }
 """Options of the probe that the bench gives itself, or has no use for, and what to do instead."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")

@@ -17,7 +17,12 @@ from fastenough.settings import Settings
 
 def words(act: Act) -> list[str]:
     """The probe's command line after its own name."""
-    line = [act.probe]
+    return [act.probe, *options(act)]
+
+
+def options(act: Act) -> list[str]:
+    """What is said to a program that does one act only, and records it."""
+    line = []
     for name, value in act.parameters.items():
         if value is True:
             line.append(f"--{name}")

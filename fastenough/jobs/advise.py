@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from fastenough import words
+from fastenough import report, words
 from fastenough.analysis import judge
 from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
 from fastenough.analysis.merged import load_name
@@ -26,8 +26,8 @@ from fastenough.analysis.standing import (
 )
 from fastenough.model import BadInput, Outcome, Requirement
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import MONITOR
 from fastenough.reference import Reference
-from fastenough.report import write_report
 from fastenough.store import RunSummary, Store
 from fastenough.store.looks import question_of
 
@@ -43,8 +43,8 @@ class Wanted:
 
 
 def current_runs(store: Store) -> list[RunSummary]:
-    """All runs, but for those that a campaign measured again with ``--resume``."""
-    runs = store.runs(brief=True)
+    """All runs, but for those that a campaign measured again with ``--resume``, and for what the monitor recorded."""
+    runs = [run for run in store.runs(brief=True) if run.probe != MONITOR]
     newest = {(run.campaign, run.position): run.id for run in runs}
     return [run for run in runs if run.campaign is None or newest[run.campaign, run.position] == run.id]
 
@@ -138,7 +138,7 @@ def _shared(requirement: Requirement, candidates: int) -> Requirement:
 def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: Wanted, out: Path) -> None:
     """A report on the runs that advice rests on, with its path first; nothing is judged there once more."""
     mine, _ = _of_one_board(recordings, wanted)
-    write_report(mine, judge(mine), out, advice=advice)
+    report.write_report(mine, judge(mine), out, advice=advice)
 
 
 def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:

@@ -7,19 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
-from fastenough.report import write_report
 from fastenough.store import Store
 from fastenough.store.looks import question_of
+
+OnStep = Callable[[str, Callable[[], float]], None]
+"""Told what is done from now on, and given what says how much of that is done, 0 to 1."""
 
 SHORTEST_RUN_NS = 10**9
 ASSESSED = "timer"
 """The probe that an assessment is made of, and so the one its limit is for."""
+
+
+def nobody_waits(what: str, share: Callable[[], float]) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Answer:
 
 
 def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
-                    requirement: Requirement | None = None) -> Plan:
+                    requirement: Requirement | None = None, monitor: bool = False) -> Plan:
     """A timer under each of the loads, which share the duration; raises BadInput where that is too short."""
     each_ns = duration_ns // len(loads)
     if each_ns < SHORTEST_RUN_NS:
@@ -57,18 +65,27 @@ def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval
                        f"give at least {len(loads)}s")
     parameters: dict[str, tuple[str | int, ...]] = {"interval": (interval,), "priority": (priority,)}
     entry = Entry(ASSESSED, tuple(loads), each_ns / 1e9, parameters, requirement=requirement)
-    return Plan("assess", (entry,), boards=(board,))
+    return Plan("assess", (entry,), boards=(board,), monitor=monitor)
 
 
 def assess(plan: Plan, question: Question, store: Store, out: Path, on_progress: Callable[[Progress], None], *,
            resume: bool = False, opened: Callable[[str], Board] = open_board,
-           tell: Callable[[str], None] | None = None) -> Answer | int:
+           tell: Callable[[str], None] | None = None, on_step: OnStep = nobody_waits) -> Answer | int:
     """Measure, judge, report; the number of the signal that stopped it where nothing was measured at all."""
     campaign = run_campaign(plan, store, on_progress, resume=resume, opened=opened, tell=tell)
     if campaign.signal and not campaign.runs:
         return campaign.signal
-    recordings = [store.load(run) for run in campaign.runs]
-    return judge_and_report(recordings, question, store, out, campaign.signal)
+    return judge_and_report(read_runs(store, campaign.runs, on_step), question, store, out, signal=campaign.signal,
+                            on_step=on_step)
+
+
+def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits) -> list[Recording]:
+    """The recordings of these runs."""
+    recordings: list[Recording] = []
+    on_step("reading the runs", lambda: len(recordings) / max(1, len(runs)))
+    for run in runs:
+        recordings.append(store.load(run))
+    return recordings
 
 
 def _asked(recordings: Sequence[Recording], question: Question) -> str | None:
@@ -81,13 +98,18 @@ def _asked(recordings: Sequence[Recording], question: Question) -> str | None:
     return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
 
 
-def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path,
-                     signal: int = 0) -> Answer:
+def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path, *,
+                     signal: int = 0, on_step: OnStep = nobody_waits) -> Answer:
     """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
-    asked, runs = _asked(recordings, question), [recording.run_id for recording in recordings]
+    on_step("judging", lambda: 0.0)
+    judged = [recording for recording in recordings if not is_monitor(recording.head)]
+    asked, runs = _asked(judged, question), [recording.run_id for recording in judged]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing,
                        look=store.looks_before(asked, runs) if asked else 0)
     if asked:
         store.note_look(asked, runs, assessment.verdict)
-    return Answer(assessment, tuple(write_report(recordings, assessment, out, question.beside)), signal)
+    made = [0.0]
+    on_step("making the report", lambda: made[-1])
+    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
+                                                        references=question.beside)), signal)

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from fastenough.model import BadInput, Role, Series
-from fastenough.recording import End, Head, Histogram, Interval
+from fastenough.recording import End, Event, Head, Histogram, Interval
 from fastenough.recording.aggregate import Adding
 from fastenough.recording.reader import ends_of, head_of, part_of
 
+_KEPT = 200
+"""So many events with a culprit are kept, the newest."""
 _ONE_IN = 1000
 """The tail that is shown: one value in so many lies above it."""
 
@@ -57,7 +60,8 @@ def _tail(series: Series, total: Histogram) -> int | None:
 class Following:
     """Takes the lines of one recording in order; raises BadInput, naming ``name``, for what is no recording's.
 
-    ``head`` is None before the first line, ``end`` before the last; ``last`` is the newest interval.
+    ``head`` is None before the first line, ``end`` before the last; ``last`` is the newest interval.  ``culprits``: the
+    newest events that name one, ``culprits_seen`` how many there were.
     """
 
     def __init__(self, name: str) -> None:
@@ -66,6 +70,8 @@ class Following:
         self.head: Head | None = None
         self.end: End | None = None
         self.last: Interval | None = None
+        self.culprits: deque[Event] = deque(maxlen=_KEPT)
+        self.culprits_seen = 0
         self._adding = Adding(name, (), 0)
         self._maxima: dict[int, tuple[int, int]] = {}
 
@@ -80,7 +86,9 @@ class Following:
         part = part_of(raw, self._name, self.head)
         if isinstance(part, Interval):
             self._interval(part, self.head)
-        elif part is None:
+        elif isinstance(part, Event):
+            self._event(part)
+        else:
             self.end = ends_of(self._first, raw, self._name)[1]
             if self.end is None:
                 raise BadInput(f"{self._name}: a second head: two recordings were written into one file")
@@ -94,6 +102,16 @@ class Following:
             value = self._greatest_of_last(series)
             if value is not None and (series.id not in self._maxima or value > self._maxima[series.id][0]):
                 self._maxima[series.id] = value, interval.end_mono_ns
+
+    def _event(self, event: Event) -> None:
+        if event.culprit:
+            self.culprits.append(event)
+            self.culprits_seen += 1
+
+    def culprits_after(self, told: int) -> list[Event]:
+        """Those that came after so many, as far as they are kept."""
+        new = min(self.culprits_seen - told, len(self.culprits))
+        return list(self.culprits)[len(self.culprits) - new:]
 
     def _greatest_of_last(self, series: Series) -> int | None:
         histogram = None if self.last is None else self.last.histograms.get(series.id)

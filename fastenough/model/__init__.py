@@ -4,9 +4,10 @@
 from fastenough.model.configuration import Configuration
 from fastenough.model.parameters import HOW_LONG, parameter_name
 from fastenough.model.requirement import RETURN_TIME_NS, Requirement
-from fastenough.model.series import Role, Series
+from fastenough.model.series import Role, Said, Series
 from fastenough.model.terms import (
     EMULATED,
+    IMPORTED,
     VERDICT_EXIT_STATUS,
     BadInput,
     ExitStatus,
@@ -16,5 +17,6 @@ from fastenough.model.terms import (
     Verdict,
 )
 
-__all__ = ["EMULATED", "HOW_LONG", "RETURN_TIME_NS", "VERDICT_EXIT_STATUS", "BadInput", "Configuration", "ExitStatus",
-           "FastenoughError", "NotApplicable", "Outcome", "Requirement", "Role", "Series", "Verdict", "parameter_name"]
+__all__ = ["EMULATED", "HOW_LONG", "IMPORTED", "RETURN_TIME_NS", "VERDICT_EXIT_STATUS", "BadInput", "Configuration",
+           "ExitStatus", "FastenoughError", "NotApplicable", "Outcome", "Requirement", "Role", "Said", "Series",
+           "Verdict", "parameter_name"]

@@ -17,12 +17,26 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
+class Said:
+    """What the file that a series was imported from says of it, in the series' unit; None: it does not say.
+
+    ``overflow``: values that were only counted, since the tool's own histogram did not reach so far.
+    """
+
+    count: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    mean: float | None = None
+    overflow: int | None = None
+
+
+@dataclass(frozen=True)
 class Series:
     """One stream of values, and the two events between which each value lies.
 
     ``two_sided``: a value off in either direction counts (jitter).  ``corrected``: for coordinated omission, missed
     activations are values too.  ``relative``: each due time counts from the last act.  ``rise_k``: resolution of its
-    rises, None where it has none.
+    rises, None where it has none.  ``said``: of imported ones only.
     """
 
     id: int
@@ -43,6 +57,7 @@ class Series:
     rise_k: int | None = None
     refused: str | None = None
     labels: dict[str, Any] = field(default_factory=dict)
+    said: Said | None = None
 
     @property
     def unit_ns(self) -> float:

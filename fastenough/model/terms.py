@@ -20,6 +20,8 @@ class NotApplicable(FastenoughError):
 
 EMULATED = "emulated"
 """The mark of a recording that shows function, and never speed."""
+IMPORTED = "imported"
+"""The mark of a recording that was made of another tool's output: it tells no more than that tool did."""
 
 
 class Outcome(StrEnum):

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from fastenough import __version__
 from fastenough.model import Configuration, Outcome, Requirement, Series
 from fastenough.recording.content import Recording
@@ -69,7 +71,8 @@ def head_line(head: Head) -> Line:
         "parameters": dict(head.parameters), "series": [series_line(series) for series in head.series],
         "settings": [setting_line(setting) for setting in head.settings], "cost": dict(head.cost_ns),
         "interval_ns": head.interval_ns, "begin": asdict(head.begin), "marks": sorted(head.marks),
-    } | _added_line(head) | _without_none({"planned_n": head.planned_n})
+    } | _added_line(head) | _without_none({
+        "planned_n": head.planned_n, "origin": None if head.origin is None else _without_none(asdict(head.origin))})
 
 
 def _added_line(added: Head | Added) -> Line:
@@ -106,9 +109,11 @@ def interval_series(series_id: int, histogram: Histogram, lost: int = 0, missed:
     entry: Line = {"id": series_id, "count": histogram.total, "lost": lost, "missed": missed}
     if histogram.total:
         entry |= {"min": histogram.minimum, "max": histogram.maximum}
-    buckets = [[int(i), int(n)] for i, n in zip(histogram.index, histogram.count, strict=True)]
-    return entry | {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets} | _order_line(
-        None if rises is None else rises.entries(), limit, order_unknown)
+    buckets = np.column_stack([histogram.index, histogram.count]).tolist()
+    entry |= {"sum": histogram.sum, "sum_sq": str(histogram.sum_sq), "buckets": buckets}
+    if histogram.wide:
+        entry["wide"] = [list(each) for each in histogram.wide]
+    return entry | _order_line(None if rises is None else rises.entries(), limit, order_unknown)
 
 
 def _order_line(rises: Sequence[Sequence[int]] | None, limit: LimitCount | None, order_unknown: int) -> Line:
@@ -154,6 +159,8 @@ def end_series(series_id: int, said: SeriesEnd) -> Line:
                    "missed": said.missed}
     if said.stored:
         entry |= {"min": said.minimum, "max": said.maximum}
+    if said.k is not None:
+        entry |= {"k": said.k, "buckets": [list(each) for each in said.buckets]}
     return entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(
         said.rises, said.limit, said.order_unknown)
 

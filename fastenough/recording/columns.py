@@ -199,4 +199,4 @@ def _plain(added: Aggregate) -> Any:
     return replace(added, totals={}, rises={}), {
         number: rises.entries() for number, rises in added.rises.items()}, {
         number: (total.k, total.index.tolist(), total.count.tolist(), total.minimum, total.maximum, total.sum,
-                 total.sum_sq) for number, total in added.totals.items()}
+                 total.sum_sq, total.wide) for number, total in added.totals.items()}

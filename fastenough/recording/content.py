@@ -8,13 +8,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 
+import numpy as np
+
 from fastenough.model import Outcome, Series
 from fastenough.recording.aggregate import Aggregate
-from fastenough.recording.head import End, Event, Head, Instant, LimitCount
+from fastenough.recording.head import End, Event, Head, Instant, LimitCount, SeriesEnd
 from fastenough.recording.histogram import Histogram
 from fastenough.recording.interval import Interval
 from fastenough.recording.rises import Rises
 from fastenough.recording.timeline import Timeline
+
+TRACE_FILE = "trace.txt.zst"
+"""What the kernel did before a value ended the run, as tracefs prints it."""
+
+
+def total_of(said: SeriesEnd) -> Histogram | None:
+    """The histogram that an end holds of a series; None where it holds none, because the intervals are as fine."""
+    if said.k is None:
+        return None
+    index, count = (np.array([each[place] for each in said.buckets], dtype=np.int64) for place in (0, 1))
+    return Histogram(said.k, index, count, said.minimum, said.maximum, said.sum, said.sum_sq)
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,8 @@ class Recording:
     """A whole recording.  ``end`` is None when it was cut off; its intervals are usable all the same.
 
     ``damage`` says why nothing of a recording is believed; it then holds no values (see :func:`unbelievable`).
+    ``trace`` reads what is kept as TRACE_FILE, None where nothing is; it raises FastenoughError where it is not what
+    was kept.
     """
 
     head: Head
@@ -32,6 +47,7 @@ class Recording:
     aggregate: Aggregate = field(default_factory=Aggregate)
     damage: str | None = None
     over_time: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+    trace: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -60,10 +76,12 @@ class Recording:
         """Why it did not complete, as far as its end says."""
         return () if self.end is None else self.end.reasons
 
-    @property
+    @cached_property
     def totals(self) -> dict[int, Histogram]:
-        """The histogram of each series over the whole run, by its id."""
-        return self.aggregate.totals
+        """The histogram of each series over the whole run, by its id; as fine as its end has it, or its intervals."""
+        said = {} if self.end is None else self.end.series
+        return self.aggregate.totals | {number: total for number, one in said.items()
+                                        if (total := total_of(one)) is not None}
 
     @property
     def duration_ns(self) -> int:

@@ -41,6 +41,20 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The file that a recording was imported from; ``facts``: what it says of the whole run, in its own words.
+
+    ``text``: all of it, where it is text and short enough to be kept whole.
+    """
+
+    file: str
+    sha256: str
+    bytes: int
+    facts: Mapping[str, Plain] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True)
 class Setting:
     """``requested`` None: only read.  ``in_effect``: as read back, None where it cannot be read.
 
@@ -143,7 +157,10 @@ class LimitCount:
 
 @dataclass(frozen=True)
 class SeriesEnd:
-    """What the end says of one series; ``rises`` as [edge, delta]."""
+    """What the end says of one series; ``rises`` as [edge, delta].
+
+    ``k`` and ``buckets`` as [index, count]: of the whole run, where its intervals have a coarser k.
+    """
 
     taken: int
     stored: int
@@ -156,6 +173,8 @@ class SeriesEnd:
     rises: tuple[tuple[int, int], ...] | None = None
     limit: LimitCount | None = None
     order_unknown: int = 0
+    k: int | None = None
+    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +225,7 @@ class Head:
     instrument: Mapping[str, Any] | None = None
     requirement: Requirement | None = None
     planned_n: int | None = None
+    origin: Origin | None = None
     version: int = VERSION
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,12 +124,25 @@ def add_sparse(index: Sequence[IndexArray], count: Sequence[CountArray]) -> tupl
     return found[filled], dense[filled]
 
 
+def _widest(parts: Sequence[Histogram]) -> tuple[tuple[int, int], ...]:
+    """The wide buckets of all of them; of one that is wide in several, the least value."""
+    least: dict[int, int] = {}
+    for part in parts:
+        for index, lowest in part.wide:
+            least[index] = min(lowest, least.get(index, lowest))
+    return tuple(sorted(least.items()))
+
+
 @dataclass(frozen=True)
 class Histogram:
     """Counts per bucket, ascending by value, with exact statistics beside them.
 
     ``index`` and ``count`` are int64 arrays of one length holding non-empty buckets only; ``minimum`` and
     ``maximum`` are None when the histogram is empty.  Values are integers in the series' unit.
+
+    ``wide``: (bucket, least value) of those buckets, ascending, whose values may lie lower than the bucket itself: an
+    imported histogram's are wider, and what overflowed it is known to lie between its end and the maximum only.  Sums
+    of squares are then not known, and sums only as far as the source says a mean.
     """
 
     k: int
@@ -138,6 +152,7 @@ class Histogram:
     maximum: int | None = None
     sum: int = 0
     sum_sq: int = 0
+    wide: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def from_values(cls, values: Sequence[int] | ValueArray, k: int) -> Histogram:
@@ -146,9 +161,8 @@ class Histogram:
         if array.size == 0:
             return cls(k)
         index, count = np.unique(bucket_index(array, k), return_counts=True)
-        exact = [int(value) for value in array]
-        return cls(k, index, count.astype(np.int64), min(exact), max(exact),
-                   sum(exact), sum(value * value for value in exact))
+        exact: list[int] = array.tolist()
+        return cls(k, index, count.astype(np.int64), min(exact), max(exact), sum(exact), sum(map(mul, exact, exact)))
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram], k: int) -> Histogram:
@@ -162,7 +176,15 @@ class Histogram:
         minima = [part.minimum for part in kept if part.minimum is not None]
         maxima = [part.maximum for part in kept if part.maximum is not None]
         return cls(k, index, count, min(minima), max(maxima),
-                   sum(part.sum for part in kept), sum(part.sum_sq for part in kept))
+                   sum(part.sum for part in kept), sum(part.sum_sq for part in kept), _widest(kept))
+
+    def folded(self, k: int) -> Histogram:
+        """The same values in the wider buckets of a coarser ``k``, exactly; itself where it is as coarse already."""
+        if k >= self.k:
+            return self
+        lowest = np.where(self.index < 0, -bucket_lowest(-self.index, self.k), bucket_lowest(self.index, self.k))
+        index, count = add_sparse([bucket_index(lowest, k)], [self.count])
+        return replace(self, k=k, index=index, count=count)
 
     @property
     def total(self) -> int:
@@ -176,15 +198,19 @@ class Histogram:
 
     @property
     def standard_deviation(self) -> float | None:
-        """Sample standard deviation from the exact sums, None below two values."""
+        """Sample standard deviation from the exact sums, None below two values, and where buckets are wide."""
         n = self.total
-        if n < 2:
+        if n < 2 or self.wide:
             return None
         return math.sqrt((n * self.sum_sq - self.sum * self.sum) / (n * (n - 1)))
 
     def lowest(self) -> ValueArray:
         """Smallest value each bucket can hold, narrowed by the exact minimum."""
-        return np.maximum(bucket_lowest(self.index, self.k), -(2**63) if self.minimum is None else self.minimum)
+        lowest = bucket_lowest(self.index, self.k)
+        if self.wide:
+            index, least = np.array(self.wide, dtype=np.int64).T
+            lowest[np.searchsorted(self.index, index)] = least
+        return np.maximum(lowest, -(2**63) if self.minimum is None else self.minimum)
 
     def highest(self) -> ValueArray:
         """Greatest value each bucket can hold, narrowed by the exact maximum."""

@@ -12,12 +12,12 @@ import numpy as np
 
 from fastenough.model import BadInput, Series
 from fastenough.recording.head import LimitCount
-from fastenough.recording.histogram import Histogram, bucket_of
+from fastenough.recording.histogram import Histogram, bucket_lowest, bucket_of
 from fastenough.recording.interval import Interval
 from fastenough.recording.parsing import limit_count, load_use
 from fastenough.recording.rises import Rises, limit_fault, rises_fault
 
-_MOST_IN_BUCKET = 2**53
+MOST_IN_BUCKET = 2**53
 _MOST_DELTA = 2**53
 
 
@@ -33,7 +33,7 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
     begin, end = line["begin"], line["end"]
     if end["mono_ns"] < begin["mono_ns"]:
         raise BadInput(f"{where}: the interval ends before it begins")
-    values = {key: _histogram(f"{where}: series {key}", entry, by_id[key].k) for key, entry in entries.items()}
+    values = {key: checked_histogram(f"{where}: series {key}", entry, by_id[key].k) for key, entry in entries.items()}
     rises = {key: _rises(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
              if "rises" in entry or by_id[key].rise_k is not None}
     limits = {key: _limit(f"{where}: series {key}", entry, by_id[key], values[key]) for key, entry in entries.items()
@@ -50,11 +50,12 @@ def parsed_interval(where: str, line: Mapping[str, Any], by_id: Mapping[int, Ser
     return replace(interval, rises=rises, limits=limits, order_unknown=unknown)
 
 
-def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
-    """The histogram of one series in one interval; what contradicts itself is refused."""
-    if not all(type(i) is int and type(n) is int and 1 <= n <= _MOST_IN_BUCKET for i, n in entry["buckets"]):
-        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
+def checked_histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
+    """The histogram of one series, in one interval as a rule; what contradicts itself is refused."""
     indices, counts = [i for i, _ in entry["buckets"]], [n for _, n in entry["buckets"]]
+    if not {*map(type, indices), *map(type, counts)} <= {int} or (
+            counts and not 1 <= min(counts) <= max(counts) <= MOST_IN_BUCKET):
+        raise BadInput(f"{where}: a bucket is not [index, count] with a count from 1 to 2^53")
     try:
         index, count = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
     except OverflowError as error:
@@ -75,7 +76,20 @@ def _histogram(where: str, entry: Mapping[str, Any], k: int) -> Histogram:
     if (bucket_of(entry["min"], k), bucket_of(entry["max"], k)) != (indices[0], indices[-1]):
         raise BadInput(f"{where}: minimum or maximum lies outside its bucket")
     _check_sums(where, entry)
-    return Histogram(k, index, count, entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"]))
+    return Histogram(k, index, count, entry["min"], entry["max"], entry["sum"], int(entry["sum_sq"]),
+                     _wide(where, entry, k, frozenset(indices)) if "wide" in entry else ())
+
+
+def _wide(where: str, entry: Mapping[str, Any], k: int, filled: frozenset[int]) -> tuple[tuple[int, int], ...]:
+    """Buckets whose values may lie lower than they say, each once and ascending, down to the minimum at most."""
+    pairs = tuple((index, least) for index, least in entry["wide"])
+    if not all(type(index) is int and type(least) is int and index in filled
+               and entry["min"] <= least <= int(bucket_lowest([index], k)[0]) for index, least in pairs):
+        raise BadInput(f"{where}: a wide bucket is not [index, least value], of a bucket that is there and from the "
+                       "minimum on")
+    if sorted({index for index, _ in pairs}) != [index for index, _ in pairs]:
+        raise BadInput(f"{where}: wide buckets do not ascend")
+    return pairs
 
 
 @cache

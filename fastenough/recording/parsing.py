@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Series
+from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Said, Series
 from fastenough.recording.head import (
     MIGRATIONS,
     Change,
@@ -18,6 +18,7 @@ from fastenough.recording.head import (
     LoadProof,
     LoadStated,
     LoadUse,
+    Origin,
     Plain,
     SamplesKept,
     SeriesEnd,
@@ -42,7 +43,8 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
         instrument=line.get("instrument"), planned_n=line.get("planned_n"),
-        requirement=Requirement(**line["requirement"]) if "requirement" in line else None)
+        requirement=Requirement(**line["requirement"]) if "requirement" in line else None,
+        origin=Origin(**line["origin"]) if "origin" in line else None)
 
 
 def _series(name: str, entry: Line) -> Series:
@@ -51,7 +53,8 @@ def _series(name: str, entry: Line) -> Series:
         to_event=entry["to"], k=entry["k"], role=Role(entry["role"]), two_sided=entry["two_sided"],
         corrected=entry["corrected"], relative=entry["relative"], cpu=entry.get("cpu"),
         period_ns=entry.get("period_ns"), bytes=entry.get("bytes"), tick_ps=entry.get("tick_ps"),
-        rise_k=entry.get("rise_k"), refused=entry.get("refused"), labels=entry.get("labels", {}))
+        rise_k=entry.get("rise_k"), refused=entry.get("refused"), labels=entry.get("labels", {}),
+        said=Said(**entry["said"]) if "said" in entry else None)
     fault = next(_contradictions(series), None)
     if fault is not None:
         raise BadInput(f"{name}: series {series.id} {fault}")
@@ -126,7 +129,8 @@ def _series_end(entry: Line) -> SeriesEnd:
         entry["taken"], entry["stored"], entry["lost"], entry["missed"], entry.get("min"), entry.get("max"),
         entry["sum"], int(entry["sum_sq"]),
         tuple((edge, delta) for edge, delta in entry["rises"]) if "rises" in entry else None,
-        limit_count(entry.get("limit")), entry.get("order_unknown", 0))
+        limit_count(entry.get("limit")), entry.get("order_unknown", 0), entry.get("k"),
+        tuple((index, count) for index, count in entry.get("buckets", ())))
 
 
 def limit_count(entry: Line | None) -> LimitCount | None:

@@ -13,10 +13,10 @@ import fastjsonschema
 from fastenough.model import BadInput, Series
 from fastenough.recording.aggregate import Adding, Aggregate
 from fastenough.recording.content import Recording
-from fastenough.recording.head import End, Event, Head
-from fastenough.recording.histogram import sums_fault
+from fastenough.recording.head import End, Event, Head, SeriesEnd
+from fastenough.recording.histogram import Histogram, sums_fault
 from fastenough.recording.interval import Interval
-from fastenough.recording.interval_lines import parsed_interval
+from fastenough.recording.interval_lines import checked_histogram, parsed_interval
 from fastenough.recording.lines import Lines, parse_line
 from fastenough.recording.parsing import parsed_end, parsed_event, parsed_head
 from fastenough.recording.rises import total_fault
@@ -227,9 +227,9 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
         raise BadInput(f"{name}: end: series {untold[0]} is missing")
     for number, said in end.series.items():
         where = f"{name}: end: series {number}"
-        if number not in recording.totals:
+        if number not in recording.aggregate.totals:
             raise BadInput(f"{where} is not declared in the head")
-        total = recording.totals[number]
+        total = recording.aggregate.totals[number]
         if said.stored + said.lost != said.taken:
             raise BadInput(f"{where}: stored + lost is not taken")
         counted = (total.total, recording.lost(number), recording.missed(number), total.sum, total.sum_sq)
@@ -237,12 +237,29 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
             raise BadInput(f"{where}: the intervals do not add up to the totals")
         if (said.minimum, said.maximum) != (total.minimum, total.maximum):
             raise BadInput(f"{where}: minimum or maximum is not that of the intervals")
+        _check_total(where, said, recording.aggregate.totals[number])
         rises = recording.rises(number)
         if said.rises is not None and (rises is None or [list(each) for each in said.rises] != rises.entries()):
             raise BadInput(f"{where}: the rises of the intervals do not add up to the total")
         if (said.limit is not None and said.limit != recording.limit(number)) or (
                 said.order_unknown and said.order_unknown != recording.order_unknown(number)):
             raise BadInput(f"{where}: what the intervals say of a limit or of gaps does not add up to the total")
+
+
+def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
+    """Where the end has buckets of its own, they are finer than those of the intervals, and the same values."""
+    if said.k is None:
+        if said.buckets:
+            raise BadInput(f"{where}: its buckets have no resolution (k)")
+        return
+    if said.k <= added.k:
+        raise BadInput(f"{where}: its buckets (k {said.k}) are no finer than those of the intervals (k {added.k})")
+    total = checked_histogram(where, {"count": said.stored, "buckets": said.buckets, "sum": said.sum,
+                                      "sum_sq": said.sum_sq, "min": said.minimum, "max": said.maximum}, said.k)
+    folded = total.folded(added.k)
+    if sums_fault(total) or folded.index.tolist() != added.index.tolist() or (
+            folded.count.tolist() != added.count.tolist()):
+        raise BadInput(f"{where}: its buckets are not those of the intervals")
 
 
 def read_from(stream: BinaryIO, name: str, sha256: str | None = None) -> Recording:

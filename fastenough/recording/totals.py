@@ -45,7 +45,9 @@ def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None,
     said = {"version": VERSION, "recording_sha256": sha256, "head": head, "end": end, "intervals": added.intervals,
             "begin_mono_ns": added.begin_mono_ns, "end_mono_ns": added.end_mono_ns,
             "counters": {name: asdict(counter) for name, counter in added.counters.items()}, "events": added.events,
-            "order": _order_said(added), "covered_ns": added.covered_ns, "load": asdict(added.load)}
+            "order": _order_said(added), "covered_ns": added.covered_ns,
+            "load": asdict(added.load),
+            "wide": {number: total.wide for number, total in added.totals.items() if total.wide}}
     schema = SCHEMA.with_metadata({_KEY: json.dumps(said)})
     return parquet.written(pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=schema))
 
@@ -58,7 +60,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         if said["version"] != VERSION or said["recording_sha256"] != sha256:
             raise ValueError("it is of another version, or of another recording")
         rows = parquet.table(file, name)
-        totals = _histograms(rows)
+        totals = _histograms(rows, said.get("wide", {}))
         by_id = {column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
                  for column in ("lost", "missed")}
         if len(by_id["lost"]) != rows.num_rows:
@@ -85,7 +87,7 @@ def _order_of(said: Mapping[str, Any]) -> dict[str, Any]:
             "order_unknown": {int(number): gaps for number, gaps in said["order_unknown"].items()}}
 
 
-def _histograms(rows: pa.Table) -> dict[int, Histogram]:
+def _histograms(rows: pa.Table, wide: Mapping[str, Any]) -> dict[int, Histogram]:
     """By series id; raises ValueError where buckets, count and extremes contradict each other."""
     scalars = rows.select(["id", "k", "stored", "min", "max", "sum", "sum_sq"]).to_pylist()
     lists = [rows[name].combine_chunks() for name in ("bucket", "bucket_count")]
@@ -93,7 +95,10 @@ def _histograms(rows: pa.Table) -> dict[int, Histogram]:
     totals = {}
     for place, row in enumerate(scalars):
         index, count = (np.array(part[place].values.to_numpy(), dtype=np.int64) for part in lists)  # copies
-        total = Histogram(row["k"], index, count, row["min"], row["max"], int(row["sum"]), int(row["sum_sq"]))
+        total = Histogram(row["k"], index, count, row["min"], row["max"], int(row["sum"]), int(row["sum_sq"]),
+                          tuple((int(bucket), int(least)) for bucket, least in wide.get(str(row["id"]), ())))
+        if not {bucket for bucket, _ in total.wide} <= set(index.tolist()):
+            raise ValueError("a wide bucket is not there")
         if index.size != count.size or np.any(np.diff(index) <= 0) or np.any(count < 1) or total.total != row["stored"]:
             raise ValueError("its buckets and counts contradict each other")
         if index.size and tuple(bucket_index([row["min"], row["max"]], row["k"])) != (index[0], index[-1]):

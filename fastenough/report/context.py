@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
+from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
 
 
@@ -52,8 +53,8 @@ class Kind:
 
 
 def series_name(series: Series) -> str:
-    """A series' name with its labels, for people."""
-    labels = ", ".join(f"{name} {value}" for name, value in series.labels.items())
+    """A series' name with its labels, for people; one that repeats the name says nothing."""
+    labels = ", ".join(f"{name} {value}" for name, value in series.labels.items() if value != series.name)
     return f"{series.name} ({labels})" if labels else series.name
 
 
@@ -69,6 +70,11 @@ class Group:
 
     recordings: tuple[Recording, ...]
     setup: str
+
+    @property
+    def watched(self) -> bool:
+        """Whether the monitor made them: they say why, and nothing is judged by them."""
+        return is_monitor(self.recordings[0].head)
 
     @property
     def load(self) -> str:
@@ -100,6 +106,12 @@ class Group:
     @property
     def judged_kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for kind in self.kinds if kind.judged)
+
+    @property
+    def longest_way(self) -> Kind | None:
+        """What was watched of each wake-up from its beginning to its end, as far as it goes; None: none was seen."""
+        held = {kind.series.name: kind for kind in self.kinds if kind.all_cpus.n}
+        return next((held[name] for name in (*SUMS, *STATIONS) if name in held), None)
 
     def measured_kind(self, kind: Kind) -> Kind | None:
         """Of what is corrected for coordinated omission, the same without what was charged; None: nothing was."""
@@ -148,14 +160,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Context:
-    """Recordings and their assessment, as the sections see them.  ``references``: published systems to set beside.
+    """Recordings and their assessment, as the sections see them.
 
-    ``advice``: the path to be drawn, where it was asked for.
+    ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
+    ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
     """
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
     groups: tuple[Group, ...]
+    watched: tuple[Group, ...] = ()
     references: tuple[Reference, ...] = ()
     advice: Advice | None = None
 
@@ -164,9 +178,16 @@ class Context:
         """All that a limit applies to and that holds values, in the order of the groups."""
         return named_entries([(group, kind) for group in self.groups for kind in group.judged_kinds if kind.all_cpus.n])
 
+    @cached_property
+    def ways(self) -> tuple[Entry, ...]:
+        """Of each group that was watched the longest way through the kernel that holds values; where there are entries
+        too, the name says so."""
+        found = named_entries([(group, way) for group in self.watched if (way := group.longest_way) is not None])
+        return tuple(replace(way, name=f"{way.name} · {way.kind.name}") for way in found) if self.entries else found
+
     def beside(self, entry: Entry) -> list[Entry]:
         """The same kind under every load of one setup: what shares axes."""
-        return [other for other in self.entries
+        return [other for other in (*self.entries, *self.ways)
                 if (other.group.setup, other.kind.name) == (entry.group.setup, entry.kind.name)]
 
     def limit_ns(self, group: Group) -> int | None:
@@ -182,7 +203,7 @@ class Context:
 def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
     parts = [{"load": f"load {group.load}", "setup": group.setup}
-             | {label: f"{label} {value}" for label, value in kind.series.labels.items()}
+             | {label: f"{label} {value}" for label, value in kind.series.labels.items() if value != kind.series.name}
              | {"series": kind.series.name} for group, kind in members]
     telling = [name for name in dict.fromkeys(name for one in parts for name in one)
                if name != "series" and len({one[name] for one in parts if name in one}) > 1]
@@ -267,11 +288,17 @@ def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
             if any(not isinstance(other, dict) or other.get(part) != item for other in others)}
 
 
+def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
+    """Those that may be added in one group each, told apart by the words in which they differ."""
+    groups = grouped(recordings)
+    setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
+    return tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True))
+
+
 def make_context(recordings: Sequence[Recording], assessment: Assessment,
                  references: Sequence[Reference] = (), advice: Advice | None = None) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
-    groups = grouped(r for r in recordings if r.outcome is not Outcome.NOT_APPLICABLE and r.damage is None)
-    setups = _setups([load_name(group[0]) or "" for group in groups], [run_values(group[0]) for group in groups])
-    return Context(tuple(recordings), assessment,
-                   tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True)),
-                   tuple(references), advice)
+    held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
+    watched = _groups(one for one in held if is_monitor(one.head))
+    others = _groups(one for one in held if not is_monitor(one.head))
+    return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice)

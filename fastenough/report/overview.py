@@ -18,7 +18,7 @@ from fastenough.report import plot
 from fastenough.report.context import Context, Entry, Group
 from fastenough.report.document import Cell, Column, Picture, Table, plain
 from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_figure, line_of, lines_by_cpu
-from fastenough.report.sections import throughput
+from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
 _MOST_ROWS = 30
@@ -43,10 +43,13 @@ def _instant(wall_ns: int) -> datetime:
 
 def _when(groups: Sequence[Group]) -> str:
     """From the beginning of the first run to the end of the last."""
-    begins = [recording.head.begin.wall_ns for group in groups for recording in group.recordings]
-    ends = [recording.head.begin.wall_ns + recording.duration_ns for group in groups for recording in group.recordings]
-    if not begins:
+    recordings = [recording for group in groups for recording in group.recordings]
+    if not recordings:
         return "Nothing was measured"
+    begins = [recording.head.begin.wall_ns for recording in recordings]
+    if not all(begins):
+        return f"Measured at a time that is not known, in {words.counted(len(begins), 'run')}"
+    ends = [begin + recording.duration_ns for begin, recording in zip(begins, recordings, strict=True)]
     first, last = _instant(min(begins)), _instant(max(ends))
     until = last.strftime(" to %H:%M" if first.date() == last.date() else " to %Y-%m-%d %H:%M")
     began = f"{first:%Y-%m-%d %H:%M}"
@@ -179,7 +182,7 @@ def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
 
 
 def _figure(context: Context) -> Picture | None:
-    entries = context.entries
+    entries = context.entries or context.ways
     if not entries:
         return None
     probes = {entry.group.recordings[0].head.probe for entry in entries}
@@ -189,4 +192,5 @@ def _figure(context: Context) -> Picture | None:
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
     return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
-                    _table(context) if context.entries else throughput.summary(context), _figure(context))
+                    _table(context) if context.entries else throughput.summary(context) or stations.summary(context),
+                    _figure(context))

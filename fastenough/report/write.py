@@ -22,20 +22,20 @@ from fastenough.analysis import Assessment
 from fastenough.analysis.advice import Advice
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
-from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
 from fastenough.reference import Reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
 from fastenough.report.overview import Overview, make_overview
+from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
 from fastenough.report.sections import SECTIONS
 from fastenough.report.texts import latex, markdown
 from fastenough.report.theme import themed
 
+OnShare = Callable[[float], None]
+
 _HERE = Path(__file__).parent
-_FILES = ("index.html", "report.json")
-_FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md", ".tex")}
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a part of the report may raise over recordings that no program of ours wrote."""
 _MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
@@ -126,10 +126,20 @@ def _made(make: Callable[[Context], Section | None], context: Context) -> Sectio
                        f"These recordings hold what this part cannot show ({type(error).__name__}: {error}).")
 
 
-def _documents(context: Context) -> Iterable[tuple[str, bytes]]:
+def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
+    """All that have something to say; before each it is told how much is made, of them and the page they make."""
+    for position, make in enumerate(SECTIONS):
+        on_share(position / (len(SECTIONS) + 1))
+        section = _made(make, context)
+        if section is not None:
+            yield section
+    on_share(len(SECTIONS) / (len(SECTIONS) + 1))
+
+
+def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file."""
     overview = _first_screen(context)
-    sections = [section for make in SECTIONS if (section := _made(make, context)) is not None]
+    sections = list(_sections(context, on_share))
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
@@ -150,64 +160,39 @@ def _documents(context: Context) -> Iterable[tuple[str, bytes]]:
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
 
-def _require_replaceable(folder: Folder) -> None:
-    """Raises Untrusted or OSError where something stands that a report would not replace."""
-    for name in _FILES:
-        folder.require_replaceable(name)
-    for name in _FOLDERS:
-        with contextlib.suppress(FileNotFoundError):
-            folder.below(name).close()
-
-
-def require_writable(out_dir: Path) -> None:
-    """Raises BadInput where no report could be written, before anything is measured for one; leaves nothing behind."""
-    with _refusing(out_dir):
-        folder, whole = Folder.nearest(out_dir)
-        with folder:
-            folder.require_room()
-            if whole:
-                _require_replaceable(folder)
-
-
-@contextlib.contextmanager
-def _refusing(out_dir: Path) -> Iterator[None]:
-    try:
-        yield
-    except Untrusted as error:
-        raise BadInput(f"--out {out_dir}: {error}") from error
-    except OSError as error:
-        raise BadInput(f"{out_dir}: the report cannot be written there: {error.strerror}; "
-                       "name another directory with --out") from error
-
-
 def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
     """Remove figures and tables of a report that stood here before; nothing that a report does not write."""
     for former in folder.names():
-        if f"{name}/{former}" not in written and former.endswith(_FOLDERS[name]):
+        if f"{name}/{former}" not in written and former.endswith(FOLDERS[name]):
             with contextlib.suppress(Untrusted):
                 folder.require_replaceable(former)
                 folder.remove(former)
 
 
+def nobody_waits(share: float) -> None:
+    """Nobody wants to know how much of it is made."""
+
+
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
-                 references: Sequence[Reference] = (), advice: Advice | None = None) -> list[Path]:
+                 on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
+                 advice: Advice | None = None) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
-    BadInput where it cannot write there.
+    BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    documents = dict(_documents(make_context(recordings, assessment, references, advice)))
-    with _refusing(out_dir), Folder.at(out_dir, make=True) as folder:
+    documents = dict(_documents(make_context(recordings, assessment, references, advice), on_share))
+    with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
-        _require_replaceable(folder)
-        for name in _FOLDERS:
+        require_replaceable(folder)
+        for name in FOLDERS:
             with folder.below(name, make=True) as below:
                 for path, content in documents.items():
                     if path.startswith(f"{name}/"):
                         below.replace(path.removeprefix(f"{name}/"), content)
                 if had_report:
                     _forget_former(below, name, set(documents))
-        for name in reversed(_FILES):
+        for name in reversed(FILES):
             folder.replace(name, documents[name])
     return [out_dir / name for name in documents]

@@ -37,6 +37,9 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "control_priority",
     "pin",
     "kernel_module",
+    "trace",
+    "timerlat",
+    "wakeup_histograms",
 ))}
 
 _FILES = tuple(pattern for setting in SETTINGS.values() for pattern in setting.files)

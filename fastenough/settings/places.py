@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from fastenough.link import Link
+from fastenough.settings.instance import InstancePlace
 from fastenough.settings.kernel_module import ModulePlace
 from fastenough.settings.pin import PinPlace
 from fastenough.settings.place import FilePlace, Place, TaskPlace
@@ -69,11 +70,16 @@ def _module(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> Modul
     return ModulePlace(_text(entry, "name", r"\w{1,64}"))
 
 
+def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> InstancePlace:
+    return InstancePlace()
+
+
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
     "file": (_file, rf"[^\0]{{0,{_MOST_VALUE}}}"),
     "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
     "pin": (_pin, "in|out"),
     "module": (_module, "absent"),
+    "trace": (_trace, "absent"),
 }
 """How a kind of place is found again, and what its original value can have been."""
 

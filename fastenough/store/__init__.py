@@ -8,8 +8,8 @@ import secrets
 import socket
 import sqlite3
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
+from fastenough.store.spool import Spool, spool_of
 from fastenough.store.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -161,6 +162,17 @@ class Store:
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
         """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned."""
         return StoreWriter(self._runs, RunSummary(new_run_id(), "running", **(origin or {})), self._remember)
+
+    def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
+        """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""
+        return spool_of(self._folder, board, ring, waiting)
+
+    def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:
+        """Store a whole recording under the name that it has: it is there sealed, or not at all."""
+        with mendable(self._runs.path / run_id):
+            ended = spool.seal(lines, run_id, self._runs)
+        self._remember(ended)
+        make_columns(self._runs, run_id)
 
     def settle(self) -> None:
         """Seal what dead benches left behind."""

@@ -24,7 +24,7 @@ import zstandard
 
 from fastenough.files import write_all
 from fastenough.folder import Folder
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import IMPORTED, BadInput, FastenoughError
 from fastenough.recording.lines import MOST_LINE_BYTES, content_sha256
 from fastenough.store.summary import MOST_SUMMARY_BYTES, RUN_VERSION, RunSummary, damaged, parse_summary
 
@@ -37,6 +37,8 @@ SEALED_FILE = "recording.jsonl.zst"
 _SYNC_EVERY_S = 60.0
 """How much a power cut may take; more often would put the bench's own disk writes among what is measured."""
 _CHUNK = 1 << 20
+_MOST_KEPT = 1 << 25
+"""Of a file beside the recording, in bytes, packed or not."""
 
 
 @contextmanager
@@ -50,6 +52,8 @@ def mendable(what: Path) -> Iterator[None]:
 
 def _write_summary(folder: Folder, summary: RunSummary, mode: int) -> None:
     entry = {"format": "fastenough-run", "version": RUN_VERSION} | asdict(summary)
+    if summary.files is None:  # which readers of before there were any do not know
+        del entry["files"]
     folder.replace(RUN_FILE, json.dumps(entry, indent=1).encode() + b"\n", mode)
 
 
@@ -86,6 +90,15 @@ class RunWriter:
             if self._size == len(raw) or time.monotonic() - self._synced_mono_s > _SYNC_EVERY_S:
                 os.fdatasync(self._file)
                 self._synced_mono_s = time.monotonic()
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Put a file beside the recording, compressed; it is listed with its hash and belongs to the run."""
+        packed = zstandard.ZstdCompressor(level=9).compress(content)
+        listed = f"{hashlib.sha256(packed).hexdigest()} {name}"
+        with mendable(self.path / name):
+            self._folder.replace(name, packed, 0o444)
+            self._summary = replace(self._summary, files=(*(self._summary.files or ()), listed))
+            _write_summary(self._folder, self._summary, 0o644)
 
     def end(self) -> RunSummary:
         """Seal the run and give up the lock."""
@@ -144,7 +157,7 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     known = replace(
         summary, state="cut-off", board=head.board, probe=head.probe, implementation=head.implementation,
         configuration=head.configuration.name if head.configuration else None,
-        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns)
+        load=head.load.name if head.load else None, begin_wall_ns=head.begin.wall_ns or None)
     if end is None:
         return known
     shown = {series.id: series.tick_ps or 1000 for series in head.series if series.name == head.series[0].name}
@@ -153,9 +166,10 @@ def _describe(summary: RunSummary, head: Head, end: End | None) -> RunSummary:
     duration_ns, worst_ns = end.at.mono_ns - head.begin.mono_ns, max(worst, default=None)
     if max(abs(duration_ns), abs(worst_ns or 0)) >= 2**63:
         raise BadInput("a time beyond 64 bits")
+    untold = IMPORTED in head.marks and not duration_ns
     return replace(
-        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None,
-        duration_ns=duration_ns, samples=sum(said.taken for said in ends.values()), worst_ns=worst_ns)
+        known, state="ended", outcome=end.outcome.value, reason="; ".join(end.reasons) or None, worst_ns=worst_ns,
+        duration_ns=None if untold else duration_ns, samples=sum(said.taken for said in ends.values()))
 
 
 def _first_and_last(stream: BinaryIO) -> tuple[bytes, bytes]:
@@ -231,7 +245,9 @@ def check(folder: Folder, run_id: str) -> str | None:
     summary = read_summary(folder, run_id)
     if summary.state == "damaged":
         return summary.reason or "damaged"
-    return unsealed(summary) if summary.sha256 is None else _check_content(folder, summary.sha256)
+    if summary.sha256 is None:
+        return unsealed(summary)
+    return _check_content(folder, summary.sha256) or _check_kept(folder, summary)
 
 
 def unsealed(summary: RunSummary) -> str | None:
@@ -240,6 +256,36 @@ def unsealed(summary: RunSummary) -> str | None:
         return None
     return ("it ended but was never sealed, so nothing shows that it is whole; 'fastenough store rebuild' seals what "
             "a dead bench left")
+
+
+def kept_file(folder: Folder, summary: RunSummary, name: str) -> bytes | None:
+    """The content of a file that is kept beside a recording, None where the run has none of that name.
+
+    Raises BadInput, Untrusted or OSError for one that is not what was kept.
+    """
+    sha256 = summary.hashes().get(name)
+    if sha256 is None:
+        return None
+    packed = folder.read(name, _MOST_KEPT)
+    if hashlib.sha256(packed).hexdigest() != sha256:
+        raise BadInput(f"{name}: the content is not what was kept (its SHA-256 is another)")
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+            return stream.read(_MOST_KEPT)
+    except zstandard.ZstdError as error:
+        raise BadInput(f"{name}: it is no such file as is kept beside a recording ({error})") from error
+
+
+def _check_kept(folder: Folder, summary: RunSummary) -> str | None:
+    """What is wrong with the files kept beside a recording."""
+    for name in summary.hashes():
+        try:
+            kept_file(folder, summary, name)
+        except OSError as error:
+            return f"{name} cannot be read: {error.strerror}"
+        except FastenoughError as error:
+            return str(error)
+    return None
 
 
 def _check_content(folder: Folder, sha256: str) -> str | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any
 from urllib.parse import quote
 
@@ -16,9 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from fastenough.model import BadInput, FastenoughError
-from fastenough.store.summary import INTEGERS, LISTS, RunSummary
+from fastenough.store.summary import INTEGERS, LISTS, RunSummary, with_tuples
 
-INDEX_VERSION = 3
+INDEX_VERSION = 4
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
 _PATIENCE_S = 30
@@ -183,5 +183,4 @@ def _put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _summary(row: Sequence[Any]) -> RunSummary:
-    summary = RunSummary(*row)
-    return summary if summary.planned is None else replace(summary, planned=tuple(summary.planned))
+    return with_tuples(RunSummary(*row))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastenough.files import Untrusted
@@ -25,12 +26,13 @@ from fastenough.recording import (
 )
 from fastenough.recording.building import Added, line_bytes, made_head
 from fastenough.recording.columns import Source
+from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import timeline_of
 from fastenough.recording.later import Later
 from fastenough.recording.reader import Reading, assembled, ends_of
 from fastenough.recording.timeline import Timeline
-from fastenough.store.directory import mendable, read_summary, recording_name, unsealed
+from fastenough.store.directory import kept_file, mendable, read_summary, recording_name, unsealed
 from fastenough.store.summary import RunSummary
 
 Opening = Callable[[], Folder]
@@ -173,7 +175,15 @@ def _read(opening: Opening, summary: RunSummary) -> Recording:
         raise BadInput(f"it is the recording of another run, {recording.run_id[:80]}")
     if summary.sha256 is None and recording.end is not None:
         raise BadInput(unsealed(replace(summary, state="ended")) or "")
-    return recording
+    return replace(recording, trace=partial(_trace, opening, summary)) if TRACE_FILE in summary.hashes() else recording
+
+
+def _trace(opening: Opening, summary: RunSummary) -> bytes:
+    try:
+        with opening() as folder:
+            return kept_file(folder, summary, TRACE_FILE) or b""
+    except OSError as error:
+        raise FastenoughError(f"{TRACE_FILE} cannot be read: {error.strerror}") from error
 
 
 def _read_unsealed(opening: Opening) -> Recording:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fastenough.model import Outcome
@@ -13,9 +13,10 @@ from fastenough.recording.lines import parse_line
 RUN_VERSION = 1
 MOST_SUMMARY_BYTES = 1 << 20
 INTEGERS = frozenset({"begin_wall_ns", "duration_ns", "samples", "worst_ns", "position", "positions", "bytes"})
-LISTS = frozenset({"planned"})
+LISTS = frozenset({"planned", "files"})
 _STATES = ("running", "ended", "cut-off", "damaged")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_FILE = re.compile(r"[0-9a-f]{64} [a-z][a-z.]*\Z")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RunSummary:
     """``state`` is ``running``, ``ended``, ``cut-off`` (its bench died) or ``damaged`` (``reason`` says how);
     ``outcome`` is None unless ended.  ``samples``, ``worst_ns`` and ``duration_ns`` are those of the first series'
     name over all CPUs, None where the recording has no end.  ``planned`` names every run of the campaign by position,
-    so that one that is missing can be named.
+    so that one that is missing can be named.  ``files``: what is kept beside the recording, each as SHA-256 and name.
     """
 
     id: str
@@ -46,6 +47,11 @@ class RunSummary:
     sha256: str | None = None
     bytes: int | None = None
     planned: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each file that is kept beside the recording, by name."""
+        return {name: sha256 for sha256, _, name in (line.partition(" ") for line in self.files or ())}
 
 
 def damaged(run_id: str, reason: str) -> RunSummary:
@@ -81,6 +87,12 @@ def parse_summary(raw: bytes, run_id: str) -> RunSummary:
         raise ValueError("its state or outcome is none that a run can have")
     if entry.get("sha256") is not None and not _SHA256.match(entry["sha256"]):
         raise ValueError("its sha256 is no SHA-256")
-    if entry.get("planned") is not None:
-        entry["planned"] = tuple(entry["planned"])
-    return RunSummary(**entry)
+    if not all(_FILE.match(line) for line in entry.get("files") or ()):
+        raise ValueError("its files are none that are kept beside a recording")
+    return with_tuples(RunSummary(**entry))
+
+
+def with_tuples(summary: RunSummary) -> RunSummary:
+    """The same, where JSON has made lists of what cannot be changed."""
+    planned, files = (None if value is None else tuple(value) for value in (summary.planned, summary.files))
+    return replace(summary, planned=planned, files=files)

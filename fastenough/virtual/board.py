@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The virtual board: a kernel booted in QEMU, its link, its pins, and the module in it."""
+"""The virtual board: a kernel booted in QEMU, its link and its pins."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from fastenough.link.modules import insert_module
 from fastenough.model import FastenoughError
 from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
-from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import Pins
 from fastenough.virtual.qemu import Qemu, require_qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
-MODULE = "fastenough"
 _RESTORE_TIMEOUT_S = 20.0
 _DIRECTORY = "fastenough-board-"
 
@@ -111,26 +107,6 @@ class VirtualBoard:
         """A gauge on the guest's pins, until the board is closed; raises NotApplicable where it cannot be simulated."""
         self.gauge = SimulatedGauge(self._directory, self.pins)
         return self.gauge
-
-    def load_module(self, parameters: Mapping[str, str | int]) -> None:
-        """Insert fastenough.ko; raises FastenoughError with the module's own words when it refuses."""
-        self.insert(build_module(self.kernel), parameters)
-
-    def insert(self, module: Path, parameters: Mapping[str, str | int] | None = None) -> None:
-        """Insert a module built on the bench."""
-        place = f"/tmp/{module.name}"
-        self.link.write(place, module.read_bytes())
-        words = [f"{name}={value}" for name, value in (parameters or {}).items()]
-        try:
-            insert_module(self.link, place, words)
-        except OSError as error:
-            raise FastenoughError(f"{module.name} was refused: {error.strerror}") from error
-
-    def unload_module(self, name: str = MODULE) -> None:
-        """Take a module out."""
-        done = self.link.run(["rmmod", name], timeout_s=30.0)
-        if done.status:
-            raise FastenoughError(f"{name} could not be taken out: {done.stderr.decode().strip()}")
 
     def close(self) -> None:
         """End the guest and leave nothing behind."""

@@ -69,8 +69,9 @@ def _build(kernel: Kernel, sources: list[Path], built: Path, variables: Sequence
     work.mkdir(parents=True)
     for source in sources:
         shutil.copy(source, work)
-    command = ["make", "-s", "-C", str(kernel.headers), f"M={work}", f"ARCH={_KBUILD_ARCH[kernel.arch]}",
-               f"CROSS_COMPILE={_CROSS[kernel.arch]}", f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
+    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers), f"M={work}",
+               f"ARCH={_KBUILD_ARCH[kernel.arch]}", f"CROSS_COMPILE={_CROSS[kernel.arch]}",
+               f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
     complaints = [line for line in done.stderr.splitlines()

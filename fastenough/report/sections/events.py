@@ -7,6 +7,7 @@ from typing import Any
 
 from fastenough.analysis import load_name, words
 from fastenough.recording import Event, Recording
+from fastenough.recording.culprits import culprit_words
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
 
@@ -14,7 +15,7 @@ _MOST = 20
 
 
 def _culprit(event: Event) -> str:
-    said = ", ".join(f"{name} {value}" for name, value in event.culprit.items()) if event.culprit else ""
+    said = culprit_words(event.culprit) if event.culprit else ""
     return "; ".join(part for part in (event.text or "", said) if part) or "–"
 
 
@@ -28,7 +29,7 @@ def _row(recording: Recording, event: Event) -> tuple[Any, ...]:
 
 
 def section(context: Context) -> Section | None:
-    rows = [_row(recording, event) for group in context.groups for recording in group.recordings
+    rows = [_row(recording, event) for group in context.groups if not group.watched for recording in group.recordings
             for event in recording.events]
     if not rows:
         return None

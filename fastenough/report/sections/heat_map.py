@@ -170,7 +170,7 @@ def _note(kind: Kind, joins: list[float]) -> str:
 
 
 def section(context: Context) -> Section | None:
-    chosen = context.entries
+    chosen = (*context.entries, *context.ways)
     if not chosen:
         return None
     maps = [_Map.of(context, entry) for entry in chosen[:MOST_MAPS]]

@@ -18,6 +18,8 @@ _MOST_OPEN = 32
 
 
 def _cell(quantile: Quantile) -> Cell:
+    if quantile.at_least_ns is not None:
+        return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}", "beyond the histogram")
     if quantile.value_ns is None:
         return Cell(None, "–", "n too small")
     ends = [words.microseconds(end) if end is not None else "?" for end in (quantile.lower_ns, quantile.upper_ns)]

@@ -14,7 +14,7 @@ from fastenough.report.document import Column, Section, Table
 
 def _begin(recording: Recording) -> str:
     seconds = recording.head.begin.wall_ns / 1e9
-    if recording.damage is not None and not seconds:
+    if not seconds:
         return "–"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 

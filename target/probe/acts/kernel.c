@@ -49,7 +49,7 @@ static void add_parameters(struct run *run, const struct fe_bank_head *head)
 
 	run_parameter_text(run, "method", tasks[head->task].method);
 	if (policy->known)
-		run_parameter_text(run, "policy", source_policy(policy->requested));
+		run_parameter_text(run, "policy", bank_policy(policy->requested));
 	if (priority->known)
 		run_parameter_int(run, "priority", priority->requested);
 	if (head->period_ns)
@@ -65,7 +65,7 @@ static void add_parameters(struct run *run, const struct fe_bank_head *head)
 static void add_series(struct run *run, struct bank_source *source)
 {
 	const struct fe_bank_head *head = &source->bank.head;
-	int cpu = source_cpu(run);
+	int cpu = source->source.cpu;
 	struct series_spec answer = {
 		.name = "answer", .from = "interrupt handler entered", .to = "output written", .any_cpu = cpu < 0, .cpu = cpu};
 	struct series_spec wakeup = {
@@ -84,11 +84,11 @@ static void add_series(struct run *run, struct bank_source *source)
 
 static void kernel_setup(struct run *run)
 {
-	struct bank_source *source = source_open(run, chosen.device);
+	struct bank_source *source = bank_source_open(run, chosen.device);
 	const struct fe_bank_head *head = &source->bank.head;
 
 	check(run_settings(run), head);
-	source->probe = tasks[head->task].probe;
+	source->source.probe = tasks[head->task].probe;
 	add_parameters(run, head);
 	add_series(run, source);
 	run_self_measured(run);

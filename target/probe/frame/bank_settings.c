@@ -13,7 +13,7 @@ static const char *const setting_names[FE_BANK_SETTINGS] = {
 	[FE_BANK_IRQ] = "irq",
 };
 
-const char *source_policy(int policy)
+const char *bank_policy(int policy)
 {
 	return policy_text(thread_policy_of(policy));
 }
@@ -21,7 +21,7 @@ const char *source_policy(int policy)
 static void value_text(char text[64], int which, int32_t value)
 {
 	if (which == FE_BANK_POLICY)
-		setting_text(text, source_policy(value));
+		setting_text(text, bank_policy(value));
 	else
 		setting_int(text, value);
 }
@@ -44,10 +44,12 @@ static struct setting *add_setting(struct settings_read *read, int which, const 
 	return setting;
 }
 
-void source_settings_before(struct run *run)
+void bank_settings_before(struct run *run)
 {
+	const struct bank_source *source = bank_source_of(run);
+
 	for (int i = 0; i < FE_BANK_SETTINGS; i++) {
-		const struct fe_bank_value *value = &run->source->settings[i];
+		const struct fe_bank_value *value = &source->settings[i];
 		struct setting *setting;
 
 		if (!value->known)
@@ -61,10 +63,12 @@ void source_settings_before(struct run *run)
 	}
 }
 
-void source_settings_after(struct run *run)
+void bank_settings_after(struct run *run)
 {
+	const struct bank_source *source = bank_source_of(run);
+
 	for (int i = 0; i < FE_BANK_SETTINGS; i++) {
-		const struct fe_bank_value *before = &run->source->settings[i], *after = &run->source->bank.head.settings[i];
+		const struct fe_bank_value *before = &source->settings[i], *after = &source->bank.head.settings[i];
 		char was[64];
 
 		if (!before->known)

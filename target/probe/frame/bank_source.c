@@ -58,7 +58,7 @@ static bool next_bank(struct bank_source *source, bool first, char fault[BANK_FA
 
 static bool read_bank(struct run *run)
 {
-	struct bank_source *source = run->source;
+	struct bank_source *source = bank_source_of(run);
 	char fault[BANK_FAULT];
 
 	if (!source->lost && !next_bank(source, false, fault)) {
@@ -66,6 +66,114 @@ static bool read_bank(struct run *run)
 		run_fail(run, "%s: %s", source->device, fault);
 	}
 	return !source->lost;
+}
+
+/*
+ * While it runs ----------------------------------------------------------------------------------
+ */
+
+static struct instant end_of(const struct fe_bank_head *head)
+{
+	return (struct instant){head->end_ns, head->end_ns + wall_offset_ns()};
+}
+
+static void bank_begin(struct run *run)
+{
+	if (read_bank(run))
+		run->begin = end_of(&bank_source_of(run)->bank.head);
+}
+
+static void bank_stop(struct run *run)
+{
+	struct bank_source *source = bank_source_of(run);
+
+	if (!source->lost && write(source->fd, FE_BANK_STOP, strlen(FE_BANK_STOP)) < 0)
+		run_fail(run, "%s: the task cannot be stopped: %s", source->device, strerror(errno));
+}
+
+_Static_assert(FE_BANK_K == SERIES_K && FE_BANK_HALF == SERIES_HALF && FE_BANK_RISE_K == SERIES_RISE_K &&
+	       FE_BANK_SUM_MOST == SERIES_SUM_MOST, "scales differ");
+
+static bool fill(struct series *series, const struct fe_bank_series *from, const fe_u32 *buckets)
+{
+	struct counted counted = {
+		.stats = from->stats, .lost = from->lost, .missed = from->missed, .gaps = from->gaps,
+		.first = from->first, .size = from->buckets, .buckets = buckets, .edges = FE_BANK_EDGES, .rises = from->rises};
+
+	if (!source_fill(series, &counted))
+		return false;
+	if (from->stats.count && from->stats.max > series->highest_ns && !series->spec.silent) {
+		uint32_t written = atomic_load(&series->events_written);
+
+		series->highest_ns = from->stats.max;
+		series->highest_cpu = from->max_cpu;
+		series->events[written % EVENTS] =
+			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
+		atomic_store(&series->events_written, written + 1);
+		series->epochs[atomic_load(&series->current)].events++;
+	}
+	return true;
+}
+
+static struct instant bank_part(struct run *run)
+{
+	struct bank_source *source = bank_source_of(run);
+	const struct bank *bank = &source->bank;
+
+	if (!read_bank(run))
+		return run->begin;
+	for (fe_u32 i = 0; i < bank->head.series_count; i++)
+		if (!fill(source->series[i], &bank->head.series[i], bank->buckets[i])) {
+			run_fail(run, "series %s: its values are too many, or impossible", source->series[i]->spec.name);
+			source->lost = true;
+		}
+	for (int i = 0; i < FE_BANK_COUNTERS; i++)
+		source->counted[i] += bank->head.counted[i];
+	return end_of(&bank->head);
+}
+
+/* Nothing is known of an interrupt, which has nothing of it. */
+static void bank_thread(const struct run *run, struct counters *counters)
+{
+	static const enum counter counter_of[FE_BANK_THREAD_COUNTERS] = {
+		[FE_BANK_VOLUNTARY_SWITCHES] = COUNTER_VOLUNTARY_SWITCHES,
+		[FE_BANK_INVOLUNTARY_SWITCHES] = COUNTER_INVOLUNTARY_SWITCHES,
+		[FE_BANK_MIGRATIONS] = COUNTER_MIGRATIONS,
+	};
+	const struct bank_source *source = bank_source_of(run);
+
+	if (source->lost || !source->bank.head.threaded)
+		return;
+	for (int i = 0; i < FE_BANK_THREAD_COUNTERS; i++)
+		counter_set(counters, counter_of[i], (int64_t)source->bank.head.thread_counters[i]);
+}
+
+/*
+ * What it says -----------------------------------------------------------------------------------
+ */
+
+static void json_interval_counts(struct json *json, const struct run *run)
+{
+	const struct fe_bank_head *head = &bank_source_of(run)->bank.head;
+
+	for (int i = 0; i < FE_BANK_COUNTERS; i++)
+		if (head->counters >> i & 1)
+			json_member_uint(json, counter_texts[i], bank_source_of(run)->lost ? 0 : head->counted[i]);
+}
+
+static void json_total_counts(struct json *json, const struct run *run)
+{
+	const struct fe_bank_head *head = &bank_source_of(run)->bank.head;
+
+	for (int i = 0; i < FE_BANK_COUNTERS; i++) {
+		char since_load[32];
+
+		if (!(head->counters >> i & 1))
+			continue;
+		snprintf(since_load, sizeof(since_load), "%s_since_load", counter_texts[i]);
+		json_member_uint(json, counter_texts[i], bank_source_of(run)->counted[i]);
+		json_member_uint(json, since_load, head->counted_since_load[i]);
+	}
 }
 
 /*
@@ -85,13 +193,32 @@ static void __attribute__((noreturn)) no_device(const char *device, int error)
 static void __attribute__((noreturn)) unusable(const char *device, const char *fault)
 {
 	char text[512];
-	int size = snprintf(text, sizeof(text), "fastenough-probe: failed: %s: %s\n", device, fault), error;
+	int size = snprintf(text, sizeof(text), PROGRAM ": failed: %s: %s\n", device, fault), error;
 
 	output_write(STDERR_FILENO, text, (size_t)size, &error);
 	quick_exit(STATUS_FAILED);
 }
 
-struct bank_source *source_open(struct run *run, const char *device)
+static const struct source bank_calls = {
+	.implementation = "linux-kernel",
+	.begin = bank_begin,
+	.stop = bank_stop,
+	.part = bank_part,
+	.interval_counters = json_interval_counts,
+	.total_counters = json_total_counts,
+	.thread = bank_thread,
+	.settings_before = bank_settings_before,
+	.settings_after = bank_settings_after,
+};
+
+static int cpu_of(const struct bank_source *source)
+{
+	const struct fe_bank_value *cpu = &source->settings[FE_BANK_CPU];
+
+	return cpu->known & FE_BANK_IN_EFFECT ? cpu->in_effect : -1;
+}
+
+struct bank_source *bank_source_open(struct run *run, const char *device)
 {
 	struct bank_source *source = calloc(1, sizeof(*source));
 	char fault[BANK_FAULT];
@@ -108,130 +235,8 @@ struct bank_source *source_open(struct run *run, const char *device)
 	if (source->bank.head.stopped)
 		bad_input("the module's task was stopped at the end of a run; take the module out and insert it again");
 	memcpy(source->settings, source->bank.head.settings, sizeof(source->settings));
-	run->source = source;
+	source->source = bank_calls;
+	source->source.cpu = cpu_of(source);
+	run->source = &source->source;
 	return source;
-}
-
-/*
- * While it runs ----------------------------------------------------------------------------------
- */
-
-static struct instant end_of(const struct fe_bank_head *head)
-{
-	return (struct instant){head->end_ns, head->end_ns + wall_offset_ns()};
-}
-
-void source_begin(struct run *run)
-{
-	if (read_bank(run))
-		run->begin = end_of(&run->source->bank.head);
-}
-
-void source_stop(struct run *run)
-{
-	struct bank_source *source = run->source;
-
-	if (!source->lost && write(source->fd, FE_BANK_STOP, strlen(FE_BANK_STOP)) < 0)
-		run_fail(run, "%s: the task cannot be stopped: %s", source->device, strerror(errno));
-}
-
-int source_cpu(const struct run *run)
-{
-	const struct fe_bank_value *cpu = &run->source->settings[FE_BANK_CPU];
-
-	return cpu->known & FE_BANK_IN_EFFECT ? cpu->in_effect : -1;
-}
-
-const char *source_probe(const struct run *run)
-{
-	return run->source->probe;
-}
-
-_Static_assert(FE_BANK_K == SERIES_K && FE_BANK_HALF == SERIES_HALF && FE_BANK_RISE_K == SERIES_RISE_K &&
-	       FE_BANK_SUM_MOST == SERIES_SUM_MOST, "scales differ");
-
-static bool fill(struct series *series, const struct fe_bank_series *from, const fe_u32 *buckets)
-{
-	struct epoch *epoch = &series->epochs[atomic_load(&series->current)];
-
-	if (series->magnitudes + fe_magnitude(from->stats.sum) > SERIES_SUM_MOST)
-		return false;
-	series->magnitudes += fe_magnitude(from->stats.sum);
-	memcpy(&epoch->buckets[from->first], buckets, from->buckets * sizeof(*buckets));
-	epoch->stats = from->stats;
-	epoch->lost = from->lost;
-	epoch->missed = from->missed;
-	epoch->gaps = from->gaps;
-	for (fe_u32 edge = 1; edge <= FE_BANK_EDGES; edge++)
-		epoch->rises[edge] = from->rises[edge];
-	if (from->stats.count && from->stats.max > series->highest_ns && !series->spec.silent) {
-		uint32_t written = atomic_load(&series->events_written);
-
-		series->highest_ns = from->stats.max;
-		series->highest_cpu = from->max_cpu;
-		series->events[written % EVENTS] =
-			(struct event){.mono_ns = from->max_at_ns, .value = from->stats.max, .maximum = true};
-		atomic_store(&series->events_written, written + 1);
-	}
-	return true;
-}
-
-struct instant source_part(struct run *run)
-{
-	struct bank_source *source = run->source;
-	const struct bank *bank = &source->bank;
-
-	if (!read_bank(run))
-		return run->begin;
-	for (fe_u32 i = 0; i < bank->head.series_count; i++)
-		if (!fill(source->series[i], &bank->head.series[i], bank->buckets[i])) {
-			run_fail(run, "series %s: its values are too many, or impossible", source->series[i]->spec.name);
-			source->lost = true;
-		}
-	for (int i = 0; i < FE_BANK_COUNTERS; i++)
-		source->counted[i] += bank->head.counted[i];
-	return end_of(&bank->head);
-}
-
-void source_thread(const struct run *run, struct counters *counters)
-{
-	static const enum counter counter_of[FE_BANK_THREAD_COUNTERS] = {
-		[FE_BANK_VOLUNTARY_SWITCHES] = COUNTER_VOLUNTARY_SWITCHES,
-		[FE_BANK_INVOLUNTARY_SWITCHES] = COUNTER_INVOLUNTARY_SWITCHES,
-		[FE_BANK_MIGRATIONS] = COUNTER_MIGRATIONS,
-	};
-	const struct bank_source *source = run->source;
-
-	if (source->lost || !source->bank.head.threaded)
-		return;
-	for (int i = 0; i < FE_BANK_THREAD_COUNTERS; i++)
-		counter_set(counters, counter_of[i], (int64_t)source->bank.head.thread_counters[i]);
-}
-
-/*
- * What it says -----------------------------------------------------------------------------------
- */
-
-void json_source_interval(struct json *json, const struct run *run)
-{
-	const struct fe_bank_head *head = &run->source->bank.head;
-
-	for (int i = 0; i < FE_BANK_COUNTERS; i++)
-		if (head->counters >> i & 1)
-			json_member_uint(json, counter_texts[i], run->source->lost ? 0 : head->counted[i]);
-}
-
-void json_source_total(struct json *json, const struct run *run)
-{
-	const struct fe_bank_head *head = &run->source->bank.head;
-
-	for (int i = 0; i < FE_BANK_COUNTERS; i++) {
-		char since_load[32];
-
-		if (!(head->counters >> i & 1))
-			continue;
-		snprintf(since_load, sizeof(since_load), "%s_since_load", counter_texts[i]);
-		json_member_uint(json, counter_texts[i], run->source->counted[i]);
-		json_member_uint(json, since_load, head->counted_since_load[i]);
-	}
 }

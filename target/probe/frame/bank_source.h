@@ -7,38 +7,32 @@
 #define BANK_SOURCE_H
 
 #include "bank_read.h"
-#include "run.h"
+#include "source.h"
 
 struct bank_source {
+	struct source source;
 	const char *device;
 	int fd;
 	bool lost;         /* nothing more can be had from it */
 	void *bytes;       /* of the bank read last */
 	struct bank bank;  /* the same, checked */
 	struct fe_bank_value settings[FE_BANK_SETTINGS]; /* in effect before the run */
-	const char *probe; /* as the head names it */
 	struct series *series[FE_BANK_MAX_SERIES];
 	fe_u64 counted[FE_BANK_COUNTERS]; /* in this run */
 };
 
 /* For setup(): reads a first bank, which says what runs; bad input where the device cannot be read. */
-struct bank_source *source_open(struct run *run, const char *device);
+struct bank_source *bank_source_open(struct run *run, const char *device);
 
-/* For the frame; all but the second and third fail the run where no sound bank comes. */
-void source_begin(struct run *run);  /* the first interval begins now; what was counted so far is not of this run */
-int source_cpu(const struct run *run); /* where all acts are, -1: not on one CPU */
-const char *source_probe(const struct run *run);
-void source_stop(struct run *run);   /* the task: what is counted after that is final */
-struct instant source_part(struct run *run); /* the current epochs then hold what came since; returns up to when */
-/* Counters of the task: of the interval that ended last, or of the whole run and since it was loaded. */
-void json_source_interval(struct json *json, const struct run *run);
-void json_source_total(struct json *json, const struct run *run);
-/* What befell the thread that acts, since it was made; unknown of an interrupt, which has nothing of it. */
-void source_thread(const struct run *run, struct counters *counters);
+static inline struct bank_source *bank_source_of(const struct run *run)
+{
+	return (struct bank_source *)run->source;
+}
+
 /* A kernel's SCHED_* in words. */
-const char *source_policy(int policy);
+const char *bank_policy(int policy);
 /* What was requested of the kernel and is in effect, as settings of the run. */
-void source_settings_before(struct run *run);
-void source_settings_after(struct run *run); /* as the last bank has them; fails the run where they changed */
+void bank_settings_before(struct run *run);
+void bank_settings_after(struct run *run); /* as the last bank has them; fails the run where they changed */
 
 #endif

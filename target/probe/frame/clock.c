@@ -4,18 +4,28 @@
 /* Readings of two clocks lie this close together, or they are read again. */
 #define CLOCK_PAIR_NS 5000
 
-int64_t wall_offset_ns(void)
+static int64_t offset_ns(clockid_t clock)
 {
-	int64_t before, wall, after = 0, best = INT64_MAX, offset = 0;
+	int64_t before, other, after = 0, best = INT64_MAX, offset = 0;
 
 	for (int i = 0; i < 20 && best > CLOCK_PAIR_NS; i++) {
 		before = mono_ns();
-		wall = clock_ns(CLOCK_REALTIME);
+		other = clock_ns(clock);
 		after = mono_ns();
 		if (after - before < best) {
 			best = after - before;
-			offset = wall - before - best / 2;
+			offset = other - before - best / 2;
 		}
 	}
 	return offset;
+}
+
+int64_t wall_offset_ns(void)
+{
+	return offset_ns(CLOCK_REALTIME);
+}
+
+int64_t boot_offset_ns(void)
+{
+	return offset_ns(CLOCK_BOOTTIME);
 }

@@ -8,6 +8,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNTER_SMI] = "smi",
 	[COUNTER_CLOCK_STEP_NS] = "clock_step_ns",
 	[COUNTER_CLOCK_SETS] = "clock_sets",
+	[COUNTER_SUSPENDED_NS] = "suspended_ns",
 	[COUNTER_MAJOR_FAULTS] = "major_faults",
 	[COUNTER_MINOR_FAULTS] = "minor_faults",
 	[COUNTER_VOLUNTARY_SWITCHES] = "voluntary_switches",

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "periodic.h"
-#include "bank_source.h"
 #include "run.h"
+#include "source.h"
+#include "turn.h"
 
 /* Workers are told to stop this often, this far apart, before they count as stuck.  Counted in tries: when the
  * whole machine stood still, its workers were not stuck. */
@@ -48,6 +49,8 @@ static void begin_recording(struct run *run)
 	samples_open(run);
 	run_announce(run);
 	record_head(run);
+	if (run->turns)
+		turn_head_written(run);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -67,24 +70,30 @@ static void report_until_end(struct run *run)
 	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
 	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
 	int64_t next_samples_ns = run->samples ? run->start_ns + samples_every_ns(run) : INT64_MAX;
+	int64_t next_look_ns = run->source && run->source->look ? run->start_ns + run->source->look_ns : INT64_MAX;
 	timer_t watchdog = watchdog_start();
 
 	while (!atomic_load(&run->stop) && !(all_done(run) && !run->source)) {
-		int64_t until_ns = earliest(earliest(end_ns, next_samples_ns), earliest(next_interval_ns, next_live_ns));
+		int64_t until_ns = earliest(earliest(end_ns, earliest(next_samples_ns, next_look_ns)),
+					    earliest(next_interval_ns, next_live_ns));
 		bool reached;
 
-		watchdog_feed(watchdog, until_ns - mono_ns());
+		watchdog_feed(watchdog, until_ns - mono_ns() + turn_patience_ns(run));
 		signals_await(until_ns);
 		reached = mono_ns() >= end_ns;
 		if (reached)
 			run_stop(run, OUTCOME_COMPLETED);
 		if (!reached && mono_ns() >= next_interval_ns) {
-			record_interval(run);
+			turn_interval(run);
 			next_interval_ns = fe_due_after(next_interval_ns, mono_ns(), run->settings->report_ns);
 		}
 		if (!reached && mono_ns() >= next_live_ns) {
 			live_draw(run);
 			next_live_ns = fe_due_after(next_live_ns, mono_ns(), live_ns);
+		}
+		if (mono_ns() >= next_look_ns) {
+			run->source->look(run);
+			next_look_ns = fe_due_after(next_look_ns, mono_ns(), run->source->look_ns);
 		}
 		if (mono_ns() >= next_samples_ns) {
 			samples_drain(run);
@@ -125,7 +134,7 @@ static void say_why(const struct run *run)
 	char text[3 * REASON_SIZE];
 	int error, size;
 
-	size = snprintf(text, sizeof(text), "fastenough-probe: %s: %s%s%s\n", outcome_names[run->outcome], run->reason,
+	size = snprintf(text, sizeof(text), PROGRAM ": %s: %s%s%s\n", outcome_names[run->outcome], run->reason,
 			also ? "; " : "", also ? run->trouble : "");
 	output_write(STDERR_FILENO, text, (size_t)size, &error);
 }
@@ -133,6 +142,8 @@ static void say_why(const struct run *run)
 static int conclude(struct run *run)
 {
 	record_end(run);
+	if (run->turns)
+		turns_close(run);
 	summary_print(run);
 	if (run->outcome != OUTCOME_COMPLETED)
 		say_why(run);
@@ -153,14 +164,15 @@ static void measure(struct run *run)
 	run_await_start(run);
 	report_until_end(run);
 	stop_workers(run);
-	samples_close(run);
+	run->settings_after.count = 0;
 	settings_read_after(run);
 	settings_compare(run);
-	if (run->source)
-		source_stop(run);
+	if (run->source && run->source->stop)
+		run->source->stop(run);
 	record_interval(run);
-	if (run->source)
-		source_settings_after(run);
+	samples_close(run);
+	if (run->source && run->source->settings_after)
+		run->source->settings_after(run);
 }
 
 static void skip(struct run *run)

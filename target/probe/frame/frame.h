@@ -39,6 +39,7 @@ struct worker;
 struct probe {
 	const char *name;
 	const char *summary;                /* one line for --help */
+	bool watches;                       /* acts of other programs: nothing is requested of the machine for them */
 	const struct option_spec *options;  /* its own, ended by an empty one; may be NULL */
 	void (*setup)(struct run *run);
 };

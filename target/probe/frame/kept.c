@@ -60,3 +60,14 @@ void settings_compare(struct run *run)
 		if (atomic_load(&worker->done))
 			count_moves(run, worker);
 }
+
+void settings_begin_anew(struct run *run)
+{
+	struct setting *before = run->settings_before.list;
+	const struct setting *after = run->settings_after.list;
+
+	for (int i = 0; i < run->settings_after.count && i < run->settings_before.count; i++)
+		if (strcmp(after[i].in_effect, "null") != 0)
+			strcpy(before[i].in_effect, after[i].in_effect);
+	run->settings_after.count = 0;
+}

@@ -88,8 +88,10 @@ static void print_progress(FILE *out, const struct run *run)
 {
 	int64_t gone_ns = mono_ns() - run->start_ns;
 
-	fprintf(out, "fastenough-probe %s  policy %s", run->probe->name, policy_names[run->settings->policy]);
-	if (run->settings->priority)
+	fprintf(out, PROGRAM " %s", run->probe->name);
+	if (!run->probe->watches)
+		fprintf(out, "  policy %s", policy_names[run->settings->policy]);
+	if (!run->probe->watches && run->settings->priority)
 		fprintf(out, " %lld", (long long)run->settings->priority);
 	fprintf(out, "  running ");
 	print_clock(out, gone_ns);

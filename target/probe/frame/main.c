@@ -27,9 +27,9 @@ int main(int argc, char **argv)
 	struct run *run;
 
 	occupy_standard_descriptors();
-	prctl(PR_SET_NAME, "fastenough-probe"); /* an agent starts it through /proc/PID/exe */
+	prctl(PR_SET_NAME, PROGRAM); /* an agent starts it through /proc/PID/exe */
 	if (argc > 1 && strcmp(argv[1], "agent") == 0)
-		return agent_main(argc - 1, argv + 1, "fastenough-probe");
+		return agent_main(argc - 1, argv + 1, PROGRAM);
 	probe = options_parse(argc, argv, &settings);
 	run = run_new(probe, &settings);
 	probe->setup(run);

@@ -3,7 +3,6 @@
 #include "options.h"
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,10 @@
 #include "catalogue.h"
 #include "clock.h"
 #include "option_values.h"
+#include "options_settle.h"
 #include "output.h"
 #include "registry.h"
+#include "series.h"
 #include "units.h"
 
 const char *const policy_names[POLICIES + 1] = {
@@ -24,8 +25,6 @@ const char *const policy_names[POLICIES + 1] = {
 	[POLICY_OTHER] = "other",
 };
 
-#define DEFAULT_PRIORITY 98
-
 static struct settings parsed = {
 	.policy = -1,
 	.interval_ns = NS_PER_MS,
@@ -33,6 +32,10 @@ static struct settings parsed = {
 	.dma_latency_us = -2,
 	.timer_slack_ns = 1,
 	.report_ns = NS_PER_S,
+	.interval_k = SERIES_K,
+	.ring_keep_ns = 48 * 3600 * NS_PER_S,
+	.ring_mib = 256,
+	.ring_cycle_ns = 12 * 3600 * NS_PER_S,
 };
 static const char *latency_text;
 static bool ignored;
@@ -40,39 +43,52 @@ static bool default_system;
 
 /* Letters are cyclictest's wherever cyclictest has the letter. */
 static const struct option_spec common_options[] = {
-	{"priority", 'p', OPTION_INTEGER, &parsed.priority, .low = 1, .high = 99, .help = "real-time priority (98)"},
-	{"policy", 0, OPTION_CHOICE, &parsed.policy, .choices = policy_names, .help = "fifo (default), rr, deadline or other"},
+	{"priority", 'p', OPTION_INTEGER, &parsed.priority, .low = 1, .high = 99, .acts = true, .help = "real-time priority (98)"},
+	{"policy", 0, OPTION_CHOICE, &parsed.policy, .choices = policy_names, .acts = true,
+	 .help = "fifo (default), rr, deadline or other"},
 	{"affinity", 'a', OPTION_CPUS, &parsed.cpus, .optional = "", .help = "CPUs to measure, as 0-3,5 (all this process may use)"},
 	{"threads", 't', OPTION_INTEGER, &parsed.threads, .low = 1, .high = 4 * MAX_CPUS, .optional = "0",
-	 .help = "threads, dealt out over the CPUs (one for each)"},
-	{"smp", 'S', OPTION_FLAG, &ignored, .help = "one thread on every CPU at the same priority (is the default)"},
+	 .acts = true, .help = "threads, dealt out over the CPUs (one for each)"},
+	{"smp", 'S', OPTION_FLAG, &ignored, .acts = true, .help = "one thread on every CPU at the same priority (is the default)"},
 	{"interval", 'i', OPTION_DURATION, &parsed.interval_ns, .low = 5 * NS_PER_US, .high = 10 * NS_PER_S,
-	 .plain = NS_PER_US, .plain_name = "us", .help = "period of periodic acts, 5us to 10s (1ms)"},
+	 .plain = NS_PER_US, .plain_name = "us", .acts = true, .help = "period of periodic acts, 5us to 10s (1ms)"},
 	{"duration", 'D', OPTION_DURATION, &parsed.duration_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "end after this time (run until Ctrl-C)"},
-	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .help = "end after so many acts of each thread"},
+	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .acts = true,
+	 .help = "end after so many acts of each thread"},
 	{"until-interrupt", 0, OPTION_FLAG, &parsed.until_interrupt,
 	 .help = "SIGINT is the planned end: the run is then completed, not aborted"},
 	{"runtime", 0, OPTION_DURATION, &parsed.runtime_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "policy deadline: computing time per period (a fifth of the deadline)"},
+	 .plain_name = "us", .acts = true, .help = "policy deadline: computing time per period (a fifth of the deadline)"},
 	{"deadline", 0, OPTION_DURATION, &parsed.deadline_ns, .low = 1024, .high = 10 * NS_PER_S, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "policy deadline: deadline (the period)"},
+	 .plain_name = "us", .acts = true, .help = "policy deadline: deadline (the period)"},
 	{"threshold", 0, OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "record every value above as an event"},
 	{"breaktrace", 'b', OPTION_DURATION, &parsed.threshold_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "the same, and end the run there"},
+	{"trace-switch", 0, OPTION_TEXT, &parsed.trace_switch,
+	 .help = "with --breaktrace: file to write 0 into just before, such as tracing_on of a trace"},
 	{"limit", 0, OPTION_DURATION, &parsed.limit_ns, .low = 1, .high = INT64_MAX / 4, .plain = NS_PER_US,
-	 .plain_name = "us", .help = "count values above exactly, and how many came in a row"},
-	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .help = "lock memory (is the default)"},
-	{"latency", 0, OPTION_TEXT, &latency_text, .help = "longest wake-up from idle states in us, or off (0)"},
-	{"default-system", 0, OPTION_FLAG, &default_system, .help = "leave idle states alone, as --latency off"},
+	 .plain_name = "us", .acts = true, .help = "count values above exactly, and how many came in a row"},
+	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .acts = true, .help = "lock memory (is the default)"},
+	{"latency", 0, OPTION_TEXT, &latency_text, .acts = true, .help = "longest wake-up from idle states in us, or off (0)"},
+	{"default-system", 0, OPTION_FLAG, &default_system, .acts = true, .help = "leave idle states alone, as --latency off"},
 	{"timer-slack", 0, OPTION_DURATION, &parsed.timer_slack_ns, .low = 1, .high = NS_PER_S, .plain = 1, .plain_name = "ns",
-	 .help = "timer slack of ordinary threads (1ns)"},
+	 .acts = true, .help = "timer slack of ordinary threads (1ns)"},
 	{"allow-difference", 0, OPTION_FLAG, &parsed.allow_difference,
-	 .help = "measure even if not all that was requested is in effect"},
+	 .acts = true, .help = "measure even if not all that was requested is in effect"},
 	{"report", 0, OPTION_DURATION, &parsed.report_ns, .low = 10 * NS_PER_MS, .high = 3600 * NS_PER_S, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "length of an interval in the recording (1s)"},
+	{"interval-k", 0, OPTION_INTEGER, &parsed.interval_k, .low = SERIES_RISE_K, .high = SERIES_K,
+	 .help = "2^k buckets per octave in the intervals of the recording (10); its end has all of them"},
 	{"record", 0, OPTION_TEXT, &parsed.record, .help = "write the recording to this file, or - for standard output"},
+	{"ring", 0, OPTION_TEXT, &parsed.ring, .help = "write recordings one after the other into this folder, the oldest make room"},
+	{"ring-cycle", 0, OPTION_DURATION, &parsed.ring_cycle_ns, .low = 10 * NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "length of a recording of the ring (12h)"},
+	{"ring-keep", 0, OPTION_DURATION, &parsed.ring_keep_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
+	 .plain_name = "s", .help = "how long a recording stays in the ring once it has ended (48h)"},
+	{"ring-mib", 0, OPTION_INTEGER, &parsed.ring_mib, .low = 1, .high = 1 << 20,
+	 .help = "the most MiB that the recordings of the ring take together (256)"},
 	{"run-id", 0, OPTION_TEXT, &parsed.run_id, .help = "name of the run (made from the time)"},
 	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
 	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
@@ -90,7 +106,7 @@ void bad_input(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(reason, sizeof(reason), format, arguments);
 	va_end(arguments);
-	snprintf(text, sizeof(text), "fastenough-probe: %s\n", reason);
+	snprintf(text, sizeof(text), PROGRAM ": %s\n", reason);
 	output_write(STDERR_FILENO, text, strlen(text), &error);
 	quick_exit(2);
 }
@@ -117,11 +133,30 @@ static const struct option_spec *find_in(const struct option_spec *table, const 
 	return NULL;
 }
 
+static bool of_use(const struct probe *probe, const struct option_spec *common)
+{
+	return !(common->acts && probe && probe->watches);
+}
+
 static const struct option_spec *find(const struct probe *probe, const char *name, size_t length, char letter)
 {
 	const struct option_spec *option = find_in(probe->options, name, length, letter);
 
-	return option ? option : find_in(common_options, name, length, letter);
+	if (option)
+		return option;
+	option = find_in(common_options, name, length, letter);
+	return option && of_use(probe, option) ? option : NULL;
+}
+
+/* A program with one probe needs no name of it. */
+static bool lone(const struct probe *probe)
+{
+	return probe && probe == probes[0] && !probes[1];
+}
+
+static const char *name_of(const struct probe *probe)
+{
+	return lone(probe) ? "" : probe ? probe->name : "NAME";
 }
 
 /* The value of an option that needs one: attached, or the next argument. */
@@ -150,7 +185,7 @@ static void parse_long(struct arguments *arguments, const char *text)
 	const struct option_spec *option = find(arguments->probe, text, length, 0);
 
 	if (!option)
-		bad_input("unknown option --%.*s; see fastenough-probe %s --help", (int)length, text, arguments->probe->name);
+		bad_input("unknown option --%.*s; see " PROGRAM " %s --help", (int)length, text, name_of(arguments->probe));
 	if (!takes_value(option) && equals)
 		bad_input("--%s takes no value", option->name);
 	set_option(option, takes_value(option) ? value_of(arguments, option, equals ? equals + 1 : NULL) : NULL);
@@ -162,7 +197,7 @@ static void parse_letters(struct arguments *arguments, const char *letters)
 		const struct option_spec *option = find(arguments->probe, NULL, 0, *letters);
 
 		if (!option)
-			bad_input("unknown option -%c; see fastenough-probe %s --help", *letters, arguments->probe->name);
+			bad_input("unknown option -%c; see " PROGRAM " %s --help", *letters, name_of(arguments->probe));
 		letters++;
 		if (takes_value(option)) {
 			set_option(option, value_of(arguments, option, *letters ? letters : NULL));
@@ -172,11 +207,13 @@ static void parse_letters(struct arguments *arguments, const char *letters)
 	}
 }
 
-static void print_table(const struct option_spec *table)
+static void print_table(const struct probe *probe, const struct option_spec *table)
 {
 	for (; table && table->name; table++) {
 		char left[64];
 
+		if (!of_use(probe, table))
+			continue;
 		snprintf(left, sizeof(left), "%c%c%s --%s%s", table->letter ? '-' : ' ', table->letter ? table->letter : ' ',
 			 table->letter ? "," : " ", table->name, takes_value(table) ? (table->optional ? " [..]" : " ..") : "");
 		printf("  %-26s %s\n", left, table->help);
@@ -191,16 +228,16 @@ static void print_probes(void)
 
 static void __attribute__((noreturn)) print_help(const struct probe *probe)
 {
-	printf("Usage: fastenough-probe %s [options]\n", probe ? probe->name : "NAME");
+	printf("Usage: " PROGRAM " %s%s[options]\n", name_of(probe), *name_of(probe) ? " " : "");
 	if (probe) {
 		printf("%s\n\nOptions of %s:\n", probe->summary, probe->name);
-		print_table(probe->options);
+		print_table(probe, probe->options);
 	} else {
 		printf("Measures how this Linux reacts.\n\nProbes:\n");
 		print_probes();
 	}
 	printf("\nOptions of all probes:\n");
-	print_table(common_options);
+	print_table(probe, common_options);
 	printf("\nTimes take units: 200us, 1.5ms, 10s, 10m, 2h.\n");
 	exit(0);
 }
@@ -210,18 +247,16 @@ static const struct probe *find_probe(const char *name)
 	for (const struct probe *const *probe = probes; *probe; probe++)
 		if (!strcmp((*probe)->name, name))
 			return *probe;
-	bad_input("there is no probe '%s'; see fastenough-probe --list", name);
+	bad_input("there is no probe '%s'; see " PROGRAM " --list", name);
 }
 
-/* What comes before a probe's name. */
-static const struct probe *parse_first(const char *first)
+/* What is asked for instead of a probe. */
+static void answer(const char *first)
 {
-	if (!first)
-		bad_input("name a probe, as in fastenough-probe timer; see fastenough-probe --list");
 	if (!strcmp(first, "--help"))
-		print_help(NULL);
+		print_help(lone(probes[0]) ? probes[0] : NULL);
 	if (!strcmp(first, "--version")) {
-		puts("fastenough-probe " PROBE_VERSION);
+		puts(PROGRAM " " PROBE_VERSION);
 		exit(0);
 	}
 	if (!strcmp(first, "--list")) {
@@ -232,35 +267,18 @@ static const struct probe *parse_first(const char *first)
 		catalogue_print(common_options);
 		exit(0);
 	}
-	return find_probe(first);
 }
 
-static void default_cpus(struct cpu_list *list)
+/* The probe, and where its options begin. */
+static struct arguments parse_first(char **next)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof(set), &set))
-		CPU_SET(0, &set);
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			list->cpu[list->count++] = cpu;
-}
-
-static void settle_policy(struct settings *settings)
-{
-	bool has_priority = settings->policy == POLICY_FIFO || settings->policy == POLICY_RR;
-
-	if (settings->policy < 0) {
-		settings->policy = POLICY_FIFO;
-		has_priority = true;
-	}
-	if (settings->priority && !has_priority)
-		bad_input("--priority means nothing to --policy %s; leave it out", policy_names[settings->policy]);
-	if (!settings->priority && has_priority)
-		settings->priority = DEFAULT_PRIORITY;
-	if ((settings->runtime_ns || settings->deadline_ns) && settings->policy != POLICY_DEADLINE)
-		bad_input("--runtime and --deadline are for --policy deadline");
+	if (*next)
+		answer(*next);
+	if (lone(probes[0]) && (!*next || strcmp(*next, probes[0]->name)))
+		return (struct arguments){.probe = probes[0], .next = next};
+	if (!*next)
+		bad_input("name a probe, as in " PROGRAM " timer; see " PROGRAM " --list");
+	return (struct arguments){.probe = find_probe(*next), .next = next + 1};
 }
 
 static void settle_latency(struct settings *settings)
@@ -272,19 +290,9 @@ static void settle_latency(struct settings *settings)
 		bad_input("--latency: '%s' is neither a number of us nor off", latency_text);
 }
 
-static void settle(struct settings *settings)
-{
-	settle_policy(settings);
-	settle_latency(settings);
-	if (!settings->cpus.count)
-		default_cpus(&settings->cpus);
-	if (settings->json && settings->record && !strcmp(settings->record, "-"))
-		bad_input("--json and --record - both want standard output; record to a file");
-}
-
 const struct probe *options_parse(int argc, char **argv, struct settings *settings)
 {
-	struct arguments arguments = {.probe = parse_first(argc > 1 ? argv[1] : NULL), .next = argv + 2};
+	struct arguments arguments = parse_first(argc > 1 ? argv + 1 : argv + argc);
 
 	while (*arguments.next) {
 		const char *argument = *arguments.next++;
@@ -296,9 +304,10 @@ const struct probe *options_parse(int argc, char **argv, struct settings *settin
 		else if (argument[0] == '-' && argument[1] && argument[1] != '-')
 			parse_letters(&arguments, argument + 1);
 		else
-			bad_input("'%s' is not an option; see fastenough-probe %s --help", argument, arguments.probe->name);
+			bad_input("'%s' is not an option; see " PROGRAM " %s --help", argument, name_of(arguments.probe));
 	}
-	settle(&parsed);
+	settle_latency(&parsed);
+	options_settle(arguments.probe, &parsed);
 	*settings = parsed;
 	return arguments.probe;
 }

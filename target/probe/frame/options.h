@@ -28,6 +28,7 @@ struct option_spec {
 	const char *plain_name;
 	const char *const *choices; /* ended by NULL */
 	const char *optional; /* value to use when none is given */
+	bool acts;            /* of use only to probes that act themselves, instead of watching others */
 	const char *help;
 };
 
@@ -52,16 +53,22 @@ struct settings {
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
 	int64_t threshold_ns;   /* 0: none */
 	bool stop_at_threshold;
+	const char *trace_switch; /* file to write 0 into just before that, NULL for none */
 	int64_t limit_ns;       /* counted exactly, with its runs; 0: none */
 	bool lock_memory;
 	int64_t dma_latency_us; /* -1: leave it alone, -2: hold 0 where the kernel knows it */
 	int64_t timer_slack_ns;
 	bool allow_difference;
 	int64_t report_ns;      /* length of an interval line */
+	int64_t interval_k;     /* 2^k buckets per octave in interval lines */
 	int64_t histogram_us;   /* 0: none; else print the histogram up to this */
 	bool quiet, json;
 	const char *record;     /* file, "-" for standard output, NULL for none */
 	const char *run_id;
+	const char *ring;       /* folder of recordings one after the other; NULL: none */
+	int64_t ring_keep_ns;   /* how long a recording stays there */
+	int64_t ring_mib;       /* the most that they take together */
+	int64_t ring_cycle_ns;  /* length of a recording there */
 };
 
 struct probe;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record.h"
+#include "turn.h"
 
 const char *const outcome_names[] = {
 	[OUTCOME_COMPLETED] = "completed",
@@ -50,6 +51,10 @@ void record_open(struct run *run)
 	const char *path = run->settings->record;
 
 	run->record_fd = -1;
+	if (run->settings->ring) {
+		turns_open(run);
+		turn_begin_file(run);
+	}
 	if (path && !strcmp(path, "-"))
 		run->record_fd = STDOUT_FILENO;
 	else if (path)
@@ -66,6 +71,14 @@ static void take_back_torn_line(const struct run *run, size_t written)
 		lseek(run->record_fd, run->recorded_bytes, SEEK_SET);
 }
 
+static void unwritten(struct run *run, int error)
+{
+	if (run->turns)
+		turn_line_lost(run, error);
+	else
+		run_unwritten(run, "the recording cannot be continued (what it holds stays readable)", error);
+}
+
 /* What was recorded stays readable: readers pass over a last line that is torn. */
 static void record_line(struct run *run)
 {
@@ -74,10 +87,12 @@ static void record_line(struct run *run)
 
 	json_newline(&run->line);
 	written = output_write(run->record_fd, run->line.text, run->line.used, &error);
+	if (error && run->turns)
+		written += turn_write_rest(run, run->line.text + written, run->line.used - written, &error);
 	if (error) {
 		run->record_broken = true;
 		take_back_torn_line(run, written);
-		run_unwritten(run, "the recording cannot be continued (what it holds stays readable)", error);
+		unwritten(run, error);
 		return;
 	}
 	run->recorded_bytes += (int64_t)run->line.used;
@@ -167,6 +182,14 @@ void json_setting_place(struct json *json, const struct setting *setting)
 		json_member_int(json, "cpu", setting->cpu);
 	if (*setting->thread)
 		json_member_text(json, "thread", setting->thread);
+}
+
+void json_bucket(struct json *json, int32_t index, uint64_t count)
+{
+	json_open(json, '[');
+	json_int(json, index);
+	json_uint(json, count);
+	json_close(json, ']');
 }
 
 static void json_rises(struct json *json, const int64_t *rises)

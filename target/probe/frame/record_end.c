@@ -2,10 +2,24 @@
 /* The end: how the run ended, and its totals. */
 #include <string.h>
 
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
-static void write_total(struct json *json, const struct series *series)
+/* At the full resolution, where the intervals have less. */
+static void write_buckets(struct json *json, const struct series *series)
+{
+	int32_t last = series_index(series, series->total.max);
+
+	json_member_int(json, "k", series->spec.k);
+	json_key(json, "buckets");
+	json_open(json, '[');
+	for (int32_t i = series_index(series, series->total.min); series->total.count && i <= last; i++)
+		if (series->totals[i])
+			json_bucket(json, i, series->totals[i]);
+	json_close(json, ']');
+}
+
+static void write_total(struct json *json, const struct series *series, int64_t k)
 {
 	json_open(json, '{');
 	json_member_int(json, "id", series->id);
@@ -14,6 +28,8 @@ static void write_total(struct json *json, const struct series *series)
 	json_member_uint(json, "lost", series->total_lost);
 	json_member_uint(json, "missed", series->total_missed);
 	json_stats(json, &series->total);
+	if (series_interval_k(series, k) != series->spec.k)
+		write_buckets(json, series);
 	json_order(json, series, series->total_rises, &series->total_over, series->total_gaps);
 	json_close(json, '}');
 }
@@ -65,7 +81,7 @@ void record_end(struct run *run)
 		return;
 	for_each_series(entry, run)
 		if (entry->series->untold.maximum)
-			record_event_line(run, "max", entry->series, entry->series->untold.mono_ns, entry->series->untold.value, NULL);
+			record_untold(run, entry->series);
 	line_begin(run, "end");
 	json_member_text(json, "outcome", outcome_names[run->outcome]);
 	json_reasons(json, run);
@@ -73,15 +89,15 @@ void record_end(struct run *run)
 	json_key(json, "series");
 	json_open(json, '[');
 	for_each_series(entry, run) {
-		write_total(json, entry->series);
-		dropped += entry->series->events_dropped;
+		write_total(json, entry->series, run->settings->interval_k);
+		dropped += atomic_exchange(&entry->series->events_dropped, 0);
 	}
 	json_close(json, ']');
 	json_key(json, "counters");
 	json_open(json, '{');
 	json_counter_members(json, &since);
 	if (run->source)
-		json_source_total(json, run);
+		run->source->total_counters(json, run);
 	json_close(json, '}');
 	write_settings(json, run);
 	json_member_uint(json, "events_dropped", dropped);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events: new maxima and values over the threshold, bounded in number. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "record.h"
 
 #ifndef MAX_EVENTS
@@ -7,7 +10,7 @@
 #endif
 
 void record_event_line(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
-			const char *text)
+		       const char *text, const char *culprit)
 {
 	struct json *json = &run->line;
 	int cpu = series ? (series->spec.any_cpu ? series->highest_cpu : series->spec.cpu) : -1;
@@ -22,6 +25,10 @@ void record_event_line(struct run *run, const char *kind, const struct series *s
 	json_member_int(json, "value", value);
 	if (text)
 		json_member_text(json, "text", text);
+	if (culprit) {
+		json_key(json, "culprit");
+		json_raw(json, culprit, strlen(culprit));
+	}
 	line_end(run);
 }
 
@@ -30,8 +37,8 @@ static bool events_used_up(const struct run *run)
 	return run->events >= MAX_EVENTS;
 }
 
-void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
-		  const char *text)
+static void record_bounded(struct run *run, const char *kind, const struct series *series, const struct event *event,
+			   const char *text)
 {
 	if (!recording(run))
 		return;
@@ -40,7 +47,27 @@ void record_event(struct run *run, const char *kind, const struct series *series
 		return;
 	}
 	run->events++;
-	record_event_line(run, kind, series, at_mono_ns, value, text);
+	record_event_line(run, kind, series, event->mono_ns, event->value, text, event->culprit);
+}
+
+void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
+		  const char *text)
+{
+	record_bounded(run, kind, series, &(struct event){.mono_ns = at_mono_ns, .value = value}, text);
+}
+
+void record_untold(struct run *run, const struct series *series)
+{
+	const struct event *event = &series->untold;
+
+	record_event_line(run, "max", series, event->mono_ns, event->value, NULL, event->culprit);
+}
+
+static void keep_untold(struct series *series, const struct event *event)
+{
+	free((char *)series->untold.culprit);
+	series->untold = *event;
+	series->untold.culprit = event->culprit ? strdup(event->culprit) : NULL;
 }
 
 /* The last maximum is the run's: it waits for the end where the events are used up. */
@@ -52,32 +79,33 @@ static void record_maximum(struct run *run, struct series *series, const struct 
 	}
 	series->told_ns = event->value;
 	if (!events_used_up(run)) {
-		record_event(run, "max", series, event->mono_ns, event->value, NULL);
+		record_bounded(run, "max", series, event, NULL);
 		return;
 	}
 	run->events_dropped += series->untold.maximum;
-	series->untold = *event;
+	keep_untold(series, event);
 }
 
-static void record_one(struct run *run, struct series *series, const struct event *event)
+void record_found(struct run *run, struct series *series, const struct event *event)
 {
 	if (event->maximum)
 		record_maximum(run, series, event);
 	if (event->over_threshold)
-		record_event(run, "threshold", series, event->mono_ns, event->value, NULL);
+		record_bounded(run, "threshold", series, event, NULL);
 }
 
 void record_events(struct run *run, struct series *series)
 {
+	const struct epoch *epoch = series_flipped(series);
 	struct event event;
 
-	while (series_next_event(series, &event))
-		record_one(run, series, &event);
+	for (uint32_t left = epoch ? epoch->events : 0; left && series_next_event(series, &event); left--)
+		record_found(run, series, &event);
 }
 
 void record_crowded(struct run *run, struct series *series)
 {
 	if (series->crowded.maximum)
-		record_one(run, series, &series->crowded);
+		record_found(run, series, &series->crowded);
 	series->crowded.maximum = false;
 }

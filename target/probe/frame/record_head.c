@@ -2,8 +2,8 @@
 /* The head: what was measured, how, and at what cost. */
 #include <string.h>
 
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
 static const char *const role_names[] = {
 	[SERIES_VERDICT] = "verdict",
@@ -11,7 +11,7 @@ static const char *const role_names[] = {
 	[SERIES_THROUGHPUT] = "throughput",
 };
 
-static void write_series(struct json *json, const struct series *series)
+static void write_series(struct json *json, const struct series *series, int64_t k)
 {
 	const struct series_spec *spec = &series->spec;
 
@@ -22,7 +22,7 @@ static void write_series(struct json *json, const struct series *series)
 	json_member_text(json, "clock", spec->clock ? spec->clock : "monotonic");
 	json_member_text(json, "from", spec->from);
 	json_member_text(json, "to", spec->to);
-	json_member_int(json, "k", SERIES_K);
+	json_member_int(json, "k", series_interval_k(series, k));
 	json_member_text(json, "role", role_names[spec->role]);
 	json_key(json, "two_sided");
 	json_bool(json, spec->two_sided);
@@ -60,7 +60,7 @@ static void write_tool(struct json *json)
 {
 	json_key(json, "tool");
 	json_open(json, '{');
-	json_member_text(json, "name", "fastenough-probe");
+	json_member_text(json, "name", PROGRAM);
 	json_member_text(json, "version", PROBE_VERSION);
 	json_member_text(json, "build", PROBE_BUILD);
 	json_close(json, '}');
@@ -70,7 +70,7 @@ static void write_parameters(struct json *json, const struct run *run)
 {
 	json_key(json, "parameters");
 	json_open(json, '{');
-	if (!run->source) {
+	if (!run->source && !run->probe->watches) {
 		json_member_text(json, "policy", policy_names[run->settings->policy]);
 		if (run->settings->priority)
 			json_member_int(json, "priority", run->settings->priority);
@@ -118,13 +118,13 @@ void record_head(struct run *run)
 	json_member_int(json, "version", 2);
 	write_tool(json);
 	json_member_text(json, "run_id", run->run_id);
-	json_member_text(json, "probe", run->source ? source_probe(run) : run->probe->name);
-	json_member_text(json, "implementation", run->source ? "linux-kernel" : platform_name);
+	json_member_text(json, "probe", run->source ? run->source->probe : run->probe->name);
+	json_member_text(json, "implementation", run->source ? run->source->implementation : platform_name);
 	write_parameters(json, run);
 	json_key(json, "series");
 	json_open(json, '[');
 	for_each_series(entry, run)
-		write_series(json, entry->series);
+		write_series(json, entry->series, run->settings->interval_k);
 	json_close(json, ']');
 	json_key(json, "settings");
 	json_open(json, '[');

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An interval: what every series took in since the one before, and what the machine did meanwhile. */
-#include "bank_source.h"
 #include "record.h"
+#include "source.h"
 
-static void write_bucket(struct json *json, int32_t index, uint32_t count)
+static void write_buckets(struct json *json, const struct series *series, const struct epoch *epoch, int64_t most)
 {
-	json_open(json, '[');
-	json_int(json, index);
-	json_uint(json, count);
-	json_close(json, ']');
-}
-
-static void write_buckets(struct json *json, const struct epoch *epoch)
-{
-	int32_t last = series_bucket(epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
+	unsigned k = series_interval_k(series, most);
+	int32_t last = series_index(series, epoch->stats.max);
+	int32_t i = epoch_next_filled(epoch, series_index(series, epoch->stats.min), last);
+	int32_t wide = series_folded(series, i, k);
+	uint64_t count = 0;
 
 	json_key(json, "buckets");
 	json_open(json, '[');
-	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last))
-		write_bucket(json, i, epoch->buckets[i]);
+	for (; epoch->stats.count && i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
+		if (series_folded(series, i, k) != wide) {
+			json_bucket(json, wide, count);
+			wide = series_folded(series, i, k);
+			count = 0;
+		}
+		count += epoch->buckets[i];
+	}
+	if (count)
+		json_bucket(json, wide, count);
 	json_close(json, ']');
 }
 
-static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch)
+static void write_epoch(struct json *json, const struct series *series, const struct epoch *epoch, int64_t k)
 {
 	json_open(json, '{');
 	json_member_int(json, "id", series->id);
@@ -31,7 +34,7 @@ static void write_epoch(struct json *json, const struct series *series, const st
 	json_member_uint(json, "lost", epoch->lost);
 	json_member_uint(json, "missed", epoch->missed);
 	json_stats(json, &epoch->stats);
-	write_buckets(json, epoch);
+	write_buckets(json, series, epoch, k);
 	json_order(json, series, epoch->rises, &epoch->over, epoch->gaps);
 	json_close(json, '}');
 }
@@ -45,14 +48,14 @@ static void drain(struct run *run, struct series *series)
 		return;
 	}
 	if (recording(run))
-		write_epoch(&run->line, series, epoch);
+		write_epoch(&run->line, series, epoch, run->settings->interval_k);
 	series_settle(series, epoch);
 }
 
-/* The module has parted its banks already, at an instant that it tells. */
-static struct instant part_bank(struct run *run)
+/* What counts in the kernel has parted its epochs already, at an instant that it tells. */
+static struct instant part_source(struct run *run)
 {
-	struct instant end = source_part(run);
+	struct instant end = run->source->part(run);
 
 	for_each_series(entry, run)
 		series_flip(entry->series);
@@ -69,7 +72,7 @@ static struct instant part_series(struct run *run)
 	struct instant end;
 
 	if (run->source)
-		return part_bank(run);
+		return part_source(run);
 	for_each_series(entry, run)
 		series_flip(entry->series);
 	end = instant_now();
@@ -103,7 +106,7 @@ void record_interval(struct run *run)
 	json_open(json, '{');
 	json_counter_members(json, &since);
 	if (run->source)
-		json_source_interval(json, run);
+		run->source->interval_counters(json, run);
 	json_close(json, '}');
 	if (recording(run))
 		line_end(run);

@@ -89,9 +89,10 @@ struct run {
 	int series_count;
 	struct worker *workers, **workers_end;
 	int worker_count;
-	struct bank_source *source; /* NULL: workers act; else the acts are the kernel's */
+	struct source *source; /* NULL: workers act; else the acts are those of others */
 	struct settings_read settings_before, settings_after; /* its first act, and its last */
 	int dma_latency_fd; /* held open: closing it ends the hold; -1: not held */
+	int trace_fd; /* the switch of a trace of the kernel; -1: none */
 
 	int lock_error; /* errno of the first memory that could not be locked */
 	pthread_t reporter;
@@ -118,6 +119,7 @@ struct run {
 	bool record_ours; /* a file made by this run, or found empty */
 	bool record_broken;
 	int64_t recorded_bytes; /* up to the end of the last whole line */
+	struct turns *turns;    /* NULL: this is the only recording */
 	struct samples *samples; /* NULL: none are kept */
 	const char *samples_path;
 	int samples_fd;          /* -1: none, or no more */
@@ -129,6 +131,9 @@ struct run {
 #define for_each_worker(worker, run) for (struct worker *worker = (run)->workers; worker; worker = worker->next)
 
 struct instant instant_now(void);
+
+/* setup.c: the name that the options give, or one made from the time */
+void run_name(struct run *run);
 
 /* Locks memory that workers touch, where locking is asked for. */
 void run_lock(struct run *run, const void *memory, size_t size);
@@ -164,6 +169,8 @@ bool settings_real_time(const struct run *run);
 /* kept.c: fails a run whose threads' settings were changed while it ran */
 void settings_remember(struct run *run);
 void settings_compare(struct run *run);
+/* What was in effect at the end of a recording is what was before the next one. */
+void settings_begin_anew(struct run *run);
 
 /* record.c */
 void record_open(struct run *run);
@@ -171,6 +178,8 @@ void record_head(struct run *run);
 void record_interval(struct run *run);
 void record_event(struct run *run, const char *kind, const struct series *series, int64_t at_mono_ns, int64_t value,
 		  const char *text);
+/* What a source found, as soon as it was found. */
+void record_found(struct run *run, struct series *series, const struct event *event);
 void record_end(struct run *run);
 /* Members that recording and summary share. */
 void json_stats(struct json *json, const struct fe_stats *stats);

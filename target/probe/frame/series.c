@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "periodic.h"
@@ -17,7 +18,7 @@
 #define LATE_BITS 33
 #define EARLY_BITS 24
 
-static void *map_zeroed(size_t size)
+void *series_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -26,21 +27,22 @@ static void *map_zeroed(size_t size)
 
 static uint32_t *map_buckets(void)
 {
-	uint32_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint32_t));
+	uint32_t *first = series_memory(SERIES_BUCKETS * sizeof(uint32_t));
 
 	return first ? first + SERIES_HALF - 1 : NULL;
 }
 
 struct series *series_new(int id, const struct series_spec *spec, int64_t threshold_ns)
 {
-	struct series *series = map_zeroed(sizeof(*series));
+	struct series *series = series_memory(sizeof(*series));
 
 	if (!series)
 		return NULL;
 	series->id = id;
 	series->spec = *spec;
+	series->spec.k = spec->k ? spec->k : SERIES_K;
 	series->highest_ns = series->told_ns = INT64_MIN;
-	series->highest_cpu = -1;
+	series->highest_cpu = series->trace_fd = -1;
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
@@ -49,6 +51,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 		series->epochs[i].buckets = map_buckets();
 		if (!series->epochs[i].buckets)
 			return NULL;
+		series->epochs[i].sum_most = SERIES_SUM_MOST;
 	}
 	return series;
 }
@@ -66,6 +69,20 @@ int series_lock(struct series *series)
 	return 0;
 }
 
+int32_t series_folded(const struct series *series, int32_t index, unsigned k)
+{
+	int32_t wide = (int32_t)fe_hist_index(fe_hist_lower((fe_u32)abs(index), series->spec.k), k);
+
+	return index < 0 ? -wide : wide;
+}
+
+int32_t series_index(const struct series *series, int64_t value)
+{
+	int32_t index = (int32_t)fe_hist_index(fe_magnitude(value), series->spec.k);
+
+	return value < 0 ? -index : index;
+}
+
 void series_free(struct series *series)
 {
 	for (int i = 0; i < 2; i++)
@@ -76,19 +93,26 @@ void series_free(struct series *series)
 }
 
 /* The reporter takes it with the epoch; of several only the last is a maximum still. */
-static void keep_crowded(struct series *series, struct event event)
+static void keep_crowded(struct series *series, struct epoch *epoch, struct event event)
 {
-	struct epoch *epoch = series_enter(series);
 	struct event dropped = event.maximum ? epoch->crowded : event;
 
 	if (event.maximum)
 		epoch->crowded = event;
-	series_leave(series);
 	atomic_fetch_add_explicit(&series->events_dropped, (uint32_t)dropped.maximum + dropped.over_threshold,
 				  memory_order_relaxed);
 }
 
-void series_event(struct series *series, int64_t value)
+/* From here, not from the reporter: what led to the value would be overwritten before that runs.  Whether the trace
+ * is off is read back by who reads it. */
+static void stop(struct series *series)
+{
+	if (series->trace_fd >= 0 && write(series->trace_fd, "0", 1) != 1)
+		series->trace_fd = -1;
+	atomic_store(series->stop_at_threshold, true);
+}
+
+void series_event(struct series *series, struct epoch *epoch, int64_t value)
 {
 	struct event event = {.mono_ns = mono_ns(), .value = value};
 	uint32_t written = atomic_load_explicit(&series->events_written, memory_order_relaxed);
@@ -96,15 +120,16 @@ void series_event(struct series *series, int64_t value)
 	event.maximum = value > series->highest_ns;
 	event.over_threshold = value > series->threshold_ns;
 	if (event.over_threshold && series->stop_at_threshold)
-		atomic_store(series->stop_at_threshold, true);
+		stop(series);
 	if (event.maximum)
 		series->highest_ns = value;
 	series->watch_ns = series->highest_ns < series->threshold_ns ? series->highest_ns : series->threshold_ns;
 	if (written - atomic_load_explicit(&series->events_read, memory_order_acquire) == EVENTS) {
-		keep_crowded(series, event);
+		keep_crowded(series, epoch, event);
 		return;
 	}
 	series->events[written % EVENTS] = event;
+	epoch->events++;
 	atomic_store_explicit(&series->events_written, written + 1, memory_order_release);
 }
 
@@ -137,6 +162,30 @@ void series_gap(struct series *series, struct epoch *epoch)
 	epoch->gaps++;
 	series->before = 0;
 	series->run_length = 0;
+}
+
+void series_come_to(struct series *series, struct epoch *epoch)
+{
+	if (epoch->sum_most)
+		return;
+	epoch->sum_most = SERIES_SUM_MOST;
+	if (epoch->recording == series->recording)
+		return;
+	series->recording = epoch->recording;
+	series->magnitudes = series->run_length = series->before = 0;
+	series->highest_ns = INT64_MIN;
+	series->watch_ns = series->spec.silent ? INT64_MAX : INT64_MIN;
+}
+
+void series_no_room(struct series *series, struct epoch *epoch, int64_t value)
+{
+	if (!epoch->sum_most) {
+		series_come_to(series, epoch);
+		series_store(series, epoch, value);
+		return;
+	}
+	epoch->lost++;
+	series_gap(series, epoch);
 }
 
 static void lose(struct series *series, struct epoch *epoch, uint64_t count)
@@ -183,6 +232,7 @@ void series_add_charges(struct series *series, const struct fe_charges *charges)
 	struct epoch *epoch = series_enter(series);
 	struct fe_charges left = *charges;
 
+	series_come_to(series, epoch);
 	if (!fe_charges_fit(&left, SERIES_SUM_MOST - series->magnitudes)) {
 		lose(series, epoch, left.count);
 		left.count = 0;
@@ -203,7 +253,11 @@ void series_add_missed(struct series *series, uint64_t count)
 
 void series_flip(struct series *series)
 {
-	atomic_store(&series->current, !atomic_load(&series->current));
+	uint32_t next = !atomic_load(&series->current);
+
+	series->epochs[next].sum_most = 0;
+	series->epochs[next].recording = series->recordings;
+	atomic_store(&series->current, next);
 	series->busy_at_flip = atomic_load(&series->busy);
 }
 
@@ -221,109 +275,7 @@ struct epoch *series_flipped(struct series *series)
 	return &series->epochs[!atomic_load(&series->current)];
 }
 
-static bool map_totals(struct series *series)
+void series_begin_with_flip(struct series *series)
 {
-	uint64_t *first = map_zeroed(SERIES_BUCKETS * sizeof(uint64_t));
-
-	if (first)
-		series->totals = first + SERIES_HALF - 1;
-	return first != NULL;
-}
-
-#define BLOCK 16
-
-/* Most buckets are empty: looking at a block at a time is what makes reading cheap. */
-static bool block_empty(const uint32_t *buckets)
-{
-	uint32_t any = 0;
-
-	for (int i = 0; i < BLOCK; i++)
-		any |= buckets[i];
-	return any == 0;
-}
-
-int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last)
-{
-	while (index + BLOCK <= last + 1 && block_empty(&epoch->buckets[index]))
-		index += BLOCK;
-	while (index <= last && epoch->buckets[index] == 0)
-		index++;
-	return index;
-}
-
-static void settle_buckets(struct series *series, struct epoch *epoch)
-{
-	int32_t last = series_bucket(epoch->stats.max);
-	int32_t i = epoch_next_filled(epoch, series_bucket(epoch->stats.min), last);
-
-	for (; i <= last; i = epoch_next_filled(epoch, i + 1, last)) {
-		series->totals[i] += epoch->buckets[i];
-		epoch->buckets[i] = 0;
-	}
-}
-
-static void settle_order(struct series *series, struct epoch *epoch)
-{
-	struct exceedances *total = &series->total_over, *over = &epoch->over;
-
-	for (size_t edge = 1; edge <= SERIES_EDGES; edge++)
-		series->total_rises[edge] += epoch->rises[edge];
-	memset(epoch->rises, 0, sizeof(epoch->rises));
-	series->total_gaps += epoch->gaps;
-	epoch->gaps = 0;
-	total->exceeded += over->exceeded;
-	total->runs += over->runs;
-	total->longest = over->longest > total->longest ? over->longest : total->longest;
-	total->sum_sq_lo += over->sum_sq_lo;
-	total->sum_sq_hi += over->sum_sq_hi + (total->sum_sq_lo < over->sum_sq_lo);
-	*over = (struct exceedances){0};
-}
-
-void series_settle(struct series *series, struct epoch *epoch)
-{
-	if (epoch->stats.count) {
-		if (!series->totals && !map_totals(series))
-			abort();
-		settle_buckets(series, epoch);
-	}
-	fe_stats_merge(&series->total, &epoch->stats);
-	series->total_lost += epoch->lost;
-	series->total_missed += epoch->missed;
-	epoch->stats = (struct fe_stats){0};
-	epoch->lost = epoch->missed = 0;
-	settle_order(series, epoch);
-	series->crowded = epoch->crowded;
-	epoch->crowded = (struct event){0};
-}
-
-static int64_t bucket_highest(int32_t index)
-{
-	uint64_t lower = fe_hist_lower((uint32_t)abs(index), SERIES_K);
-
-	if (index < 0)
-		return -(int64_t)lower;
-	return (int64_t)(lower + fe_hist_width((uint32_t)index, SERIES_K) - 1);
-}
-
-static uint64_t rank_of(double share, uint64_t count)
-{
-	uint64_t rank = (uint64_t)(share * (double)count);
-
-	return (double)rank < share * (double)count ? rank + 1 : rank;
-}
-
-void series_quantiles(const struct series *series, const double *shares, int64_t *values, int count)
-{
-	int32_t i = series_bucket(series->total.min), high = series_bucket(series->total.max);
-	uint64_t seen = series->totals ? series->totals[i] : 0;
-
-	for (int n = 0; n < count; n++) {
-		if (!series->total.count) {
-			values[n] = 0;
-			continue;
-		}
-		while (seen < rank_of(shares[n], series->total.count) && i < high)
-			seen += series->totals[++i];
-		values[n] = bucket_highest(i) < series->total.max ? bucket_highest(i) : series->total.max;
-	}
+	series->recordings++;
 }

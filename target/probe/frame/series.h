@@ -43,6 +43,7 @@ struct series_spec {
 	bool any_cpu;            /* the act belongs to no single CPU; cpu is ignored */
 	int cpu;
 	int64_t period_ns;       /* periodic acts only, else 0 */
+	unsigned k;              /* buckets per octave are 2^k, 0: SERIES_K; only a source may count in wider ones */
 	int64_t bytes;           /* moved per sample, where throughput is meant, else 0 */
 	const char *refused;     /* why the kernel refused this parameter; the series stays empty */
 	enum series_role role;
@@ -57,6 +58,7 @@ struct series_spec {
 struct event {
 	int64_t mono_ns, value;
 	bool maximum, over_threshold;
+	const char *culprit; /* JSON; NULL: not known */
 };
 
 /* Values above a limit given beforehand, and runs of such values one after the other. */
@@ -70,6 +72,9 @@ struct epoch {
 	struct fe_stats stats;
 	uint64_t lost, missed;
 	uint64_t gaps; /* places where lost values leave the order unknown */
+	uint64_t sum_most; /* of the magnitudes; 0 until the writer comes to this epoch */
+	uint32_t recording; /* which one it belongs to */
+	uint32_t events;   /* how many the writer put into the ring meanwhile */
 	/* Where a value's coarse bucket is above that of the value before it, one more run begins in each bucket
 	 * between: +1 at the first of them, -1 behind the last.  Sums over the edges from 1 on are numbers of runs. */
 	int64_t rises[SERIES_EDGES + 1];
@@ -85,16 +90,19 @@ struct series {
 	uint64_t magnitudes; /* of all values so far, added */
 	uint32_t before;     /* coarse bucket of the last value; outlasts epochs, as does: */
 	uint64_t run_length; /* of values above the limit, up to the last one */
+	uint32_t recording;  /* that the last value belongs to */
 	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
 	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
 	struct epoch epochs[2];
 	int64_t highest_ns, threshold_ns;
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
+	int trace_fd; /* the switch of a trace of the kernel, turned off just before that; -1: none */
 	_Atomic uint32_t events_written, events_read;
 	_Atomic uint32_t events_dropped; /* a maximum over the threshold counts twice */
 	struct event events[EVENTS];
 	/* the reporter's */
 	uint32_t busy_at_flip;
+	uint32_t recordings; /* begun before the current one */
 	int id;
 	struct series_spec spec;
 	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
@@ -103,7 +111,7 @@ struct series {
 	int64_t total_rises[SERIES_EDGES + 1];
 	struct exceedances total_over;
 	struct event crowded; /* from the epoch read last */
-	struct event untold;  /* the latest maximum that found the recording's events used up */
+	struct event untold;  /* the latest maximum that found the recording's events used up; its culprit is this one's own */
 	int64_t told_ns;       /* the greatest maximum recorded */
 	int highest_cpu;       /* where it was measured, of an act that belongs to no single CPU; -1: not known */
 };
@@ -115,9 +123,11 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
  */
 int series_lock(struct series *series);
 void series_free(struct series *series);
+/* Zeroed, for the length of the run, taking memory only where it is touched; NULL. */
+void *series_memory(size_t size);
 
-/* The writer has something to tell; the ring is bounded, but the latest maximum always has a place. */
-void series_event(struct series *series, int64_t value);
+/* The writer has something to tell, within an add; the ring is bounded, but the latest maximum always has a place. */
+void series_event(struct series *series, struct epoch *epoch, int64_t value);
 
 static inline int32_t series_bucket(int64_t value)
 {
@@ -125,6 +135,11 @@ static inline int32_t series_bucket(int64_t value)
 
 	return value < 0 ? -index : index;
 }
+
+/* The same for what others counted, in buckets of the series' own width. */
+int32_t series_index(const struct series *series, int64_t value);
+/* The wider bucket, of resolution k, that a bucket lies in. */
+int32_t series_folded(const struct series *series, int32_t index, unsigned k);
 
 static inline struct epoch *series_enter(struct series *series)
 {
@@ -153,6 +168,11 @@ static inline uint64_t series_size(const struct series *series, int64_t value)
 void series_exceed(struct series *series, struct epoch *epoch, uint64_t count);
 /* A value was lost: what follows begins anew. */
 void series_gap(struct series *series, struct epoch *epoch);
+/* By the writer, before it adds to an epoch otherwise than by series_store(): where another recording has begun, nothing
+ * that it remembers is of it.  The reporter prepared the epoch while nobody wrote to it. */
+void series_come_to(struct series *series, struct epoch *epoch);
+/* There is no room for this value: it is lost, or the first that comes to this epoch. */
+void series_no_room(struct series *series, struct epoch *epoch, int64_t value);
 
 static inline void series_follow(struct series *series, struct epoch *epoch, uint64_t size)
 {
@@ -174,9 +194,8 @@ static inline void series_store(struct series *series, struct epoch *epoch, int6
 	uint32_t *bucket = &epoch->buckets[series_bucket(value)];
 	uint64_t magnitudes = series->magnitudes + fe_magnitude(value);
 
-	if (__builtin_expect(*bucket == UINT32_MAX || magnitudes > SERIES_SUM_MOST, 0)) {
-		epoch->lost++;
-		series_gap(series, epoch);
+	if (__builtin_expect(*bucket == UINT32_MAX || magnitudes > epoch->sum_most, 0)) {
+		series_no_room(series, epoch, value);
 		return;
 	}
 	series->magnitudes = magnitudes;
@@ -196,10 +215,12 @@ static inline void series_fetch(const struct series *series)
 /* Store one value: the whole cost of recording a sample. */
 static inline void series_add(struct series *series, int64_t value)
 {
-	series_store(series, series_enter(series), value);
-	series_leave(series);
+	struct epoch *epoch = series_enter(series);
+
+	series_store(series, epoch, value);
 	if (__builtin_expect(value > series->watch_ns, 0))
-		series_event(series, value);
+		series_event(series, epoch, value);
+	series_leave(series);
 }
 
 /* Count values that were taken but could not be stored, and acts that never took place. */
@@ -220,6 +241,12 @@ void series_flip(struct series *series);
 struct epoch *series_flipped(struct series *series);
 /* Add what was read to the totals and empty it for its next turn. */
 void series_settle(struct series *series, struct epoch *epoch);
+/*
+ * Another recording begins with the next flip: what the writer remembers of the values before it (their order, the
+ * greatest, their sum) ends there.  The totals are the reporter's to begin anew, when the recording before has ended.
+ */
+void series_begin_with_flip(struct series *series);
+void series_begin_totals(struct series *series);
 /* The first bucket from index on that holds something, or beyond the last. */
 int32_t epoch_next_filled(const struct epoch *epoch, int32_t index, int32_t last);
 bool series_next_event(struct series *series, struct event *event);

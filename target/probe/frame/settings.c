@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "refusal.h"
-#include "bank_source.h"
 #include "settings.h"
+#include "source.h"
 
 #define DMA_LATENCY "/dev/cpu_dma_latency"
 
@@ -131,13 +131,15 @@ void settings_read_before(struct run *run)
 {
 	const struct setting *difference;
 
-	read_memory_lock(run, &run->settings_before);
-	request_dma_latency(run);
+	if (!run->probe->watches) {
+		read_memory_lock(run, &run->settings_before);
+		request_dma_latency(run);
+	}
 	read_throttling(&run->settings_before);
 	for_each_worker(worker, run)
 		settings_of_thread(&run->settings_before, worker, &worker->before);
-	if (run->source)
-		source_settings_before(run);
+	if (run->source && run->source->settings_before)
+		run->source->settings_before(run);
 	difference = first_difference(&run->settings_before);
 	if (difference && !run->settings->allow_difference)
 		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);
@@ -156,8 +158,10 @@ static struct thread_state state_after(const struct worker *worker)
 
 void settings_read_after(struct run *run)
 {
-	read_memory_lock(run, &run->settings_after);
-	read_dma_latency_again(run);
+	if (!run->probe->watches) {
+		read_memory_lock(run, &run->settings_after);
+		read_dma_latency_again(run);
+	}
 	read_throttling(&run->settings_after);
 	for_each_worker(worker, run) {
 		struct thread_state state = state_after(worker);
@@ -170,6 +174,8 @@ bool settings_real_time(const struct run *run)
 {
 	const struct settings_read *read = &run->settings_before;
 
+	if (run->probe->watches)
+		return true;
 	if (run->settings->policy == POLICY_OTHER || !run->settings->lock_memory)
 		return false;
 	for (int i = 0; i < read->count; i++)

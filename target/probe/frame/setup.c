@@ -2,6 +2,7 @@
 /* A run before it starts: what a probe's setup() adds to it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #define STACK_ROOM (256 * 1024)
 
-static void name_run(struct run *run)
+void run_name(struct run *run)
 {
 	time_t now = time(NULL);
 	uint32_t random = 0;
@@ -63,6 +64,18 @@ static struct settings_read settings_room(int most)
 	return room;
 }
 
+/* The file descriptor of the trace's switch, -1 where there is none. */
+static int open_trace(const struct settings *settings)
+{
+	int fd = settings->trace_switch ? open(settings->trace_switch, O_WRONLY | O_CLOEXEC) : -1;
+
+	if (settings->trace_switch && !settings->stop_at_threshold)
+		bad_input("--trace-switch is for --breaktrace; add it, or leave --trace-switch out");
+	if (settings->trace_switch && fd < 0)
+		bad_input("--trace-switch %s: %s; name a file that may be written", settings->trace_switch, strerror(errno));
+	return fd;
+}
+
 struct run *run_new(const struct probe *probe, const struct settings *settings)
 {
 	struct run *run = calloc(1, sizeof(*run));
@@ -77,9 +90,10 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	run->settings_before = settings_room(MAX_SETTINGS);
 	run->settings_after = settings_room(2 * MAX_SETTINGS); /* the same, and migrations of threads */
 	run->dma_latency_fd = -1;
+	run->trace_fd = open_trace(settings);
 	run->record_fd = -1;
 	run->samples_fd = -1;
-	name_run(run);
+	run_name(run);
 	return run;
 }
 
@@ -129,8 +143,10 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 		run->lock_error = series_lock(entry->series);
 	if (run->settings->limit_ns && spec->role != SERIES_THROUGHPUT)
 		entry->series->limit_ns = (uint64_t)run->settings->limit_ns;
-	if (run->settings->stop_at_threshold)
+	if (run->settings->stop_at_threshold) {
 		entry->series->stop_at_threshold = &run->stop;
+		entry->series->trace_fd = run->trace_fd;
+	}
 	*run->series_end = entry;
 	run->series_end = &entry->next;
 	return entry->series;

@@ -6,9 +6,9 @@
 #include <errno.h>
 
 #include "periodic.h"
-#include "bank_source.h"
 #include "run.h"
 #include "sleep.h"
+#include "source.h"
 
 #define ANNOUNCED_NS (10 * NS_PER_MS)
 /* From letting the workers go to the start. */
@@ -17,7 +17,7 @@
 void run_announce(struct run *run)
 {
 	if (run->source) {
-		source_begin(run);
+		run->source->begin(run);
 		run->announced_ns = run->begin.mono_ns;
 		atomic_store(&run->start_ns, run->begin.mono_ns);
 		return;

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "bank_source.h"
+#include "clocks.h"
 #include "run.h"
+#include "source.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -22,7 +22,6 @@
 #define MSR_SMI_COUNT 0x34
 #define STAT_SIZE (256 * 1024)
 #define SCHED_SIZE 2048 /* what is looked for stands near the top */
-#define CLOCK_STEP_NS 100000
 /* From this share on of what real-time tasks are granted, it counts as used up. */
 #define NEARLY 0.98
 
@@ -38,7 +37,7 @@ static bool measured(const struct machine *machine, int cpu)
 	return false;
 }
 
-static void read_steal(struct machine *machine, struct counters *counters)
+void machine_read_steal(struct machine *machine, struct counters *counters)
 {
 	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
 	int64_t ticks = 0;
@@ -86,7 +85,7 @@ static int open_msr(int cpu)
 }
 
 /* Every CPU sees every SMI, so the greatest count is the count. */
-static void read_smi(struct machine *machine, struct counters *counters)
+void machine_read_smi(struct machine *machine, struct counters *counters)
 {
 	uint64_t count, most = 0;
 
@@ -96,49 +95,6 @@ static void read_smi(struct machine *machine, struct counters *counters)
 		most = count > most ? count : most;
 	}
 	counter_set(counters, COUNTER_SMI, (int64_t)most);
-}
-
-/*
- * Steps of the wall clock ------------------------------------------------------------------------
- */
-
-/* A timer that never expires, but is cancelled when the wall clock is set: so a step and its reversal are seen too. */
-static int watch_clock(void)
-{
-	struct itimerspec never = {.it_value = {.tv_sec = INT64_MAX / NS_PER_S}};
-	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* Whether it was set since this was asked last. */
-static bool clock_was_set(const struct machine *machine)
-{
-	uint64_t expiries;
-
-	return machine->clock_set_fd >= 0 && read(machine->clock_set_fd, &expiries, sizeof(expiries)) < 0 && errno == ECANCELED;
-}
-
-static void read_clock_steps(struct run *run, struct counters *counters)
-{
-	struct machine *machine = &run->machine;
-	bool was_set = clock_was_set(machine);
-	int64_t offset = wall_offset_ns();
-	int64_t step = offset - machine->wall_offset_ns;
-	bool stepped = step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS;
-
-	if (stepped)
-		machine->clock_step_ns += step < 0 ? -step : step;
-	if (stepped || was_set)
-		record_event(run, "clock-step", NULL, mono_ns(), step, "the wall clock was set");
-	machine->wall_offset_ns = offset;
-	machine->clock_sets += was_set;
-	counter_set(counters, COUNTER_CLOCK_STEP_NS, machine->clock_step_ns);
-	if (machine->clock_set_fd >= 0)
-		counter_set(counters, COUNTER_CLOCK_SETS, machine->clock_sets);
 }
 
 /*
@@ -298,8 +254,8 @@ void machine_open(struct run *run)
 	struct machine *machine = &run->machine;
 
 	machine->cpus = run->settings->cpus;
-	if (run->source && source_cpu(run) >= 0)
-		machine->cpus = (struct cpu_list){.count = 1, .cpu = {source_cpu(run)}};
+	if (run->source && run->source->cpu >= 0)
+		machine->cpus = (struct cpu_list){.count = 1, .cpu = {run->source->cpu}};
 	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	machine->stat_text = malloc(STAT_SIZE);
 	machine->msr_fd = malloc(sizeof(int) * (size_t)(machine->cpus.count + 1));
@@ -307,8 +263,7 @@ void machine_open(struct run *run)
 		abort();
 	for (int i = 0; i < machine->cpus.count; i++)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
-	machine->clock_set_fd = watch_clock();
-	machine->wall_offset_ns = wall_offset_ns();
+	clocks_open(machine);
 	for_each_worker(worker, run)
 		worker->sched_fd = open_sched(worker);
 	cgroup_open(&machine->cgroup, "/proc/self");
@@ -320,13 +275,13 @@ void machine_open(struct run *run)
 void machine_read(struct run *run, struct counters *counters)
 {
 	*counters = (struct counters){0};
-	read_steal(&run->machine, counters);
-	read_smi(&run->machine, counters);
-	read_clock_steps(run, counters);
+	machine_read_steal(&run->machine, counters);
+	machine_read_smi(&run->machine, counters);
+	clocks_read(run, counters);
 	read_usage(run, counters);
 	read_migrations(run, counters);
-	if (run->source)
-		source_thread(run, counters);
+	if (run->source && run->source->thread)
+		run->source->thread(run, counters);
 	read_throttled(run, counters);
 	read_cgroup_throttled(&run->machine, counters);
 	frequency_count(&run->machine.frequency, counters);

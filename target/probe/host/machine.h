@@ -23,6 +23,7 @@ struct machine {
 	int64_t clock_step_ns; /* all steps so far, each by its size */
 	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
 	int64_t clock_sets;
+	int64_t boot_offset_ns, suspended_ns;
 	struct cgroup cgroup;
 	struct frequency frequency;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
@@ -35,6 +36,9 @@ struct machine {
 void machine_open(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
+/* Some of them only. */
+void machine_read_smi(struct machine *machine, struct counters *counters);
+void machine_read_steal(struct machine *machine, struct counters *counters);
 bool machine_is_virtual(void);
 
 /* How often a worker's thread changed CPU so far, -1 if this kernel does not tell. */

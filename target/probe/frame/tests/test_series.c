@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One writer that never pauses, one reader that flips: nothing is lost, nothing counted twice. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "series.h"
@@ -97,6 +100,84 @@ static void concurrent(void)
 	free(counts);
 }
 
+/* Of each recording: the events are of values in it, the greatest is told, and no run above the limit began before it. */
+static void check_recording(const struct epoch *epoch)
+{
+	int64_t told = INT64_MIN;
+	struct event event;
+
+	for (uint32_t left = epoch->events; left; left--)
+		if (series_next_event(series, &event) && event.maximum)
+			told = event.value;
+	told = epoch->crowded.maximum ? epoch->crowded.value : told;
+	check(!epoch->stats.count || told == epoch->stats.max);
+	check(!epoch->over.exceeded || (epoch->over.runs && epoch->over.longest <= epoch->over.exceeded));
+}
+
+/* Every flip begins a recording while the writer goes on. */
+static void recordings(void)
+{
+	uint64_t count = 0;
+	pthread_t writer;
+	int begun = 0;
+
+	atomic_store(&written, false);
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	series->limit_ns = 1000;
+	pthread_create(&writer, NULL, write_samples, NULL);
+	for (bool last = false; !last; begun++) {
+		struct epoch *epoch;
+
+		last = atomic_load(&written);
+		series_begin_with_flip(series);
+		epoch = flipped();
+		check_recording(epoch);
+		series_settle(series, epoch);
+		count += series->total.count;
+		series_begin_totals(series);
+		check(series->total.count == 0);
+	}
+	pthread_join(writer, NULL);
+	check(begun > 10 && count == SAMPLES);
+	for (int32_t i = 0; i < SERIES_BUCKETS; i++)
+		check((series->totals - (SERIES_HALF - 1))[i] == 0);
+	series_free(series);
+}
+
+/* What came before is of another recording, be it long ago. */
+static void nothing_before(void)
+{
+	struct epoch *epoch;
+
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	series->limit_ns = 10;
+	series_add(series, 1000);
+	series_begin_with_flip(series);
+	series_settle(series, flipped());
+	series_settle(series, flipped()); /* an interval without a value */
+	check(series_next_event(series, &(struct event){0}));
+	series_add(series, 500);
+	epoch = flipped();
+	check(epoch->events == 1 && epoch->over.runs == 1 && epoch->over.longest == 1 && series->magnitudes == 500);
+	series_settle(series, epoch);
+	series_add(series, 400);
+	epoch = flipped();
+	check(epoch->events == 0 && epoch->over.runs == 0 && epoch->over.longest == 2);
+	series_free(series);
+}
+
+static void folded(void)
+{
+	series = series_new(0, &(struct series_spec){.name = "x"}, 0);
+	for (unsigned k = SERIES_RISE_K; k <= SERIES_K; k++)
+		for (int64_t value = -5000000; value < 5000000; value += 997) {
+			int32_t wide = (int32_t)fe_hist_index(fe_magnitude(value), k);
+
+			check(series_folded(series, series_bucket(value), k) == (value < 0 ? -wide : wide));
+		}
+	series_free(series);
+}
+
 static void full_bucket(void)
 {
 	struct epoch *epoch;
@@ -140,13 +221,15 @@ static void events(void)
 
 	series = series_new(0, &(struct series_spec){.name = "x"}, 1000);
 	series->stop_at_threshold = &stop;
+	series->trace_fd = memfd_create("switch", 0);
 	series_add(series, -7); /* the first value is a new maximum, whatever it is */
 	check(series_next_event(series, &event) && event.value == -7 && event.maximum && !event.over_threshold);
 	series_add(series, 1000);
 	check(series_next_event(series, &event) && event.maximum && !event.over_threshold && !stop);
+	check(lseek(series->trace_fd, 0, SEEK_END) == 0);
 	series_add(series, 2000);
+	check(stop && lseek(series->trace_fd, 0, SEEK_END) == 1);
 	series_add(series, 1500);
-	check(stop);
 	check(series_next_event(series, &event) && event.maximum && event.over_threshold);
 	check(series_next_event(series, &event) && !event.maximum && event.over_threshold && event.value == 1500);
 	check(!series_next_event(series, &event));
@@ -159,6 +242,7 @@ static void events(void)
 	series_flip(series);
 	series_settle(series, series_flipped(series));
 	check(!series->crowded.maximum);
+	close(series->trace_fd);
 	series_free(series);
 }
 
@@ -181,6 +265,9 @@ static void quantiles(void)
 int main(void)
 {
 	concurrent();
+	recordings();
+	nothing_before();
+	folded();
 	full_bucket();
 	enormous();
 	events();

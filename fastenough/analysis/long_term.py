@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings over hours to years, by the clock on the wall: maxima of five minutes, and histograms of stretches of it.
+
+The figures of the QA farm of OSADL: a continuous curve of five-minute maxima, and latency plots one behind the other.
+Minimum and mean of such maxima mean nothing, and are not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.model import Series
+from fastenough.recording import Recording
+from fastenough.recording.histogram import add_sparse, bucket_highest, bucket_index, bucket_lowest
+from fastenough.recording.timeline import INTERVAL_K, Course, Timeline
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Part = tuple[Recording, Series]
+
+_SECOND_NS = 10**9
+FIVE_MINUTES_NS = 300 * _SECOND_NS
+_HOUR_NS, _DAY_NS = 3600 * _SECOND_NS, 86400 * _SECOND_NS
+STRETCHES_NS = (FIVE_MINUTES_NS, 6 * FIVE_MINUTES_NS, 2 * _HOUR_NS, 12 * _HOUR_NS, _DAY_NS, 7 * _DAY_NS, 30 * _DAY_NS,
+                365 * _DAY_NS)
+"""How long the stretches of a ridge plot may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class FiveMinutes:
+    """The greatest value of each five minutes in which there was one, in ns, and the greatest of all.
+
+    ``begin_wall_ns``: multiples of five minutes of the wall clock, ascending.  ``worst_wall_ns``: the end of the
+    interval that holds the worst, which came on ``worst_cpu``.
+    """
+
+    begin_wall_ns: IntArray
+    maximum_ns: FloatArray
+    worst_ns: float
+    worst_wall_ns: int
+    worst_cpu: int | None
+
+    @property
+    def span_ns(self) -> int:
+        """From the first five minutes to the last."""
+        return int(self.begin_wall_ns[-1] - self.begin_wall_ns[0]) + FIVE_MINUTES_NS if self.begin_wall_ns.size else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """What one stretch of time held: values per bucket of the scale of intervals, ascending."""
+
+    begin_wall_ns: int
+    index: IntArray
+    count: IntArray
+
+    @property
+    def n(self) -> int:
+        return int(self.count.sum())
+
+
+def _greatest(course: Course, series: Series) -> FloatArray:
+    values = np.maximum(np.abs(course.minimum), np.abs(course.maximum)) if series.two_sided else course.maximum
+    return values * np.float64(series.unit_ns)
+
+
+def _maxima(parts: Sequence[Part]) -> Iterator[tuple[IntArray, FloatArray, Timeline, int | None]]:
+    """Of each series the intervals that hold values: which they are, their maxima."""
+    for recording, series in parts:
+        course = recording.timeline.courses[series.id]
+        there = course.count > 0
+        yield course.at[there], _greatest(course, series)[there], recording.timeline, series.cpu
+
+
+def five_minutes(parts: Sequence[Part]) -> FiveMinutes | None:
+    """Of series of one kind, CPUs and runs together; an interval counts where it begins.  None: they hold nothing."""
+    blocks, maxima = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    worst: tuple[float, int, int | None] | None = None
+    for at, values_ns, timeline, cpu in _maxima(parts):
+        if not at.size:
+            continue
+        blocks.append(timeline.begin_wall_ns[at] // FIVE_MINUTES_NS)
+        maxima.append(values_ns)
+        place = int(values_ns.argmax())
+        if worst is None or values_ns[place] > worst[0]:
+            worst = float(values_ns[place]), int(timeline.end_wall_ns[at[place]]), cpu
+    if worst is None:
+        return None
+    block, which = np.unique(np.concatenate(blocks), return_inverse=True)
+    greatest = np.full(block.size, -np.inf)
+    np.maximum.at(greatest, which, np.concatenate(maxima))
+    return FiveMinutes(block * FIVE_MINUTES_NS, greatest, *worst)
+
+
+def stretch_for(span_ns: int, most: int) -> int:
+    """The shortest stretch of which no more than so many cover a span."""
+    return next((length for length in STRETCHES_NS if span_ns <= length * most), STRETCHES_NS[-1])
+
+
+def stretches(parts: Sequence[Part], length_ns: int) -> list[Stretch]:
+    """The histograms of stretches of this length that hold values, the oldest first; magnitudes, in buckets of ns."""
+    held: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    for recording, series in parts:
+        timeline, course = recording.timeline, recording.timeline.courses[series.id]
+        number = timeline.begin_wall_ns // length_ns
+        joins = np.flatnonzero(np.diff(number)) + 1
+        for first, last in zip([0, *joins], [*joins, number.size], strict=True):
+            index, count = course.buckets(course.within(int(first), int(last)))
+            if index.size:
+                held.setdefault(int(number[first]), []).append((_in_ns(index, course.k, series), count))
+    return [Stretch(number * length_ns, *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]))
+            for number, parts_of in sorted(held.items())]
+
+
+def _in_ns(index: IntArray, k: int, series: Series) -> IntArray:
+    """The buckets in ns that hold the upper ends of these, of a jitter without its sign: never understated."""
+    off = bucket_highest(index, k)
+    if series.two_sided:
+        off = np.abs(np.where(index < 0, bucket_lowest(index, k), off))
+    highest_ns = np.ceil(np.maximum(off, 0) * np.float64(series.unit_ns))
+    return bucket_index(highest_ns.astype(np.int64), INTERVAL_K)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a trace of the kernel tells: who ran on each CPU and when, what interrupted it, and who woke whom.
+
+The text is that of tracefs' file ``trace``, whose times are exact to 1 µs, on CLOCK_MONOTONIC (settings/trace.py);
+before it, how far back the buffer of each CPU reaches.  Lines that are not understood are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from itertools import pairwise
+
+_LINE = re.compile(r" *(?P<comm>.*?)-(?P<pid>\d+) +\[(?P<cpu>\d+)\]\s+\S+\s+(?P<s>\d+)\.(?P<us>\d{6}): "
+                   r"(?P<event>\w+): ?(?P<fields>.*)")
+_SWITCH = re.compile(r"prev_comm=(?P<comm>.*) prev_pid=(?P<pid>\d+) prev_prio=(?P<prio>-?\d+) prev_state=\S+ ==> "
+                     r"next_comm=(?P<next_comm>.*) next_pid=(?P<next_pid>\d+) next_prio=(?P<next_prio>-?\d+)")
+_WAKING = re.compile(r"comm=(?P<comm>.*) pid=(?P<pid>\d+) prio=(?P<prio>-?\d+)")
+_REACH = re.compile(r"## (?:per_cpu/cpu(?P<cpu>\d+)|oldest event ts: +(?P<s>\d+)\.(?P<us>\d{6}))")
+_REAL_TIME_BELOW = 100
+
+
+class Kind(IntEnum):
+    """What takes a CPU; of several at once the one that began last does, and of those the greatest."""
+
+    TASK = 0
+    SOFTIRQ = 1
+    INTERRUPT = 2
+    TIMER = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """``priority``: the kernel's own number, below 100 of real-time tasks; None where the trace does not tell it."""
+
+    comm: str
+    pid: int
+    priority: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self.pid == 0
+
+    @property
+    def real_time(self) -> bool:
+        return self.priority is not None and self.priority < _REAL_TIME_BELOW
+
+    @property
+    def name(self) -> str:
+        return "idle" if self.idle else f"{self.comm}-{self.pid}"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some time of a CPU, in ns on CLOCK_MONOTONIC; ``task``: who ran, or was interrupted."""
+
+    kind: Kind
+    cpu: int
+    begin_ns: int
+    end_ns: int
+    name: str
+    task: Task
+
+
+@dataclass(frozen=True)
+class Waking:
+    """A task is made runnable, by what runs on ``cpu``."""
+
+    cpu: int
+    at_ns: int
+    task: Task
+
+
+@dataclass(frozen=True)
+class Trace:
+    """``known_ns``: by CPU, from when on the trace tells what it did; CPUs that are missing told nothing."""
+
+    slices: tuple[Slice, ...]
+    wakings: tuple[Waking, ...]
+    known_ns: Mapping[int, int]
+    end_ns: int
+
+    def running(self, cpu: int, at_ns: int) -> Slice | None:
+        """The slice of the task that ran there at that time, None where it is not known."""
+        return next((one for one in reversed(self.slices) if one.kind is Kind.TASK and one.cpu == cpu
+                     and one.begin_ns <= at_ns <= one.end_ns), None)
+
+    def waking(self, pid: int, before_ns: int) -> Waking | None:
+        """When a task was made runnable last."""
+        return next((one for one in reversed(self.wakings) if one.task.pid == pid and one.at_ns <= before_ns), None)
+
+    def within(self, begin_ns: int, end_ns: int) -> list[Slice]:
+        """What lies between, cut there, in order of time."""
+        cut = [replace(one, begin_ns=max(one.begin_ns, begin_ns), end_ns=min(one.end_ns, end_ns))
+               for one in self.slices if one.begin_ns < end_ns and one.end_ns > begin_ns]
+        return sorted(cut, key=lambda one: (one.begin_ns, one.kind))
+
+
+@dataclass(frozen=True)
+class Share:
+    """Who took how much of a CPU's time; None for what the trace does not tell."""
+
+    kind: Kind | None
+    name: str
+    ns: int
+    times: int
+
+
+def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
+    """Who had a CPU between two times, the greatest first: each moment counts for one only, and they sum to the whole.
+
+    An interrupt's time is its own and not the task's that it interrupted; likewise a soft-IRQ's, while who runs it is
+    not itself off the CPU.
+    """
+    slices = [one for one in trace.within(begin_ns, end_ns) if one.cpu == cpu]
+    edges = sorted({begin_ns, end_ns, *(one.begin_ns for one in slices), *(one.end_ns for one in slices)})
+    taken: dict[tuple[Kind | None, str], int] = {}
+    times: dict[tuple[Kind | None, str], set[int]] = {}
+    for begin, end in pairwise(edges):
+        one = _on_top(slices, begin, end)
+        who = (None, "not known") if one is None else (one.kind, one.name)
+        taken[who] = taken.get(who, 0) + end - begin
+        times.setdefault(who, set()).add(begin if one is None else one.begin_ns)
+    found = [Share(*who, ns, len(times[who])) for who, ns in taken.items()]
+    return sorted(found, key=lambda share: -share.ns)
+
+
+def _on_top(slices: Iterable[Slice], begin_ns: int, end_ns: int) -> Slice | None:
+    at = [one for one in slices if one.begin_ns <= begin_ns and one.end_ns >= end_ns]
+    ran = {one.task.pid for one in at if one.kind is Kind.TASK}
+    return max((one for one in at if one.kind is not Kind.SOFTIRQ or not ran or one.task.pid in ran),
+               key=lambda one: (one.begin_ns, one.kind), default=None)
+
+
+# --- reading
+
+
+def _vector(name: str) -> Callable[[str], str]:
+    return lambda _: name
+
+
+def _named(pattern: str) -> Callable[[str], str]:
+    """What a pattern finds in the fields of an event, all of them where it finds nothing."""
+    compiled = re.compile(pattern)
+
+    def name(fields: str) -> str:
+        found = compiled.search(fields)
+        return fields if found is None else " ".join(found.groups())
+
+    return name
+
+
+_BEGINS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
+    "irq_handler_entry": (Kind.INTERRUPT, _named(r"(irq=\d+) name=(.*)")),
+    "local_timer_entry": (Kind.INTERRUPT, _vector("local timer")),
+    "reschedule_entry": (Kind.INTERRUPT, _vector("reschedule IPI")),
+    "call_function_entry": (Kind.INTERRUPT, _vector("function call IPI")),
+    "call_function_single_entry": (Kind.INTERRUPT, _vector("function call IPI")),
+    "ipi_entry": (Kind.INTERRUPT, _named(r"\((.*)\)")),
+    "softirq_entry": (Kind.SOFTIRQ, _named(r"action=(\w+)")),
+    "hrtimer_expire_entry": (Kind.TIMER, _named(r"function=(\S+)")),
+}
+_ENDS = {name.replace("entry", "exit"): kind for name, (kind, _) in _BEGINS.items()}
+
+
+@dataclass
+class _Reading:
+    """A trace on its way; ``open_slices``: by CPU and kind, what has begun there and not yet ended."""
+
+    slices: list[Slice] = field(default_factory=list)
+    wakings: list[Waking] = field(default_factory=list)
+    known_ns: dict[int, int] = field(default_factory=dict)
+    now: dict[int, Slice] = field(default_factory=dict)
+    open_slices: dict[tuple[int, Kind], list[Slice]] = field(default_factory=dict)
+    first_ns: int | None = None
+    end_ns: int = 0
+
+    def line(self, found: re.Match[str]) -> None:
+        cpu, at_ns = int(found["cpu"]), _ns(found)
+        if self.first_ns is None:
+            self.first_ns = at_ns
+        self.end_ns = max(self.end_ns, at_ns)
+        if cpu not in self.now:
+            begin_ns = self.known_ns[cpu] = max(self.known_ns.get(cpu, 0), self.first_ns)
+            self.now[cpu] = _task_slice(cpu, min(begin_ns, at_ns), Task(found["comm"], int(found["pid"])))
+        event, fields = found["event"], found["fields"]
+        if event in _BEGINS:
+            kind, name = _BEGINS[event]
+            self.open_slices.setdefault((cpu, kind), []).append(
+                Slice(kind, cpu, at_ns, at_ns, name(fields), self.now[cpu].task))
+        elif event in _ENDS:
+            self._end(cpu, _ENDS[event], at_ns, event)
+        elif event == "sched_switch" and (switch := _SWITCH.match(fields)):
+            self._switch(cpu, at_ns, switch)
+        elif event == "sched_waking" and (waking := _WAKING.match(fields)):
+            self.wakings.append(Waking(cpu, at_ns, _task(waking)))
+
+    def _end(self, cpu: int, kind: Kind, at_ns: int, event: str) -> None:
+        """What began before the trace did is of a name that is not known."""
+        begun = self.open_slices.get((cpu, kind))
+        one = begun.pop() if begun else Slice(kind, cpu, self.known_ns[cpu], at_ns, event.removesuffix("_exit"),
+                                              self.now[cpu].task)
+        self.slices.append(replace(one, end_ns=at_ns))
+
+    def _switch(self, cpu: int, at_ns: int, switch: re.Match[str]) -> None:
+        """The task before is named anew: its priority was not known where the trace began with it."""
+        before = _task(switch)
+        self.slices.append(replace(self.now[cpu], end_ns=at_ns, name=before.name, task=before))
+        self.now[cpu] = _task_slice(
+            cpu, at_ns, Task(switch["next_comm"], int(switch["next_pid"]), int(switch["next_prio"])))
+
+    def trace(self) -> Trace:
+        """What has not ended goes on to the end."""
+        begun = [*self.now.values(), *(one for open_ones in self.open_slices.values() for one in open_ones)]
+        slices = [*self.slices, *(replace(one, end_ns=self.end_ns) for one in begun)]
+        return Trace(tuple(sorted(slices, key=lambda one: (one.begin_ns, one.kind))), tuple(self.wakings),
+                     {cpu: self.known_ns[cpu] for cpu in self.now}, self.end_ns)
+
+
+def _ns(found: re.Match[str]) -> int:
+    return int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
+
+
+def _task(found: re.Match[str]) -> Task:
+    return Task(found["comm"], int(found["pid"]), int(found["prio"]))
+
+
+def _task_slice(cpu: int, begin_ns: int, task: Task) -> Slice:
+    return Slice(Kind.TASK, cpu, begin_ns, begin_ns, task.name, task)
+
+
+def read_trace(content: bytes, until_ns: int = 0) -> Trace:
+    """A trace as the bench keeps it beside a recording; one without a line that is understood holds nothing.
+
+    ``until_ns``: it was on until then at least, so that what its last lines tell went on.
+    """
+    reading = _Reading(end_ns=until_ns)
+    cpu = -1
+    for line in content.decode(errors="replace").splitlines():
+        if reach := _REACH.match(line):
+            if reach["cpu"] is not None:
+                cpu = int(reach["cpu"])
+            else:
+                reading.known_ns[cpu] = _ns(reach)
+        elif found := _LINE.match(line):
+            reading.line(found)
+    return reading.trace()

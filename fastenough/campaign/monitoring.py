@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The monitor on a board, by itself or beside a run: where in the kernel the time goes, judged by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from fastenough.board import Booted
+from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript
+from fastenough.implementations import DEFAULT, Act, Value
+from fastenough.implementations.linux_user import options
+from fastenough.implementations.task import Refused, Task
+from fastenough.link import MONITOR as PROGRAM
+from fastenough.link import Link, find_program
+from fastenough.model import FastenoughError, NotApplicable, Outcome
+from fastenough.recording.wakeups import MONITOR
+
+TYPES = "/sys/kernel/btf/vmlinux"
+"""What the kernel says of its own types; without it a program built elsewhere cannot look into it."""
+PROBES_NAME = "fastenough-prob"
+"""Of the probe's threads, as the kernel cuts it."""
+_ENOUGH = ((21,), (38, 39))
+"""Capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
+_GRACE_S = 120.0
+"""How much longer than the run beside it a monitor may take before its guard ends it."""
+
+
+def find_monitor(link: Link) -> str:
+    """The monitor's program on a board; raises NotApplicable, with the reason, where it cannot be or is not there."""
+    if not link.exists(TYPES):
+        raise NotApplicable(f"this kernel does not tell its types ({TYPES} is not there): boot one with "
+                            "CONFIG_DEBUG_INFO_BTF=y, as Debian's are")
+    return find_program(PROGRAM, link)
+
+
+@contextmanager
+def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Task]:
+    """While inside, the monitor records into the transcript; ended by a signal, it has done what it was to do.
+
+    Raises NotApplicable, with the reason, where it cannot run, Refused for what it does not take.
+    """
+    transcript.revise = _as_completed
+    with _started(booted.link, find_monitor(booted.link), act) as task:
+        task.follow(transcript.take)
+        yield task
+
+
+def _started(link: Link, program: str, act: Act) -> Task:
+    """Raises NotApplicable where it is the rights that are lacking, and Refused for what is wrong otherwise."""
+    try:
+        return Task(link, [program, *options(act)], act.limit_s)
+    except Refused as error:
+        if _may_watch(link):
+            raise
+        raise NotApplicable(str(error)) from error
+
+
+def _may_watch(link: Link) -> bool:
+    """Whether what the bench starts on the board may look into its kernel."""
+    said = link.raised.run(["grep", "^CapEff:", "/proc/self/status"]).text.split()
+    held = int(said[-1], 16) if said else 0
+    return any(all(held >> capability & 1 for capability in enough) for enough in _ENOUGH)
+
+
+def _as_completed(end: dict[str, Any]) -> dict[str, Any]:
+    return end | {"outcome": Outcome.COMPLETED.value, "reasons": []} if end["outcome"] == Outcome.ABORTED else end
+
+
+@contextmanager
+def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper: Keeper,
+                   tell: Callable[[str], None]) -> Iterator[None]:
+    """While inside, the monitor watches the tasks of a run.
+
+    Its own fault is told in a line and kept in its own recording: the run beside it goes on, and is what it is.  Raises
+    NotKept when the store takes no more.
+    """
+    own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec), requirement=None)
+    act = Act(MONITOR, own.parameters, None, spec.warm_up_s + spec.duration_s + _GRACE_S)
+    try:
+        with ExitStack() as stack:
+            task: Task | None = None
+            try:
+                task = stack.enter_context(monitoring(booted, act, transcript))
+            except NotKept:
+                raise
+            except FastenoughError as error:
+                tell(f"without a monitor beside it: {error}")
+                _end(transcript, own, keeper, error)
+            yield
+            _interrupt(task, transcript, own, keeper, tell)
+    finally:
+        transcript.seal()
+
+
+def _watched(spec: RunSpec) -> Mapping[str, Value]:
+    """Whose wake-ups: those of the probe's threads; of tasks in the kernel nobody knows the name."""
+    said = {name: spec.parameters[name] for name in ("report", "policy", "priority") if name in spec.parameters}
+    return said | ({"comm": PROBES_NAME} if spec.implementation == DEFAULT else {})
+
+
+def _interrupt(task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper,
+               tell: Callable[[str], None]) -> None:
+    if task is None:
+        return
+    try:
+        task.interrupt()
+        if transcript.outcome is None:
+            raise task.ended_early()
+    except NotKept:
+        raise
+    except FastenoughError as error:
+        tell(f"the monitor beside the run failed: {error}")
+        _end(transcript, own, keeper, error)
+    if transcript.outcome is Outcome.NOT_APPLICABLE:
+        tell(f"without a monitor beside it: {'; '.join(transcript.reasons)}")
+
+
+def _end(transcript: Transcript, own: RunSpec, keeper: Keeper, error: FastenoughError) -> None:
+    """Keep why there is no monitor's recording, or only a part of one."""
+    if transcript.writer is None:
+        unfit = isinstance(error, NotApplicable)
+        transcript.make(own, Outcome.NOT_APPLICABLE if unfit else Outcome.FAILED, str(error))
+    elif transcript.outcome is None:
+        transcript.fail([str(error)], keeper.load(transcript.writer.id))

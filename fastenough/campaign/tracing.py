@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the kernel did before a value exceeded a threshold: traced beside the run, frozen there, kept with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from fastenough.campaign.plan import BREAK, BY_KERNEL
+from fastenough.facts.cpu import cpu_list
+from fastenough.implementations import Act
+from fastenough.link import Link
+from fastenough.model import FastenoughError, NotApplicable
+from fastenough.recording.content import TRACE_FILE
+from fastenough.recording.head import Setting
+from fastenough.settings.instance import INSTANCE, SWITCH
+from fastenough.settings.telling import difference
+from fastenough.settings.trace import BUFFER_KB, LEAST_KB
+from fastenough.settings.wakeup_histograms import ENTRIES
+
+_SWITCH = "trace-switch"
+_MOST_KB = 65536
+"""Of all CPUs together."""
+_MOST_LINES = 50_000
+_MOST_BYTES = 1 << 24
+_TIMEOUT_S = 120.0
+_READ = """
+cd "$1"
+[ "$(cat tracing_on)" = 0 ] || exit 0
+for cpu in per_cpu/cpu*; do echo "## $cpu"; sed 's/^/## /' "$cpu/stats"; done
+tail -n "$2" trace | tail -c "$3"
+"""
+"""How far back the buffer of each CPU reaches, and then the end of the trace; nothing where it was not frozen."""
+
+
+class Keeping(Protocol):
+    """A run's writer, as far as it takes files beside the recording."""
+
+    def keep(self, name: str, content: bytes) -> None: ...
+
+
+def in_kernel(act: Act, link: Link) -> dict[str, int]:
+    """Which setting lets the kernel trace or measure for this act, and what it is asked for; none for most acts."""
+    if act.probe == "wakeups":
+        return {"wakeup-histograms": ENTRIES}
+    if act.probe != "timerlat" and BREAK not in act.parameters:
+        return {}
+    cpus = len(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
+    return {BY_KERNEL.get(act.probe, "trace"): max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))}
+
+
+def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Act:
+    """The act with what it must know of the instance; without a trace it goes on, and ``tell`` is given the reason.
+
+    Raises NotApplicable for an act in which the kernel measures, and cannot.
+    """
+    for setting in made:
+        why = difference(setting)
+        if setting.name in BY_KERNEL.values():
+            if why is not None:
+                raise NotApplicable((setting.reason or why).removeprefix("not applicable: "))
+            return replace(act, parameters={**act.parameters, "instance": INSTANCE})
+        if setting.name == "trace" and why is None:
+            return replace(act, parameters={**act.parameters, _SWITCH: SWITCH})
+        if setting.name == "trace":
+            tell(f"no trace of the kernel is kept: {setting.reason or why}")
+    return act
+
+
+def keep_trace(act: Act, link: Link, writer: Keeping | None, tell: Callable[[str], None]) -> None:
+    """Put the trace beside the recording, where the act turned it off; ``tell`` is given the reason where it cannot."""
+    if _SWITCH not in act.parameters or writer is None:
+        return
+    try:
+        read = link.raised.run(["sh", "-c", _READ, "sh", INSTANCE, str(_MOST_LINES), str(_MOST_BYTES)], _TIMEOUT_S)
+        if read.status:
+            raise FastenoughError(read.stderr.decode(errors="replace").strip() or f"status {read.status}")
+        if read.stdout:
+            writer.keep(TRACE_FILE, read.stdout)
+    except (FastenoughError, OSError) as error:
+        tell(f"the trace of the kernel could not be kept: {error}")

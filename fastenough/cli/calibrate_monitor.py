@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough calibrate --monitor``: delays within each station; does the monitor find them there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fastenough.analysis.remainder import Agreement
+from fastenough.analysis.station_delays import STATIONS, Placed
+from fastenough.board import Board
+from fastenough.cli.live import Work
+from fastenough.cli.output import micros, print_json, print_table
+from fastenough.jobs.calibrate_monitor import AGREEMENT_S, StationTrial, calibrate_monitor
+from fastenough.jobs.injectors import Plan
+from fastenough.model import BadInput, ExitStatus
+
+if TYPE_CHECKING:
+    from fastenough.report.calibration import Panel
+
+_SIZES_NS, _EACH, _PERIOD_NS, _LEAD_NS = (200_000, 500_000, 1_000_000), 200, 2_000_000, 300_000
+_EMULATED = Plan((10_000_000, 30_000_000), 20, period_ns=50_000_000, lead_ns=10_000_000)
+"""Emulation is late by milliseconds of its own."""
+_OVERHEAD_S = 6.0
+"""What a trial takes beyond the injections."""
+_NAMED = 3
+"""So many culprits are told of each size."""
+_DRAWN = {".svg", ".png"}
+
+
+def station_plan(sizes_ns: tuple[int, ...] | None, each: int | None, cpu: int, emulated: bool) -> Plan:
+    """What to inject at each station where nothing else is said."""
+    if emulated:
+        return replace(_EMULATED, sizes_ns=sizes_ns or _EMULATED.sizes_ns, each=each or _EMULATED.each, cpu=cpu)
+    return Plan(sizes_ns or _SIZES_NS, each or _EACH, cpu, _PERIOD_NS, _LEAD_NS)
+
+
+def calibrate_stations(board: Board, configuration: str, plan: Plan, figure: Path | None,
+                       as_json: bool) -> ExitStatus:
+    """Each station in turn, shown as it comes; then what task and monitor agree in."""
+    if figure is not None and figure.suffix not in _DRAWN:
+        raise BadInput(f"--figure {figure}: drawn as {' or '.join(sorted(_DRAWN))}")
+    done: list[StationTrial] = []
+    agreed: list[Agreement] = []
+    for one in _watched(calibrate_monitor(board, configuration, plan), plan):
+        if isinstance(one, StationTrial):
+            done.append(one)
+        else:
+            agreed.append(one)
+        if not as_json:
+            _show(one)
+    if as_json:
+        print_json({"board": board.name, "stations": list(map(_plain, done)),
+                    "agreement": [asdict(one) | {"unexplained": one.unexplained} for one in agreed]})
+    if figure is not None:
+        _draw(done, figure)
+    return _status(done, agreed)
+
+
+def _watched(trials: Iterator[StationTrial | Agreement], plan: Plan) -> Iterator[StationTrial | Agreement]:
+    """The trials, each with the time it still takes shown while it is under way."""
+    doing = [*(f"delaying {station}" for station in STATIONS), "comparing task and monitor"]
+    for position, what in enumerate(doing):
+        seconds = plan.seconds if position < len(STATIONS) else AGREEMENT_S
+        with Work(what, seconds + _OVERHEAD_S):
+            trial = next(trials, None)
+        if trial is None:
+            return
+        yield trial
+
+
+def _status(done: list[StationTrial], agreed: list[Agreement]) -> ExitStatus:
+    if any(trial.missed for trial in done) or not all(one.later for one in agreed):
+        return ExitStatus.BROKEN
+    if not any(trial.applicable for trial in done):
+        return ExitStatus.NOT_APPLICABLE
+    unclear = any(trial.shortfall for trial in done) or any(one.unexplained for one in agreed)
+    return ExitStatus.INCONCLUSIVE if unclear else ExitStatus.DONE
+
+
+def _row(row: Placed) -> tuple[str, ...]:
+    return (micros(row.asked_ns), str(row.injected), str(row.too_late), str(row.unseen), str(row.found),
+            str(row.elsewhere), micros(row.injected_median_ns), micros(row.undisturbed_median_ns),
+            micros(row.station_median_ns), micros(row.excess_ns), micros(row.tolerated_ns))
+
+
+def _show(one: StationTrial | Agreement) -> None:
+    if isinstance(one, Agreement):
+        _show_agreement(one)
+        return
+    if not one.applicable:
+        click.echo(f"{one.station}: not-applicable: {one.reason}\n")
+        return
+    print_table(f"{one.station}, CPU {one.cpu}: how often, and the medians in µs",
+                ("size", "injected", "too late", "not seen", "found", "elsewhere", "injected µs", "undisturbed",
+                 "found µs", "excess", "tolerated"), map(_row, one.rows), texts=0)
+    for row in one.rows:
+        named = ", ".join(f"{who} {times} times" for who, times in row.culprits[:_NAMED])
+        click.echo(f"blamed for {micros(row.asked_ns)} µs: {named or 'nobody'}")
+    click.echo("all found at this station, in size\n" if one.passed else
+               f"not shown: {one.shortfall}\n" if one.shortfall else "MISSED: see the counts\n")
+
+
+def _show_agreement(one: Agreement) -> None:
+    counted = ", ".join(f"{count} {reason}" for reason, count in one.counted) or "nothing counted as lost"
+    click.echo(f"The task's own samples, joined with the monitor's on the exact expiry: {one.joined} of {one.taken} "
+               f"({one.share:.2%} of those that slept); {one.awake} were due while the task was awake; {counted}; "
+               f"{one.unexplained} without a reason.")
+    if one.remainder_ns:
+        least, median, high, most = map(micros, one.remainder_ns)
+        click.echo(f"What the task saw beyond the sum of its stations, in µs: {least} at least, {median} median, "
+                   f"{high} in 99 %, {most} at most.")
+
+
+def _plain(trial: StationTrial) -> dict[str, Any]:
+    rows = [asdict(row) | {"excess_ns": row.excess_ns, "tolerated_ns": row.tolerated_ns} for row in trial.rows]
+    return {"station": trial.station, "cpu": trial.cpu, "rows": rows, "reason": trial.reason,
+            "passed": trial.passed if trial.applicable else None, "shortfall": trial.shortfall,
+            "suppressed": trial.suppressed}
+
+
+def _panel(trial: StationTrial) -> Panel:
+    from fastenough.report.calibration import Panel  # noqa: PLC0415 - matplotlib takes seconds
+
+    assert trial.quiet is not None and trial.delayed is not None
+    here = trial.delayed.by_station[trial.station]
+    return Panel(trial.station, tuple(row.asked_ns for row in trial.rows), trial.quiet.by_station[trial.station], here,
+                 trial.delayed.sum_ns - here)
+
+
+def _draw(done: list[StationTrial], place: Path) -> None:
+    from fastenough.report.calibration import calibration_picture  # noqa: PLC0415
+
+    panels = [_panel(trial) for trial in done if trial.applicable]
+    if not panels:
+        return
+    picture = calibration_picture(panels)
+    place.write_bytes(picture.png if place.suffix == ".png" else picture.svg.encode())
+    click.echo(f"drawn into {place}", err=True)

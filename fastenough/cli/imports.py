@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough import``: other tools' outputs as runs of the store; all of the files or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastenough import words
+from fastenough.cli.output import micros, print_json, print_table, say
+from fastenough.cli.parameters import json_option
+from fastenough.cli.stores import store_option
+from fastenough.exchange import Found, FoundSeries, Source, found_in, read_source, recording_lines
+from fastenough.model import BadInput
+from fastenough.recording.building import line_bytes
+from fastenough.store import Store
+
+_COLUMNS = ("series", "n", "min", "mean", "max", "overflow")
+_UNSHOWN = ("imported: they do not show activations that were missed (coordinated omission), settings read back, or "
+            "that a load ran, and never give a PASS")
+
+
+def _stored(store: Store, found: Found, source: Source) -> str:
+    """The id of the new run."""
+    writer = store.begin()
+    try:
+        for line in recording_lines(found, source, writer.id):
+            writer.line(line_bytes(line))
+        return writer.end().id
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def _document(run_id: str, found: Found) -> dict[str, Any]:
+    return {"id": run_id, "tool": found.tool, "version": found.version, "series": [
+        {"name": series.title, "unit": "ns", "count": series.count, "min": series.in_ns(series.minimum),
+         "max": series.in_ns(series.maximum), "mean": series.in_ns(series.mean), "overflow": series.overflow}
+        for series in found.series]}
+
+
+def _row(series: FoundSeries) -> tuple[str, ...]:
+    counts = ["–" if number is None else words.number(number) for number in (series.count, series.overflow)]
+    times = [micros(series.in_ns(value)) for value in (series.minimum, series.mean, series.maximum)]
+    return series.title, counts[0], *times, counts[1]
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@store_option
+@json_option
+def command(files: tuple[Path, ...], store_path: Path, as_json: bool) -> None:
+    """Take what other tools wrote in FILES into the store, as runs.
+
+    cyclictest, rtla, oslat, hwlatdetect, jitterdebugger, Xenomai's latency, stress-ng --cyclic and OSADL's data; which
+    it is shows in the content.  Nothing is imported where one of the files is refused.
+    """
+    taken = [(source, found_in(source)) for source in map(read_source, files)]
+    store = Store(store_path)
+    if store.index_fault is not None:
+        raise BadInput(f"{store_path}: nothing is imported there: {store.index_fault}")
+    runs = [(_stored(store, found, source), found, source) for source, found in taken]
+    if as_json:
+        print_json({"runs": [_document(run_id, found) for run_id, found, _ in runs]})
+        return
+    for run_id, found, source in runs:
+        print_table(f"{run_id}: {found.tool} {found.version or '(version unknown)'}, {source.path} (times in µs)",
+                    _COLUMNS, [_row(series) for series in found.series])
+    say(_UNSHOWN)

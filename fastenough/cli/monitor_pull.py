@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough monitor pull``: what the service on a board has recorded, into the store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fastenough import words
+from fastenough.board import AS_BOOTED, open_board
+from fastenough.cli.output import print_json
+from fastenough.cli.parameters import json_option
+from fastenough.cli.stores import store_option
+from fastenough.jobs.pull import Gap, Pulled, Stored, pull
+from fastenough.model import BadInput, ExitStatus
+from fastenough.recording.building import Added
+from fastenough.store import Store
+
+RING = "/var/lib/fastenough/ring"
+"""Where the service keeps it."""
+
+
+def _stored(one: Stored) -> str:
+    how = one.outcome or "cut off"
+    intervals = words.counted(one.intervals, "interval")
+    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}"
+
+
+def _gap(gap: Gap) -> str:
+    length = "of unknown length" if gap.ns is None else f"of {words.duration(gap.ns)}"
+    dropped = f" ({words.number(gap.dropped)} dropped)" if gap.dropped else ""
+    return f"gap {length} between {gap.after} and {gap.before}: {gap.reason}{dropped}"
+
+
+def _tell(pulled: Pulled) -> None:
+    for one in pulled.stored:
+        print(_stored(one))
+    for growing in pulled.under_way:
+        print(f"under way: {growing.run_id}, {words.number(growing.bytes)} bytes so far; stored when it has ended")
+    for gap in pulled.gaps:
+        print(_gap(gap))
+    for refused in pulled.refused:
+        print(f"refused {refused.name}: {refused.reason}", file=sys.stderr)
+    if not pulled.stored and not pulled.refused:
+        print("no recording has ended since the last pull")
+
+
+def _tell_wait() -> None:
+    print("fastenough: another pull of this ring is at work; waiting until it has ended", file=sys.stderr, flush=True)
+
+
+@click.command("pull")
+@click.option("--board", default="local", show_default=True, help="Which board to fetch from, such as ssh://root@host.")
+@click.option("--ring", default=RING, show_default=True, help="Folder of the ring on the board.")
+@store_option
+@json_option
+def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> ExitStatus:
+    """Fetch what the service on a board has recorded into the store.
+
+    Each recording comes once, however often this is called and wherever it is cut off; time of which nothing was
+    recorded, or whose recordings made room before they were pulled, is told.
+    """
+    opened = open_board(board)
+    if opened.configurations() != (AS_BOOTED,):
+        raise BadInput(f"board {board} is booted to be measured; a ring is pulled from one that runs: local or ssh://…")
+    with opened.boot(AS_BOOTED) as booted:
+        pulled = pull(booted.link.raised, ring, Store(store_path), Added(board, marks=booted.marks), _tell_wait)
+    if as_json:
+        print_json(pulled)
+    else:
+        _tell(pulled)
+    return ExitStatus.BROKEN if pulled.refused else ExitStatus.DONE

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A recording of the monitor under way: the stations of a wake-up, current and worst, CPU by CPU, and the culprits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fastenough import words
+from fastenough.cli.output import clean, leave_out, readable
+from fastenough.cli.progress_words import age, newest_wakeups, wakeup_line
+from fastenough.jobs.following import Following, Standing
+from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
+
+_COLUMNS = ("station", "wake-ups", "last interval", "worst", "on CPU", "seen")
+_SPARE = ("wake-ups", "on CPU", "seen", "last interval")
+"""Columns that a narrow terminal does without, in this order."""
+_ORDER = (*STATIONS, *reversed(SUMS), *NOISE)
+_MOST_WAKEUPS, _MOST_LINES = 5, 4
+_FOLDED = 6
+"""Letters that a line loses, on average, where it is folded between two words."""
+_NOTHING = "no wake-up of a task that is watched was seen yet"
+
+
+def _by_station(standings: Iterable[Standing]) -> Iterator[tuple[str, list[Standing]]]:
+    """In the order of a wake-up, those that have values; then what has another name."""
+    found: dict[str, list[Standing]] = {}
+    for standing in standings:
+        if standing.n:
+            found.setdefault(standing.series.name, []).append(standing)
+    for name in sorted(found, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER)):
+        yield name, found[name]
+
+
+def _row(name: str, standings: Sequence[Standing], cpus: Sequence[int]) -> tuple[str, ...]:
+    worst = max(standings, key=lambda standing: standing.maximum_ns or 0)
+    latest = [standing.latest_ns for standing in standings if standing.latest_ns is not None]
+    by_cpu = {standing.series.cpu: standing for standing in standings}
+    cells = [readable(by_cpu[cpu].maximum_ns) if cpu in by_cpu else "–" for cpu in cpus]
+    return (name, words.number(sum(standing.n for standing in standings)), readable(max(latest, default=None)),
+            readable(worst.maximum_ns), "–" if worst.series.cpu is None else str(worst.series.cpu),
+            age(worst.since_maximum_ns), *cells)
+
+
+def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> RenderableType:
+    """All CPUs together, and behind it each by itself, as many as there is room for."""
+    if not stations:
+        return Text(_NOTHING)
+    cpus = sorted({standing.series.cpu for _, standings in stations for standing in standings
+                   if standing.series.cpu is not None})
+    by_cpu = [f"CPU {cpu}" for cpu in cpus] if len(cpus) > 1 else []
+    rows = [tuple(map(clean, _row(name, standings, cpus if by_cpu else ()))) for name, standings in stations]
+    columns, rows_left = leave_out((*_COLUMNS, *by_cpu), rows, (*reversed(by_cpu), *_SPARE), width)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for position, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if position else "left", overflow="fold")
+    for row in rows_left:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
+    """The newest wake-ups, as many as there is room for, and one in any case."""
+    newest = newest_wakeups(following.head, following.culprits)[:_MOST_WAKEUPS]
+    for place, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in newest):
+        room -= -(-len(line) // max(1, width - _FOLDED))
+        if place and room < 0:
+            return
+        yield Text(line, overflow="fold")
+
+
+def station_lines(following: Following, width: int, height: int) -> list[RenderableType]:
+    """What stands between the heading and the last line."""
+    stations = list(_by_station(following.standings()))
+    shown = stations[:max(3, height - _MOST_LINES)]
+    culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))
+    return [_table(shown, width), *([Text("last culprits", style="bold"), *culprits] if culprits else [])]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What other tools wrote as recordings of ours, and ours as what other programs read: one file and one line each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from fastenough.exchange.found import Found, FoundSeries, faults
+from fastenough.exchange.recorded import recording_lines
+from fastenough.exchange.source import Source, read_source
+from fastenough.registry import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastenough.recording import Recording
+
+__all__ = ["EXPORTERS", "IMPORTERS", "Found", "FoundSeries", "Importer", "Source", "export", "found_in", "read_source",
+           "recording_lines"]
+
+
+class Importer(Protocol):
+    """``what``: whose output, in which forms."""
+
+    what: str
+
+    def recognises(self, source: Source) -> bool:
+        """By its content alone; cheap, and never by its name."""
+        ...
+
+    def read(self, source: Source) -> Found:
+        """Raises BadInput, by :meth:`Source.refuse`, for what is not whole or not the tool's."""
+        ...
+
+
+IMPORTERS: Sequence[Importer] = listed(__name__, "IMPORTER", (
+    "cyclictest",
+    "cyclictest_json",
+    "hwlatdetect",
+    "jitterdebugger",
+    "jitterdebugger_samples",
+    "osadl",
+    "oslat",
+    "rt_tests_pairs",
+    "rtla",
+    "stress_ng",
+    "xenomai",
+))
+
+EXPORTERS = {
+    "csv": "export_csv",
+    "hdrhistogram": "hdrhistogram",
+    "json": "export_json",
+    "junit": "junit",
+    "openmetrics": "openmetrics",
+    "parquet": "export_parquet",
+}
+"""By the name of the format, the module whose ``export`` writes it; loaded only where it is used."""
+
+
+def export(recordings: Sequence[Recording], form: str) -> bytes:
+    """Recordings as a file of one of EXPORTERS; raises BadInput for what cannot be told in it."""
+    written: bytes = import_module(f"{__name__}.{EXPORTERS[form]}").export(recordings)
+    return written
+
+
+def found_in(source: Source) -> Found:
+    """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
+    importer = next((one for one in IMPORTERS if one.recognises(source)), None)
+    if importer is None:
+        source.refuse(_foreign(source))
+    found = importer.read(source)
+    fault = next(faults(found), None)
+    if fault is not None:
+        source.refuse(fault)
+    return found
+
+
+def _foreign(source: Source) -> str:
+    """Why nobody knows it, as far as that can be said."""
+    said = [line.strip() for line in source.lines if line.strip()]
+    if not said:
+        return "it is binary, and no samples.raw of jitterdebugger's"
+    if any(line.startswith("Traceback (most recent call last)") for line in said):
+        return f"it is the error message of a program: {said[-1][:100]}"
+    if said[-1] in ("Terminated", "Killed", "Aborted", "Segmentation fault", "Interrupted"):
+        return f"the tool was ended ({said[-1]}) before it wrote what it measured"
+    return "no tool that is known here wrote this (docs/exchange.md lists them)"

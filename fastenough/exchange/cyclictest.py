@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""cyclictest's text: one line for each thread, or a histogram (-h, -H, --histfile); rt-tests 0.8 to 2.10.
+
+Also what OSADL publishes of its farm's latency plots: the same histogram.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+from fastenough.recording import Event, Instant
+from fastenough.recording.head import Setting
+
+FROM = "the instant the timer was due"
+TO = "the thread reads its clock after waking"
+_UP = re.compile(r"\x1b\[(\d+)A")
+_THREAD = re.compile(r"T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) "
+                     r"Act:(\s*-?\d+) Avg:(\s*-?\d+) Max:\s*(-?\d+)(?: SMI:\s*(\d+))?\s*")
+_ROW = re.compile(r"\d{6,}(?:\s+\d+)+\s*")
+_FOOTER = re.compile(r"# (Total|Min Latencies|Avg Latencies|Max Latencies|Histogram Overflows|SMIs|Thread Ids|"
+                     r"Break thread|Break value):((?: +-?\d+)*)\s*")
+_CYCLES_TITLE = "# Histogram Overflow at cycle number:"
+_CYCLES = re.compile(r"# Thread (\d+):((?: +\d+)*)(?: # *(\d+) others)?\s*")
+_SPIKE = re.compile(r"T:\s*(\d+) Spike:\s*(\d+): TS:\s*(\d+)\s*")
+_SPIKES = re.compile(r"spikes = (\d+)\s*")
+_TOLD = ("Thread Ids", "Break thread", "Break value", "SMIs")
+_NS_WIDTH = 8
+"""Columns that Act and Avg take with -N; without, they take 5 unless they need more.  Nothing else tells the unit."""
+
+
+@dataclass
+class _Parts:
+    """The lines of a file by what they are; ``cycles``: how many overflows of a thread are listed, or counted there."""
+
+    threads: list[re.Match[str]] = field(default_factory=list)
+    rows: list[list[int]] = field(default_factory=list)
+    footers: dict[str, list[int]] = field(default_factory=dict)
+    cycles: dict[int, int] = field(default_factory=dict)
+    spikes: list[tuple[int, int, int]] = field(default_factory=list)
+    spikes_said: int | None = None
+    histogram: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def begun(self) -> bool:
+        return self.histogram or bool(self.threads)
+
+
+class _Cyclictest:
+    what = "cyclictest: text, histogram, OSADL's latency plots"
+
+    def recognises(self, source: Source) -> bool:
+        return any(line.startswith("# Histogram") or _THREAD.fullmatch(line) for line in source.lines[:200]) or (
+            bool(_UP.search(source.text[:4096])) and " P:" in source.text and " Max:" in source.text)
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        parts = _parts(Reading(source), _last_screen(source))
+        if parts.histogram:
+            series = tuple(_histogram(Reading(source, len(source.lines)), parts))
+        else:
+            series = tuple(_threads(source, parts))
+        settings = tuple(Setting("priority", None, int(match[3]), thread=match[1]) for match in parts.threads)
+        facts = parts.facts | {name: " ".join(map(str, parts.footers[name])) for name in _TOLD if name in parts.footers}
+        return Found("cyclictest", None, "linux-user", series, settings=settings, facts=facts,
+                     events=tuple(_events(source, parts, len(series))))
+
+
+IMPORTER = _Cyclictest()
+
+
+def _last_screen(source: Source) -> int:
+    """How many lines come before the last picture of a live display; raises BadInput where that one is not whole."""
+    pictures = list(_UP.finditer(source.text))
+    if not pictures:
+        if source.text.startswith("policy: ") or "\npolicy: " in source.text:
+            source.refuse("its live display ends with the first picture: cyclictest was killed, or the file was cut")
+        return 0
+    rest = source.text[pictures[-1].end():]
+    drawn = sum(bool(_THREAD.fullmatch(line)) for line in rest.split("\n"))
+    if drawn != int(pictures[-1][1]) - 2:
+        source.refuse("its last picture of the threads is not whole: cyclictest was killed, or the file was cut")
+    return source.text.count("\n", 0, pictures[-1].start())
+
+
+def _parts(reading: Reading, skipped: int) -> _Parts:
+    parts = _Parts()
+    for line in reading:
+        if reading.number > skipped:
+            _take(reading, parts, _UP.sub("", line))
+    if not parts.begun:
+        reading.refuse("it holds no thread and no histogram")
+    return parts
+
+
+def _take(reading: Reading, parts: _Parts, line: str) -> None:
+    """One line into the part it belongs to."""
+    if match := _THREAD.fullmatch(line):
+        parts.threads.append(match)
+    elif parts.histogram and not parts.footers and _ROW.fullmatch(line):
+        parts.rows.append([reading.count(word, "a count") for word in line.split()])
+    elif match := _FOOTER.fullmatch(line):
+        if match[1] in parts.footers:
+            reading.refuse(f"# {match[1]} stands there twice")
+        parts.footers[match[1]] = [reading.integer(word, match[1]) for word in match[2].split()]
+    elif match := _SPIKE.fullmatch(line):
+        parts.spikes.append((int(match[1]), reading.count(match[2], "a spike"), reading.count(match[3], "its time")))
+    elif match := _SPIKES.fullmatch(line):
+        parts.spikes_said = reading.count(match[1], "the number of spikes")
+    elif line.strip() == "# Histogram" and not parts.histogram:
+        parts.histogram = True
+    elif match := _CYCLES.fullmatch(line):
+        parts.cycles[int(match[1])] = len(match[2].split()) + int(match[3] or 0)
+    elif line.strip() not in ("", _CYCLES_TITLE):
+        _take_other(reading, parts, line)
+
+
+def _take_other(reading: Reading, parts: _Parts, line: str) -> None:
+    """What a shell or the tool says before the first number; behind it there is nothing else."""
+    if parts.begun or re.match(r"\s*T:|\s*\d{6} ", line):
+        reading.refuse(f"no line of cyclictest's: {line[:60]!r}")
+    if line.startswith("# /dev/cpu_dma_latency"):
+        parts.facts["cpu_dma_latency"] = line.removeprefix("# /dev/cpu_dma_latency ").strip()
+    elif line.startswith("policy:"):
+        parts.facts["policy"] = line.strip()
+
+
+def _threads(source: Source, parts: _Parts) -> Iterator[FoundSeries]:
+    """Of each thread the count, the extremes and the mean; their unit shows in the columns only."""
+    if [int(match[1]) for match in parts.threads] != list(range(len(parts.threads))):
+        source.refuse("its threads are not numbered from 0 on: it was cut or changed")
+    unit_ns = _unit_ns(source, parts.threads)
+    for match in parts.threads:
+        reading = Reading(source)
+        count = reading.count(match[5], "C")
+        low, high, mean = (reading.integer(match[group].strip(), "a latency") for group in (6, 9, 8))
+        known = count > 0
+        yield FoundSeries("wakeup", FROM, TO, unit_ns, count, low if known else None, high if known else None,
+                          Decimal(mean) if known else None, labels={"thread": int(match[1])},
+                          period_ns=int(match[4]) * 1000 or None)
+
+
+def _unit_ns(source: Source, threads: Sequence[re.Match[str]]) -> int:
+    columns = {len(match[group]) for match in threads for group in (7, 8)}
+    padded = any(match[group][0] == " " for match in threads for group in (7, 8) if len(match[group]) == _NS_WIDTH)
+    if padded and min(columns) >= _NS_WIDTH:
+        return 1
+    if min(columns) >= _NS_WIDTH or padded:
+        source.refuse("whether its times are µs or ns (-N) cannot be told from its columns")
+    return 1000
+
+
+def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
+    """One series for each column; the file says µs whatever -N was, so µs they are taken for."""
+    low, mean, high, beyond = (_footer(reading, parts, name) for name in (
+        "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"))
+    columns = len(low)
+    widths = {len(row) - 1 for row in parts.rows} or {columns}
+    if len(mean) != columns or not columns or len(widths) != 1 or min(widths) not in (columns, columns + 1):
+        reading.refuse("its lines are not of equally many threads: it was cut or changed")
+    _check_all_column(reading, parts, columns, min(widths) > columns)
+    edges = [row[0] for row in parts.rows]
+    whole = edges == list(range(len(edges)))
+    for thread in range(columns):
+        buckets: tuple[Bucket, ...] = tuple((row[0], row[0], row[1 + thread]) for row in parts.rows if row[1 + thread])
+        placed = sum(count for _, _, count in buckets)
+        if "Total" in parts.footers and parts.footers["Total"][thread:thread + 1] != [placed]:
+            reading.refuse(f"its rows of thread {thread} add up to {placed}, # Total differs: it was cut or changed")
+        if parts.cycles.get(thread, beyond[thread]) != beyond[thread]:
+            reading.refuse(f"# Thread {thread} does not list its {beyond[thread]} overflows: it was cut or changed")
+        count = placed + beyond[thread]
+        period_ns = int(parts.threads[thread][4]) * 1000 if len(parts.threads) == columns else None
+        yield FoundSeries("wakeup", FROM, TO, 1000, count, low[thread] if count else None,
+                          high[thread] if count else None, Decimal(mean[thread]) if count else None,
+                          overflow=beyond[thread], overflow_from=edges[-1] + 1 if edges else 0, buckets=buckets,
+                          labels={"thread": thread}, period_ns=period_ns or None)
+    parts.facts |= {"unit": "µs, taken for granted: the file does not say whether -N was given",
+                    "histogram": f"{len(edges)} rows" + ("" if whole else ", empty ones left out")}
+
+
+def _footer(reading: Reading, parts: _Parts, name: str) -> list[int]:
+    if name not in parts.footers:
+        reading.refuse(f"its histogram has no line '# {name}:': it was cut off, or cyclictest was killed")
+    return parts.footers[name]
+
+
+def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool) -> None:
+    """With -H a further column holds the sum of all threads, the greatest maximum and all overflows."""
+    if there and any(sum(row[1:-1]) != row[-1] for row in parts.rows):
+        reading.refuse("its column of all threads is not their sum: it was changed")
+    wanted = columns + there
+    for name, joined in (("Total", sum), ("Max Latencies", max), ("Histogram Overflows", sum)):
+        values = parts.footers.get(name)
+        if values is None:
+            continue
+        if not parts.rows and len(values) == columns + 1 > 2 and joined(values[:-1]) == values[-1]:
+            continue
+        if len(values) != wanted or (there and joined(values[:-1]) != values[-1]):
+            reading.refuse(f"# {name} does not fit its columns: it was cut or changed")
+
+
+def _events(source: Source, parts: _Parts, threads: int) -> Iterator[Event]:
+    if parts.spikes_said is None and not parts.spikes:
+        return
+    if parts.spikes_said != len(parts.spikes):
+        source.refuse(f"it lists {len(parts.spikes)} spikes and says {parts.spikes_said}: it was cut off")
+    for thread, value, at_us in parts.spikes:
+        if thread >= threads:
+            source.refuse(f"a spike is of thread {thread}, which is not there")
+        yield Event("threshold", Instant(at_us * 1000, 0), series=thread, value=value)

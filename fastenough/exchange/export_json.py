@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs as one JSON document: head and end of each recording, and every series with its numbers and buckets in ns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fastenough.analysis import measure, merge_samples
+from fastenough.exchange.rows import Held, held_in
+from fastenough.recording import Recording
+from fastenough.recording.building import end_line, head_line
+
+
+def _series(held: Held) -> dict[str, Any]:
+    measures = measure(merge_samples([(held.recording, held.series)]))
+    return {
+        "id": held.series.id, "name": held.series.name, "cpu": held.series.cpu, "labels": held.series.labels,
+        "role": held.series.role.value, "count": measures.n, "lost": measures.lost, "missed": measures.missed,
+        "min_ns": measures.minimum_ns, "max_ns": measures.maximum_ns, "mean_ns": measures.mean_ns,
+        "quantiles": [{"quantile": one.quantile, "ns": one.value_ns, "at_least_ns": one.at_least_ns,
+                       "lower_ns": one.lower_ns, "upper_ns": one.upper_ns, "reason": one.reason}
+                      for one in measures.quantiles],
+        "buckets": [{"least_ns": low, "greatest_ns": high, "count": count} for low, high, count in held.buckets_ns()]}
+
+
+def export(recordings: Sequence[Recording]) -> bytes:
+    document = {"runs": [
+        {"id": recording.run_id, "head": head_line(recording.head),
+         "end": None if recording.end is None else end_line(recording.end), "cut_off": recording.cut_off,
+         "duration_ns": recording.duration_ns, "series": [_series(held) for held in held_in([recording])]}
+        for recording in recordings]}
+    return json.dumps(document, indent=1).encode() + b"\n"

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an importer finds in a file, in the tool's own units, and whether it can be true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from fastenough.model import Configuration, Role
+from fastenough.recording.head import Event, Setting
+
+Bucket = tuple[int, int, int]
+"""(least value, greatest value, count), in the series' unit."""
+
+
+@dataclass(frozen=True)
+class FoundSeries:
+    """One series as its tool tells it; None: it does not say.
+
+    ``unit_ns``: length of one unit, 1 or 1000.  ``mean`` lies at most ``mean_step`` below the true one, and half of it
+    above.  ``overflow``: values beyond the tool's histogram, which begin at ``overflow_from``; None: it has none.
+    ``buckets`` ascend and do not overlap.  ``missed``: activations that the tool says never took place.
+    """
+
+    name: str
+    from_event: str
+    to_event: str
+    unit_ns: int
+    count: int | None
+    minimum: int | None
+    maximum: int | None
+    mean: Decimal | None
+    mean_step: Decimal = Decimal(1)
+    overflow: int | None = None
+    overflow_from: int | None = None
+    buckets: tuple[Bucket, ...] = ()
+    cpu: int | None = None
+    period_ns: int | None = None
+    missed: int = 0
+    role: Role = Role.VERDICT
+    clock: str = "unknown"
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Its name with what tells it from others of that name."""
+        traits = ({} if self.cpu is None else {"cpu": self.cpu}) | dict(self.labels)
+        return " ".join([self.name, *(f"{name} {value}" for name, value in traits.items())])
+
+    @property
+    def placed(self) -> int:
+        """How many values have a bucket."""
+        return sum(count for _, _, count in self.buckets)
+
+    def in_ns(self, value: int | Decimal | None) -> int | float | None:
+        if value is None:
+            return None
+        return value * self.unit_ns if isinstance(value, int) else float(value * self.unit_ns)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Values one by one: ``mono_ns`` when each was taken, ``value`` in the unit of the series; arrays of one length."""
+
+    mono_ns: Any
+    value: Any
+
+
+@dataclass(frozen=True)
+class Found:
+    """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say."""
+
+    tool: str
+    version: str | None
+    implementation: str
+    series: tuple[FoundSeries, ...]
+    probe: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    begin_wall_ns: int | None = None
+    duration_ns: int | None = None
+    events: tuple[Event, ...] = ()
+    board: str | None = None
+    configuration: Configuration | None = None
+    profile: Mapping[str, Any] | None = None
+    samples: tuple[Sample, ...] = ()
+
+
+def faults(found: Found) -> Iterator[str]:
+    """Why what was found cannot be what the tool wrote; nothing where it can."""
+    titles = [series.title for series in found.series]
+    if not titles:
+        yield "it holds no series"
+    if len(set(titles)) != len(titles):
+        yield "it holds one series twice"
+    for series in found.series:
+        for fault in (*_of_extremes(series), *_of_buckets(series), *_of_mean(series)):
+            yield f"{series.title}: {fault}"
+
+
+def _of_extremes(series: FoundSeries) -> Iterator[str]:
+    if series.count is not None and series.count < 0:
+        yield f"its count is {series.count}"
+    if series.minimum is not None and series.maximum is not None and series.minimum > series.maximum:
+        yield f"its minimum {series.minimum} is above its maximum {series.maximum}"
+    if (series.overflow or 0) < 0:
+        yield (f"its histogram holds {series.placed} values, more than the {series.count} that were taken: it was "
+               "cut or changed")
+    if series.count == 1 and None not in (series.minimum, series.maximum) and series.minimum != series.maximum:
+        yield "its one value has two extremes"
+
+
+def _of_buckets(series: FoundSeries) -> Iterator[str]:
+    """Buckets and overflow hold all values, and the extremes lie where values are."""
+    if series.overflow is None or series.overflow < 0:
+        return
+    held = series.placed + series.overflow
+    if series.count is not None and held != series.count:
+        yield f"its histogram adds up to {held}, its count is {series.count}: it was cut or changed"
+    if any(count < 0 or low > high for low, high, count in series.buckets) or any(
+            one[1] >= other[0] for one, other in pairwise(series.buckets)):
+        yield "its buckets do not ascend"
+    filled = [bucket for bucket in series.buckets if bucket[2]]
+    if filled and series.minimum is not None and not filled[0][0] <= series.minimum <= filled[0][1]:
+        yield f"its minimum {series.minimum} does not lie in its first bucket"
+    if series.overflow:
+        yield from _of_overflow(series, filled)
+    elif filled and series.maximum is not None and not filled[-1][0] <= series.maximum <= filled[-1][1]:
+        yield f"its maximum {series.maximum} does not lie in its last bucket"
+
+
+def _of_overflow(series: FoundSeries, filled: list[Bucket]) -> Iterator[str]:
+    reach = series.overflow_from
+    if reach is None or (filled and reach <= filled[-1][0]):
+        yield "values overflowed its histogram, and it does not say where that ends"
+    elif series.maximum is not None and series.maximum < reach:
+        yield f"values overflowed its histogram at {reach}, and its maximum is {series.maximum}"
+    elif not filled and series.minimum is not None and series.minimum < reach:
+        yield f"all values overflowed its histogram at {reach}, and its minimum is {series.minimum}"
+
+
+def _of_mean(series: FoundSeries) -> Iterator[str]:
+    """A mean lies between the extremes, and is one that values in these buckets can have."""
+    if series.mean is None or not series.count:
+        return
+    least, most = series.mean - series.mean_step / 2, series.mean + series.mean_step
+    low = None if series.minimum is None else Decimal(series.minimum)
+    high = None if series.maximum is None else Decimal(series.maximum)
+    if series.overflow is not None and series.overflow >= 0 and series.placed + series.overflow == series.count:
+        low = Decimal(sum(low * n for low, _, n in series.buckets) + series.overflow * (series.overflow_from or 0))
+        low /= series.count
+        if high is not None or not series.overflow:
+            beyond = series.overflow * int(high or 0)
+            high = Decimal(sum(top * n for _, top, n in series.buckets) + beyond) / series.count
+    if (low is not None and most < low) or (high is not None and least > high):
+        yield f"its mean {series.mean} cannot be that of its values: it was cut or changed"

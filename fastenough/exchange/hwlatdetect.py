@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hwlatdetect: gaps that the kernel's hwlat tracer saw with interrupts off, above its threshold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+from fastenough.recording import Event, Instant
+
+_TITLE = re.compile(r"hwlatdetect:\s+test duration (\d+) seconds\s*")
+_OPTION = re.compile(r"\s+(detector|CPU list|Latency threshold|Sample window|Sample width|Non-sampling period|"
+                     r"Output File|parameters):\s*(.*)")
+_SAMPLE = re.compile(r"ts: (\d+)\.(\d{9}), inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?(?:, count:(\d+))?\s*")
+_ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
+_NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
+_KNOWN = ("", "Starting test", "test finished", "parameters:")
+
+
+@dataclass(frozen=True)
+class _Gap:
+    wall_ns: int
+    inner_us: int
+    outer_us: int
+    cpu: int | None
+
+    @property
+    def us(self) -> int:
+        """The greater one, as hwlatdetect's own maximum counts it."""
+        return max(self.inner_us, self.outer_us)
+
+
+class _Hwlatdetect:
+    what = "hwlatdetect: text"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_TITLE.fullmatch(line) for line in source.lines[:20])
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        reading = Reading(source)
+        facts, ending, gaps = _lines(reading)
+        missing = [name for name in _NEEDED if name not in ending]
+        if missing or "test finished" not in map(str.strip, source.lines):
+            source.refuse("its end is not there: it was cut off, or hwlatdetect was killed")
+        series = tuple(_series(reading, ending, gaps))
+        numbers = {one.cpu: number for number, one in enumerate(series)}
+        events = tuple(Event("threshold", Instant(0, gap.wall_ns), series=numbers[gap.cpu], cpu=gap.cpu, value=gap.us,
+                             text=f"inner {gap.inner_us} us, outer {gap.outer_us} us") for gap in gaps)
+        return Found("hwlatdetect", None, "linux-kernel", series, facts=facts | ending, events=events,
+                     begin_wall_ns=gaps[0].wall_ns if gaps else None,
+                     duration_ns=reading.count(facts["test duration"], "test duration") * 10**9 or None)
+
+
+IMPORTER = _Hwlatdetect()
+
+
+def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]]:
+    """Options, what its end says, and the gaps one by one."""
+    facts: dict[str, str] = {}
+    ending: dict[str, str] = {}
+    gaps: list[_Gap] = []
+    for line in reading:
+        if match := _TITLE.fullmatch(line):
+            facts["test duration"] = match[1]
+        elif match := _SAMPLE.fullmatch(line):
+            seconds, nanoseconds, inner, outer = (reading.count(word, "a number") for word in match.groups()[:4])
+            gaps.append(_Gap(seconds * 10**9 + nanoseconds, inner, outer, None if match[5] is None else int(match[5])))
+        elif match := _OPTION.fullmatch(line):
+            facts[match[1]] = match[2].strip()
+        elif match := _ENDING.fullmatch(line):
+            ending[match[1]] = match[2].strip()
+        elif facts and line.strip() not in _KNOWN and not line.startswith(("CPU ", "report saved")):
+            reading.refuse(f"no line of hwlatdetect's: {line[:60]!r}")
+    return facts, ending, gaps
+
+
+def _series(reading: Reading, ending: dict[str, str], gaps: Sequence[_Gap]) -> Iterator[FoundSeries]:
+    """One for each CPU where the gaps are listed; else one of which only the number and the maximum are known."""
+    recorded = reading.count(ending["Samples recorded"], "Samples recorded")
+    most = ending["Max Latency"]
+    below = most == "Below threshold"
+    if not below and not re.fullmatch(r"\d{1,15}us", most):
+        reading.refuse(f"Max Latency is no time: {most[:40]!r}")
+    greatest = None if below else int(most.removesuffix("us"))
+    if gaps and (len(gaps) != recorded or max(gap.us for gap in gaps) != greatest):
+        reading.refuse("the samples it lists are not as many as it says, or not as great: it was cut or changed")
+    if not gaps:
+        if recorded and greatest is None:
+            reading.refuse("it says that samples were recorded, and none was above the threshold")
+        yield replace(_GAP, count=recorded, maximum=greatest if recorded else None, overflow=None if recorded else 0)
+    for cpu in dict.fromkeys(gap.cpu for gap in gaps):
+        values = sorted(gap.us for gap in gaps if gap.cpu == cpu)
+        buckets = tuple((us, us, values.count(us)) for us in dict.fromkeys(values))
+        yield replace(_GAP, count=len(values), minimum=values[0], maximum=values[-1], overflow=0, buckets=buckets,
+                      mean=Decimal(sum(values)) / len(values), cpu=cpu)
+
+
+_GAP = FoundSeries("gap", "a reading of the clock with interrupts off", "the next reading", 1000, None, None, None,
+                   None)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jitterdebugger's samples, each with its time: samples.raw (28 bytes each), and the CSV that jittersamples makes.
+
+Neither says in which unit: µs, unless -N was given, are taken for granted.  Neither has an end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastenough.exchange.found import Found, FoundSeries, Sample
+from fastenough.exchange.jitterdebugger import FROM, TO
+from fastenough.exchange.source import Reading, Source
+
+_RECORD = np.dtype([("cpu", "<u4"), ("s", "<i8"), ("ns", "<i8"), ("value", "<u8")])
+_LINE = re.compile(r"(\d{1,5});(\d{1,10})\.(\d{9});(\d{1,18})")
+_MOST_CPUS = 8192
+_MOST_VALUE = 10**13
+_MOST_S = 10**9
+_LONGEST_S = 400 * 86400
+IntArray = NDArray[np.int64]
+
+
+class _Samples:
+    what = "jitterdebugger: samples.raw and its CSV"
+
+    def recognises(self, source: Source) -> bool:
+        return bool(_LINE.fullmatch(source.lines[0])) or _is_raw(source.content)
+
+    def read(self, source: Source) -> Found:
+        if _LINE.fullmatch(source.lines[0]):
+            cpu, mono_ns, value = _of_text(source)
+        else:
+            cpu, mono_ns, value = _of_raw(source)
+        cpus = np.unique(cpu)
+        samples = [Sample(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
+        if any(np.any(np.diff(sample.mono_ns) < 0) for sample in samples):
+            source.refuse("the times of a CPU's samples go backwards: it was changed")
+        if int(mono_ns.max()) - int(mono_ns.min()) > _LONGEST_S * 10**9:
+            source.refuse("its samples are more than a year apart: it was changed")
+        series = tuple(_series(int(one), sample) for one, sample in zip(cpus, samples, strict=True))
+        facts = {"unit": "µs, taken for granted: the file does not say whether -N was given", "end": "not marked: a "
+                 "file cut between two samples is not told from a whole one"}
+        return Found("jitterdebugger", None, "linux-user", series, facts=facts, samples=tuple(samples))
+
+
+IMPORTER = _Samples()
+
+
+def _is_raw(content: bytes) -> bool:
+    """No magic number: the first records must be ones that can be, whatever comes behind them."""
+    if len(content) < _RECORD.itemsize or b"\0" not in content[:_RECORD.itemsize]:
+        return False
+    first = np.frombuffer(content[:len(content[:64 * 28]) // 28 * 28], _RECORD)
+    return not _fault(first)
+
+
+def _fault(records: NDArray[np.void]) -> str | None:
+    if np.any(records["cpu"] >= _MOST_CPUS):
+        return "a CPU number that no machine has"
+    if np.any((records["ns"] < 0) | (records["ns"] >= 10**9) | (records["s"] < 0) | (records["s"] > _MOST_S)):
+        return "a time that is none"
+    if np.any(records["value"] > _MOST_VALUE):
+        return "a latency of more than 100 days"
+    return None
+
+
+def _of_raw(source: Source) -> tuple[IntArray, IntArray, IntArray]:
+    size = _RECORD.itemsize
+    if len(source.content) % size:
+        source.refuse(f"it ends within a sample of {size} bytes: it was cut off, or jitterdebugger was killed")
+    records = np.frombuffer(source.content, _RECORD)
+    fault = _fault(records)
+    if fault is not None:
+        source.refuse(f"a sample has {fault}")
+    return (records["cpu"].astype(np.int64), records["s"] * 10**9 + records["ns"], records["value"].astype(np.int64))
+
+
+def _of_text(source: Source) -> tuple[IntArray, IntArray, IntArray]:
+    source.whole()
+    rows = np.array(list(_rows(Reading(source))), dtype=np.int64)
+    return rows[:, 0], rows[:, 1], rows[:, 2]
+
+
+def _rows(reading: Reading) -> Iterator[tuple[int, int, int]]:
+    last = len(reading.source.lines)
+    for line in reading:
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            cpu, seconds, nanoseconds, value = map(int, match.groups())
+            if seconds > _MOST_S or value > _MOST_VALUE or cpu >= _MOST_CPUS:
+                reading.refuse("no sample that can be")
+            yield cpu, seconds * 10**9 + nanoseconds, value
+        elif line or reading.number != last:
+            reading.refuse(f"no sample: {line[:60]!r}")
+
+
+def _series(cpu: int, sample: Sample) -> FoundSeries:
+    values, counts = np.unique(sample.value, return_counts=True)
+    mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
+    return FoundSeries(
+        "wakeup", FROM, TO, 1000, len(sample.value), int(values[0]), int(values[-1]), mean, overflow=0,
+        buckets=tuple((value, value, count) for value, count in zip(values.tolist(), counts.tolist(), strict=True)),
+        cpu=cpu, clock="monotonic")

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was found in a file as the lines of a recording (docs/format.md, docs/exchange.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fastenough.exchange.found import Found, FoundSeries, Sample
+from fastenough.exchange.source import Source
+from fastenough.model import IMPORTED, Outcome, Said, Series
+from fastenough.recording import End, Head, Histogram, Instant
+from fastenough.recording.building import end_line, event_line, head_line, interval_line, interval_series, series_end
+from fastenough.recording.head import Origin, Tool
+from fastenough.recording.histogram import bucket_of
+from fastenough.recording.interval_lines import MOST_IN_BUCKET
+
+K = 16
+"""Exact up to 131,072 units: other tools' histograms hold whole microseconds."""
+_MOST_TEXT = 4 << 20
+_SECOND_NS = 10**9
+Line = dict[str, Any]
+
+
+def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]:
+    """Head, intervals, events, end."""
+    head = _head(found, source, run_id)
+    yield head_line(head)
+    totals: list[list[Histogram]] = [[] for _ in found.series]
+    at = head.begin
+    for seq, (begin, end, held) in enumerate(_intervals(found, head.begin)):
+        lost = [_lost(series) if seq == 0 else 0 for series in found.series]
+        missed = [series.missed if seq == 0 else 0 for series in found.series]
+        for kept, histogram in zip(totals, held, strict=True):
+            kept.append(histogram)
+        yield interval_line(seq, begin, end, [interval_series(number, *values) for number, values in enumerate(
+            zip(held, lost, missed, strict=True))], {})
+        at = end
+    for event in found.events:
+        yield event_line(event)
+    ends = {number: series_end(Histogram.merged(kept, K), _lost(series), series.missed)
+            for number, (kept, series) in enumerate(zip(totals, found.series, strict=True))}
+    yield end_line(End(Outcome.COMPLETED, (), at, ends))
+
+
+def _head(found: Found, source: Source, run_id: str) -> Head:
+    begin_mono_ns = min((int(sample.mono_ns[0]) for sample in found.samples if sample.value.size), default=0)
+    text = source.text if len(source.content) <= _MOST_TEXT else ""
+    return Head(
+        tool=Tool(found.tool, found.version or "unknown"), run_id=run_id, probe=found.probe or found.tool,
+        implementation=found.implementation, parameters=found.parameters,
+        series=tuple(_series(number, series) for number, series in enumerate(found.series)), settings=found.settings,
+        cost_ns={}, interval_ns=max(_SECOND_NS, 0 if found.samples else found.duration_ns or 0),
+        begin=Instant(begin_mono_ns, found.begin_wall_ns or 0), marks=frozenset({IMPORTED}), board=found.board,
+        configuration=found.configuration, profile=found.profile,
+        origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), found.facts, text or None))
+
+
+def _series(number: int, found: FoundSeries) -> Series:
+    said = Said(found.count, found.minimum, found.maximum, None if found.mean is None else float(found.mean),
+                found.overflow)
+    return Series(
+        id=number, name=found.name, unit="ns" if found.unit_ns == 1 else "ticks", clock=found.clock,
+        from_event=found.from_event, to_event=found.to_event, k=K, role=found.role, cpu=found.cpu,
+        period_ns=found.period_ns, tick_ps=None if found.unit_ns == 1 else found.unit_ns * 1000,
+        labels=dict(found.labels), said=said)
+
+
+def _lost(series: FoundSeries) -> int:
+    """Values of which a tool does not say between which times they lie."""
+    if series.overflow is None and series.minimum is None:
+        return max(0, (series.count or 0) - (series.maximum is not None))
+    return (series.overflow or 0) if series.maximum is None else 0
+
+
+def _intervals(found: Found, begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+    """One, where a file tells of the whole; one for each second, where it tells when each value came."""
+    if found.samples:
+        yield from _by_second(found.samples, begin)
+        return
+    length_ns = found.duration_ns or 0
+    end = Instant(begin.mono_ns + length_ns, begin.wall_ns + length_ns if begin.wall_ns else 0)
+    yield begin, end, [histogram_of(series) for series in found.series]
+
+
+def _by_second(samples: Sequence[Sample], begin: Instant) -> Iterator[tuple[Instant, Instant, list[Histogram]]]:
+    last_ns = max(int(sample.mono_ns[-1]) for sample in samples if sample.value.size) + 1
+    edges = [*range(begin.mono_ns, last_ns, _SECOND_NS), last_ns]
+    for first_ns, end_ns in pairwise(edges):
+        held = []
+        for sample in samples:
+            low, high = np.searchsorted(sample.mono_ns, [first_ns, end_ns])
+            held.append(Histogram.from_values(sample.value[low:high], K))
+        yield replace(begin, mono_ns=first_ns), replace(begin, mono_ns=end_ns), held
+
+
+def histogram_of(series: FoundSeries) -> Histogram:
+    """Each value in the bucket of the greatest that it may be; where it may be less, that bucket is wide."""
+    places = _places(series)
+    if not places:
+        return Histogram(K)
+    counts: dict[int, int] = {}
+    least: dict[int, int] = {}
+    for low, high, count in places:
+        place = bucket_of(high, K)
+        counts[place] = counts.get(place, 0) + count
+        least[place] = min(low, least.get(place, low))
+    index = np.array(sorted(counts), dtype=np.int64)
+    narrow = Histogram(K, index, np.array([counts[i] for i in index.tolist()], dtype=np.int64),
+                       min(low for low, _, _ in places), max(high for _, high, _ in places))
+    wide = tuple((i, least[i]) for i, low in zip(index.tolist(), narrow.lowest().tolist(), strict=True)
+                 if least[i] < low)
+    total = _sum(series, places)
+    return replace(narrow, wide=wide, sum=total, sum_sq=_sum_sq(places, total))
+
+
+def _places(series: FoundSeries) -> list[tuple[int, int, int]]:
+    """(least, greatest, count) of all values, none of them empty; the first begins with the minimum."""
+    low, high = series.minimum, series.maximum
+    places = [(a if low is None else max(a, low), b if high is None else min(b, high), n)
+              for a, b, n in series.buckets if n]
+    if series.overflow is None:
+        places = _extremes(series)
+    elif series.overflow and high is not None:
+        places.append((max(series.overflow_from or 0, low or 0), high, series.overflow))
+    if low is not None and places and places[0][1] > low:
+        first_low, first_high, count = places[0]
+        places[:1] = [(low, low, 1)] + [(first_low, first_high, count - 1)] * (count > 1)
+    return places
+
+
+def _extremes(series: FoundSeries) -> list[tuple[int, int, int]]:
+    """Of a source without a histogram: the extremes are values, and all others lie between them."""
+    low, high = series.minimum, series.maximum
+    count = series.count
+    if high is None or count == 0:
+        return []
+    if low is None:
+        return [(high, high, 1)]
+    if low == high:
+        return [(low, high, count or 1)]
+    return [(low, low, 1), (low, high, max(1, (2 if count is None else count) - 1))]
+
+
+def _sum(series: FoundSeries, places: Sequence[tuple[int, int, int]]) -> int:
+    """Exact where each place is one value; else what the mean says, as far as values in these places can have it."""
+    least, most = (sum(place[side] * place[2] for place in places) for side in (0, 1))
+    n = sum(count for _, _, count in places)
+    told = most if series.mean is None else round(series.mean * n)
+    return min(max(least, told), most)
+
+
+def _sum_sq(places: Sequence[tuple[int, int, int]], total: int) -> int:
+    """Exact where each place is one value; else the least that values with this sum have, and in these places can."""
+    n = sum(count for _, _, count in places)
+    least = sum(min(low * low, high * high) * count for low, high, count in places)
+    return max(least, -(-total * total // n))
+
+
+def fits(found: Found) -> bool:
+    """Whether a recording can hold counts as great as these."""
+    return all(count <= MOST_IN_BUCKET for series in found.series for _, _, count in series.buckets) and all(
+        (series.count or 0) <= MOST_IN_BUCKET for series in found.series)

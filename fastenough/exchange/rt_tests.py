@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all JSON files of rt-tests share: which test, which version, when, on which kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from itertools import pairwise
+from typing import Any
+
+from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.source import Source
+from fastenough.model import Configuration
+
+_FACTS = ("rt_test_version", "start_time", "end_time", "return_code", "resolution_in_ns", "num_threads")
+MOST_THREADS = 8192
+
+
+def threads_of(source: Source) -> dict[int, Mapping[str, Any]]:
+    """By number; raises BadInput where the file does not hold as many as it says."""
+    threads = source.json.get("thread")
+    if not isinstance(threads, dict) or not all(isinstance(each, dict) for each in threads.values()):
+        source.refuse("it says nothing of threads")
+    said = source.json.get("num_threads")
+    if list(threads) != [str(number) for number in range(len(threads))] or len(threads) > MOST_THREADS:
+        source.refuse("its threads are not numbered from 0 on")
+    if said != len(threads):
+        source.refuse(f"it says {said} threads and holds {len(threads)}: it was cut or changed")
+    return {int(number): thread for number, thread in threads.items()}
+
+
+def is_of(source: Source, *keys: str) -> bool:
+    """Whether this is a JSON file of rt-tests whose first thread has these keys."""
+    if not source.text.lstrip().startswith("{") or '"rt_test_version:"' not in source.text:
+        return False
+    threads = source.json.get("thread")
+    first = next(iter(threads.values()), None) if isinstance(threads, dict) else None
+    return isinstance(first, dict) and all(key in first for key in keys)
+
+
+def number(source: Source, entry: Mapping[str, Any], name: str) -> int:
+    """A whole number; raises BadInput."""
+    value = entry.get(name)
+    if type(value) is not int:
+        source.refuse(f"{name} is no whole number: {str(value)[:40]!r}")
+    return value
+
+
+def mean_of(source: Source, entry: Mapping[str, Any]) -> Decimal:
+    value = entry.get("avg")
+    if type(value) not in (int, float):
+        source.refuse(f"avg is no number: {str(value)[:40]!r}")
+    return Decimal(str(value))
+
+
+def histogram_of(source: Source, entry: Mapping[str, Any]) -> tuple[Bucket, ...]:
+    """Bucket by bucket, each one unit wide, in ascending order; raises BadInput."""
+    held = entry.get("histogram", {})
+    if not isinstance(held, dict) or not all(edge.isdecimal() and len(edge) < 19 and type(count) is int and count >= 0
+                                             for edge, count in held.items()):
+        source.refuse("a bucket of its histogram is no whole number")
+    buckets = tuple((int(edge), int(edge), count) for edge, count in held.items())
+    if any(one[0] >= other[0] for one, other in pairwise(buckets)):
+        source.refuse("the buckets of its histogram do not ascend")
+    return tuple(bucket for bucket in buckets if bucket[2])
+
+
+def found_in(source: Source, tool: str, series: Iterator[FoundSeries]) -> Found:
+    """The whole file."""
+    document = source.json
+    facts = {name.rstrip(":"): value for name, value in document.items()
+             if name.rstrip(":") in (*_FACTS, "cmdline") and isinstance(value, str | int | float)}
+    system = document.get("sysinfo")
+    facts |= {f"sysinfo.{name}": value for name, value in (system if isinstance(system, dict) else {}).items()
+              if isinstance(value, str | int | float)}
+    begin_ns, end_ns = (_wall_ns(source, facts.get(name)) for name in ("start_time", "end_time"))
+    return with_system(Found(
+        tool, _text(facts.get("rt_test_version")), "linux-user", tuple(series), facts=facts, begin_wall_ns=begin_ns,
+        duration_ns=None if begin_ns is None or end_ns is None or end_ns <= begin_ns else end_ns - begin_ns))
+
+
+def with_system(found: Found) -> Found:
+    """With what the facts of ``uname`` say of the board and its kernel."""
+    release, host, version = (_text(found.facts.get(f"sysinfo.{name}")) for name in ("release", "nodename", "version"))
+    if release is None:
+        return replace(found, board=host)
+    return replace(found, board=host, configuration=Configuration(release, release),
+                   profile={"hostname": host, "kernel": {"release": release, "version": version}})
+
+
+def tool_of(source: Source) -> str:
+    """Which of the tests it was, by its command line."""
+    words = str(source.json.get("cmdline:", "")).split()
+    name = words[0].rpartition("/")[2] if words else ""
+    return name if name.isidentifier() else "rt-tests"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _wall_ns(source: Source, text: object) -> int | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        return int(parsedate_to_datetime(text).timestamp()) * 10**9
+    except (ValueError, TypeError, OverflowError):
+        source.refuse(f"this is no time: {text[:60]!r}")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rtla timerlat hist and rtla osnoise hist: one column for each CPU and context (IRQ, thread, return to user)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import gcd
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+from fastenough.model import Role
+
+_TITLE = re.compile(r"# RTLA (timerlat|osnoise) histogram\s*")
+_UNIT = re.compile(r"# Time unit is (?:nanoseconds|microseconds) \((ns|us)\)\s*")
+_DURATION = re.compile(r"# Duration:\s*(\d+) (\d\d):(\d\d):(\d\d)\s*")
+_COLUMN = re.compile(r"(IRQ|Thr|Usr|CPU)-(\d{3,})")
+_SUMMARY = ("over:", "count:", "min:", "avg:", "max:")
+_EVENTS = {
+    "IRQ": ("irq", "the instant the timer was due", "its interrupt handler runs"),
+    "Thr": ("thread", "the instant the timer was due", "the thread runs"),
+    "Usr": ("user", "the instant the timer was due", "the thread is back in user space"),
+    "CPU": ("noise", "the begin of an interruption of a busy loop", "its end"),
+}
+_MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
+
+
+@dataclass
+class _Table:
+    """``rows`` by lower edge; ``summary`` of the columns, ``all_summary`` of all CPUs together."""
+
+    columns: list[tuple[str, int]] = field(default_factory=list)
+    rows: dict[int, list[int]] = field(default_factory=dict)
+    summary: dict[str, list[str]] = field(default_factory=dict)
+    all_columns: list[str] = field(default_factory=list)
+    all_summary: dict[str, list[str]] = field(default_factory=dict)
+
+
+class _Rtla:
+    what = "rtla: timerlat hist, osnoise hist"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_TITLE.fullmatch(line) for line in source.lines[:50])
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        reading = Reading(source)
+        which, unit_ns, duration_ns = _opening(reading)
+        table = _table(reading)
+        if "over:" not in table.summary:
+            source.refuse("its table has no line 'over:': it was cut off, or rtla was killed")
+        if "count:" in table.summary and (missing := [name for name in _SUMMARY if name not in table.summary]):
+            source.refuse(f"its table has no line '{missing[0]}': it was cut off")
+        if which == "timerlat" and "count:" in table.summary:
+            _check_all(reading, table)
+        return Found("rtla", None, "linux-kernel", tuple(_series(reading, table, unit_ns)), probe=f"rtla-{which}",
+                     facts={"command": f"rtla {which} hist", "unit": "ns" if unit_ns == 1 else "µs"},
+                     duration_ns=duration_ns or None)
+
+
+IMPORTER = _Rtla()
+
+
+def _opening(reading: Reading) -> tuple[str, int, int]:
+    """Which tracer, the unit, and how long."""
+    title = next((match for line in reading if (match := _TITLE.fullmatch(line))), None)
+    unit = _UNIT.fullmatch(next(iter(reading), ""))
+    lasted = _DURATION.fullmatch(next(iter(reading), ""))
+    if title is None or unit is None or lasted is None:
+        reading.refuse("its head is not whole: title, time unit, duration")
+    days, hours, minutes, seconds = map(int, lasted.groups())
+    return title[1], 1 if unit[1] == "ns" else 1000, (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9
+
+
+def _table(reading: Reading) -> _Table:
+    table = _Table()
+    for line in reading:
+        words = line.split()
+        if not words:
+            continue
+        if not table.columns:
+            _take_columns(reading, table, words)
+        elif words[0].isdecimal() and not table.summary:
+            edge = reading.count(words[0], "Index")
+            if table.rows and edge <= max(table.rows):
+                reading.refuse("its rows do not ascend")
+            table.rows[edge] = [reading.count(word, "a count") for word in _as_many(reading, words, table.columns)]
+        elif words[0] == "ALL:" and table.summary:
+            table.all_columns = words[1:]
+        elif words[0] in _SUMMARY:
+            held = table.all_summary if table.all_columns else table.summary
+            if words[0] != ("", *_SUMMARY, "")[1 + len(held) + bool(table.all_columns)]:
+                reading.refuse(f"{words[0]} stands where it cannot")
+            held[words[0]] = _as_many(reading, words, table.all_columns or table.columns)
+        elif not (table.summary and _MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
+            reading.refuse(f"no line of rtla's: {line[:60]!r}")
+    return table
+
+
+def _take_columns(reading: Reading, table: _Table, words: Sequence[str]) -> None:
+    found = [_COLUMN.fullmatch(word) for word in words[1:]]
+    if words[0] != "Index" or not all(found):
+        reading.refuse("its columns are not named: only what rtla prints with header and index can be read")
+    if len(words) == 1:
+        reading.refuse("no CPU was measured")
+    table.columns = [(match[1], int(match[2])) for match in found if match]
+
+
+def _as_many(reading: Reading, words: Sequence[str], columns: Sequence[object]) -> list[str]:
+    if len(words) - 1 != len(columns):
+        reading.refuse(f"{len(words) - 1} values for {len(columns)} columns: it was cut or changed")
+    return list(words[1:])
+
+
+def _check_all(reading: Reading, table: _Table) -> None:
+    """What rtla says of all CPUs together is what its columns add up to; older ones do not say it."""
+    if not table.all_columns:
+        return
+    for name in ("count:", "min:", "max:"):
+        if name not in table.all_summary:
+            reading.refuse(f"what it says of all CPUs has no line '{name}': it was cut off")
+        for kind, said in zip(table.all_columns, table.all_summary[name], strict=True):
+            values = [int(word) for (one, _), word in zip(table.columns, table.summary[name], strict=True)
+                      if one == kind and word.isdecimal()]
+            joined = {"count:": sum(values), "min:": min(values, default=0), "max:": max(values, default=0)}[name]
+            if values and said.isdecimal() and joined != int(said):
+                reading.refuse(f"'{name}' of all CPUs does not fit its columns: it was changed")
+
+
+def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeries]:
+    edges = list(table.rows)
+    width = gcd(*edges) or 1  # or a multiple of it: empty rows are left out, and -b is not said
+    for place, (kind, cpu) in enumerate(table.columns):
+        name, from_event, to_event = _EVENTS[kind]
+
+        def said(what: str, place: int = place) -> str | None:
+            word = table.summary[what][place] if what in table.summary else "-"
+            return None if word == "-" else word
+
+        buckets = tuple((edge, edge + width - 1, row[place]) for edge, row in table.rows.items() if row[place])
+        overflow = reading.count(table.summary["over:"][place], "over:")
+        count, low, high = (None if (word := said(what)) is None else reading.count(word, what)
+                            for what in ("count:", "min:", "max:"))
+        mean = said("avg:")
+        yield FoundSeries(
+            name, from_event, to_event, unit_ns, sum(n for _, _, n in buckets) + overflow if count is None else count,
+            low if count != 0 else None, high if count != 0 else None, _mean(reading, mean) if count != 0 else None,
+            Decimal("0.01") if mean and "." in mean else Decimal(1), overflow=overflow,
+            overflow_from=edges[-1] + 1 if edges else 0, buckets=buckets, cpu=cpu,
+            role=Role.VERDICT if kind in ("Thr", "Usr", "CPU") else Role.DIAGNOSTIC)
+
+
+def _mean(reading: Reading, word: str | None) -> Decimal | None:
+    if word is None:
+        return None
+    if not re.fullmatch(r"\d{1,18}(\.\d{2})?", word):
+        reading.refuse(f"avg is no number: {word[:40]!r}")
+    return Decimal(word)

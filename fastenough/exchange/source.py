@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A file of another tool, which may hold anything: bounded, and refused in one line that says where and why."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fastenough.model import BadInput
+
+MOST_BYTES = 256 << 20
+"""A histogram of 10,000 rows for 512 CPUs is a quarter of it, and so are 2 million samples of raw data."""
+MOST_LINE = 1 << 20
+MOST_NUMBER = 2**62
+_MOST_DEPTH = 32
+_SAID = 80
+_INTEGER = re.compile(r"-?\d{1,19}\Z")
+
+
+@dataclass(frozen=True)
+class Source:
+    """``path`` as it was named; ``content`` all of it, at most 256 MiB."""
+
+    path: str
+    content: bytes = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as text, empty where it is none."""
+        if b"\0" in self.content:
+            return ""
+        try:
+            return self.content.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            return ""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Without their ends."""
+        return self.text.split("\n")
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        """The object that it holds, empty where it begins otherwise; raises BadInput for JSON that is cut or wrong."""
+        if not self.text.lstrip().startswith("{"):
+            return {}
+        try:
+            found = json.loads(self.text, object_pairs_hook=_each_once, parse_constant=_no_number, parse_int=_integer)
+        except RecursionError:
+            self.refuse(f"its JSON is nested more than {_MOST_DEPTH} deep")
+        except ValueError as error:
+            self.refuse(f"its JSON is cut or damaged: {str(error)[:_SAID]}")
+        return dict(found)
+
+    def refuse(self, reason: str, line: int | None = None) -> NoReturn:
+        """``line`` counts from 1."""
+        where = self.path if line is None else f"{self.path}:{line}"
+        raise BadInput(f"{where}: not imported: {reason}")
+
+    def whole(self) -> None:
+        """What a tool prints ends with the end of a line; what does not was cut."""
+        if not self.text.endswith("\n"):
+            self.refuse("it ends within a line: it was cut off, or the tool was killed")
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) > MOST_NUMBER:
+        raise ValueError("a number beyond 62 bits")
+    return int(text)
+
+
+def read_source(path: Path) -> Source:
+    """Raises BadInput for what cannot be read, is no file, is empty, or too long to be any tool's output."""
+    try:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise BadInput(f"{path}: not imported: it is a directory; name the file in it")
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput(f"{path}: not imported: it is no regular file")
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from error
+    if len(content) > MOST_BYTES:
+        raise BadInput(f"{path}: not imported: it is longer than {MOST_BYTES >> 20} MiB; no output of these tools is")
+    if not content.strip():
+        raise BadInput(f"{path}: not imported: it is empty")
+    return Source(str(path), content)
+
+
+@dataclass
+class Reading:
+    """The lines of a source one by one, each looked at once; ``number`` is that of the one taken last, from 1."""
+
+    source: Source
+    number: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.source.lines[self.number:]:
+            self.number += 1
+            if len(line) > MOST_LINE:
+                self.refuse("the line is too long")
+            yield line
+
+    def refuse(self, reason: str) -> NoReturn:
+        self.source.refuse(reason, self.number)
+
+    def integer(self, text: str, what: str) -> int:
+        """Of at most 62 bits; raises BadInput naming ``what``."""
+        if not _INTEGER.match(text) or abs(int(text)) > MOST_NUMBER:
+            self.refuse(f"{what} is no whole number: {text[:_SAID]!r}")
+        return int(text)
+
+    def count(self, text: str, what: str) -> int:
+        """One that is not negative."""
+        found = self.integer(text, what)
+        if found < 0:
+            self.refuse(f"{what} is negative: {found}")
+        return found

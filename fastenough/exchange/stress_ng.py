@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""stress-ng --cyclic: its summary, percentiles, and with --cyclic-dist its distribution."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+
+_OURS = re.compile(r"(?:stress-ng: )?(?:info:\s+)?\[(\d+)\] (?:stress-ng-)?cyclic: (.*)")
+_OTHERS = re.compile(r"(?:stress-ng: )?(?:info|metrc|debug|warn|fail|skip|pass|note|tune|error):?\s")
+_SCHED = re.compile(r"sched (SCHED_\w+): (\d+) ns delay, (\d+) samples\s*")
+_MEAN = re.compile(r"\s*mean: (\d+\.\d+) ns, mode: (-?\d+) ns\s*")
+_EXTREMES = re.compile(r"\s*min: (-?\d+) ns, max: (-?\d+) ns, std\.dev\. (\d+\.\d+)\s*")
+_PERCENTILE = re.compile(r"\s*(\d+\.\d+)%:\s+(-?\d+) ns\s*")
+_DISTRIBUTION = re.compile(r"latency distribution \((\d+) ns intervals\):\s*")
+_FIRST = re.compile(r"\(for the first (\d+) buckets? of (\d+)\)\s*")
+_ROW = re.compile(r"\s*(\d+)\s+(\d+)\s*")
+_REST = re.compile(r"\s*\.\.\s+\.\.(?: \(all zeros hereafter\))?\s*")
+_ENDED = re.compile(r".*(?:successful run completed|unsuccessful run completed|run completed) in .*")
+
+
+@dataclass
+class _Instance:
+    """One stressor's words."""
+
+    pid: str
+    said: dict[str, re.Match[str]] = field(default_factory=dict)
+    percentiles: dict[str, int] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    shown: tuple[int, int] | None = None
+
+
+class _StressNg:
+    what = "stress-ng: --cyclic, --cyclic-dist"
+
+    def recognises(self, source: Source) -> bool:
+        return any((match := _OURS.fullmatch(line)) and _SCHED.fullmatch(match[2]) for line in source.lines)
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        reading = Reading(source)
+        instances, version = _instances(reading)
+        if not any(_ENDED.fullmatch(line) for line in source.lines):
+            source.refuse("that the run completed is not there: it was cut off, or stress-ng was killed")
+        several = len(instances) > 1
+        series = tuple(_series(reading, one, {"pid": int(one.pid)} if several else {}) for one in instances)
+        facts: dict[str, Any] = {}
+        for one in instances:
+            facts |= {f"{f'{one.pid} ' if several else ''}{share} %": value for share, value in one.percentiles.items()}
+            facts |= {f"{f'{one.pid} ' if several else ''}std.dev.": one.said["extremes"][3],
+                      f"{f'{one.pid} ' if several else ''}mode": int(one.said["mean"][2])}
+        facts |= {"policy": instances[0].said["sched"][1]}
+        return Found("stress-ng", version, "linux-user", series, probe="stress-ng-cyclic", facts=facts)
+
+
+IMPORTER = _StressNg()
+
+
+def _instances(reading: Reading) -> tuple[list[_Instance], str | None]:
+    found: dict[str, _Instance] = {}
+    version = None
+    for line in reading:
+        match = _OURS.fullmatch(line)
+        if match is not None:
+            _take(reading, found.setdefault(match[1], _Instance(match[1])), match[2])
+        elif told := re.search(r"\] stress-ng (\d+\.\d+\.\d+)", line):
+            version = told[1]
+        elif line.strip() and found and not _OTHERS.match(line):
+            reading.refuse(f"no line of stress-ng's: {line[:60]!r}")
+    measured = [one for one in found.values() if "sched" in one.said]
+    for one in measured:
+        missing = [what for what in ("mean", "extremes") if what not in one.said]
+        if missing:
+            reading.refuse(f"of cyclic [{one.pid}] there is no {missing[0]}: it was cut off")
+    return measured, version
+
+
+def _take(reading: Reading, one: _Instance, said: str) -> None:
+    for name, pattern in (("sched", _SCHED), ("mean", _MEAN), ("extremes", _EXTREMES), ("width", _DISTRIBUTION)):
+        if match := pattern.fullmatch(said):
+            if name in one.said:
+                reading.refuse("one stressor says this twice")
+            one.said[name] = match
+            return
+    if match := _PERCENTILE.fullmatch(said):
+        one.percentiles[match[1]] = reading.integer(match[2], "a percentile")
+    elif match := _FIRST.fullmatch(said):
+        one.shown = reading.count(match[1], "buckets"), reading.count(match[2], "buckets")
+    elif (match := _ROW.fullmatch(said)) and "width" in one.said:
+        edge = reading.count(match[1], "a bucket")
+        if one.rows and edge <= max(one.rows):
+            reading.refuse("its rows do not ascend")
+        one.rows[edge] = reading.count(match[2], "a count")
+    elif re.match(r"\s*(\d|min:|max:|mean:|sched)", said):
+        reading.refuse(f"no line of cyclic's: {said[:60]!r}")
+
+
+def _series(reading: Reading, one: _Instance, labels: dict[str, int]) -> FoundSeries:
+    sched, extremes = one.said["sched"], one.said["extremes"]
+    count = reading.count(sched[3], "samples")
+    series = FoundSeries(
+        "wakeup", "the instant the sleep was to end, counted from before it", "the thread reads its clock after waking",
+        1, count, reading.integer(extremes[1], "min"), reading.integer(extremes[2], "max"),
+        Decimal(one.said["mean"][1]), Decimal("0.01"), period_ns=reading.count(sched[2], "delay") or None,
+        clock="realtime", labels=labels)
+    return series if "width" not in one.said else _distributed(reading, one, series)
+
+
+def _distributed(reading: Reading, one: _Instance, series: FoundSeries) -> FoundSeries:
+    """With its distribution: what lies beyond its last row is told by the count alone."""
+    width = reading.count(one.said["width"][1], "intervals")
+    shown, buckets = one.shown or (0, 0)
+    if not width or not one.rows or max(one.rows) != (shown - 1) * width or any(edge % width for edge in one.rows):
+        reading.refuse(f"its distribution does not hold the {shown} buckets that it says: it was cut or changed")
+    if series.maximum is not None and buckets != series.maximum // width + 1:
+        reading.refuse("its distribution is not of as many buckets as its maximum needs: it was changed")
+    filled = tuple(_rows(one, width))
+    return FoundSeries(**{**vars(series), "buckets": filled, "overflow_from": shown * width,
+                          "overflow": (series.count or 0) - sum(count for _, _, count in filled)})
+
+
+def _rows(one: _Instance, width: int) -> Iterator[tuple[int, int, int]]:
+    """Values below 0 fall into the first bucket: division rounds towards 0."""
+    for edge, count in one.rows.items():
+        if count:
+            yield edge if edge else 1 - width, edge + width - 1, count

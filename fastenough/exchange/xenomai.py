@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Xenomai's ``latency``: what it prints (with -h its histogram, with -s its statistics), and the file of -g.
+
+Cells are counted by magnitude, and the last one holds all that is greater.  In the file of -g each cell is one more
+than it counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+from fastenough.recording.head import Setting
+
+_NUMBER = r"\s*(-?\d+\.\d{3})"
+_SUMMARY = re.compile(rf"(?:RTS\||#){_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\s*(\d+)\|\s*"
+                      r"(?:(\d+):(\d\d):(\d\d)/(\d+):(\d\d):(\d\d))?\s*")
+_MODE = re.compile(r"(?:RTT\||#)\s*(\d+):(\d\d):(\d\d)\s+\(([^,()]+), (\d+) us period, priority (\d+)\)\s*")
+_CELL = re.compile(r"HSD\|\s*(min|avg|max)\|\s*(\d+)\s*-\s*(\d+)\s*\|\s*(\d+)\s*")
+_STATS = re.compile(r"HSS\|\s*(min|avg|max)\|\s*(\d+)\|\s*(-?\d+\.\d+|-?nan)\|\s*(-?\d+\.\d+|-?nan)\s*")
+_POINT = re.compile(r"(\d+(?:\.\d+)?(?:e\+\d+)?) (\d+)\s*")
+_OURS = re.compile(r"(RTD|RTH|HSH|---)\||==|# *-|warming up|Warning!|Please contact|running quietly")
+_IMPLEMENTATIONS = {"in-kernel periodic task": "xenomai-kernel", "in-kernel timer handler": "xenomai-kernel"}
+_CELL_NS = 1000
+"""Of -h, which does not say it; where the extremes do not fit, it was another (-B)."""
+
+
+@dataclass
+class _Parts:
+    summary: re.Match[str] | None = None
+    mode: re.Match[str] | None = None
+    cells: dict[str, dict[int, int]] = field(default_factory=lambda: {"min": {}, "avg": {}, "max": {}})
+    stats: dict[str, int] = field(default_factory=dict)
+    points: list[tuple[Decimal, int]] = field(default_factory=list)
+
+
+class _Xenomai:
+    what = "Xenomai: latency, with and without its histogram, and its gnuplot file"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_MODE.fullmatch(line) or line.startswith(("RTS|", "RTD|", "== Test mode: "))
+                   for line in source.lines[:200])
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        reading = Reading(source)
+        parts = _parts(reading)
+        if parts.summary is None:
+            source.refuse("its summary (RTS) is not there: it was cut off, or latency was killed")
+        if parts.summary[0].startswith("#") and not parts.points:
+            source.refuse("its histogram is not there: it was cut off")
+        mode = parts.mode[4] if parts.mode else next(
+            (line.partition(": ")[2].strip() for line in source.lines if line.startswith("== Test mode:")), "unknown")
+        facts: dict[str, Any] = {"mode": mode, "overruns": int(parts.summary[4]),
+                                 "mode switches": int(parts.summary[5])}
+        settings = () if parts.mode is None else (Setting("priority", None, int(parts.mode[6])),)
+        return Found("xenomai-latency", None, _IMPLEMENTATIONS.get(mode, "unknown"), (_series(reading, parts),),
+                     facts=facts, settings=settings, duration_ns=_duration_ns(parts))
+
+
+IMPORTER = _Xenomai()
+
+
+def _parts(reading: Reading) -> _Parts:
+    parts = _Parts()
+    for line in reading:
+        if match := _SUMMARY.fullmatch(line):
+            parts.summary = match
+        elif match := _MODE.fullmatch(line):
+            parts.mode = match
+        elif match := _CELL.fullmatch(line):
+            _take_cell(reading, parts.cells[match[1]], match)
+        elif match := _STATS.fullmatch(line):
+            parts.stats[match[1]] = reading.count(match[2], "samples")
+        elif (match := _POINT.fullmatch(line)) and parts.summary is not None:
+            parts.points.append((Decimal(match[1]), reading.count(match[2], "a count")))
+        elif line.strip() and not _OURS.match(line) and ("|" in line or parts.points):
+            reading.refuse(f"no line of latency's: {line[:60]!r}")
+    return parts
+
+
+def _take_cell(reading: Reading, cells: dict[int, int], match: re.Match[str]) -> None:
+    first, last = int(match[2]), int(match[3])
+    if last != first + 1 or (cells and first <= max(cells)):
+        reading.refuse("its cells do not ascend one by one")
+    cells[first] = reading.count(match[4], "a count")
+
+
+def _duration_ns(parts: _Parts) -> int | None:
+    match, first = (parts.summary, 6) if parts.summary is not None and parts.summary[6] else (parts.mode, 1)
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(match[first + place]) for place in range(3))
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 or None
+
+
+def _series(reading: Reading, parts: _Parts) -> FoundSeries:
+    assert parts.summary is not None
+    low, mean, high = (int(Decimal(parts.summary[group]) * 1000) for group in (1, 2, 3))
+    period_us = int(parts.mode[5]) if parts.mode else None
+    series = FoundSeries(
+        "wakeup", "the instant the timer was due", "the task, or handler, reads its clock", 1, None, low, high,
+        Decimal(mean), Decimal(2000), period_ns=period_us * 1000 if period_us else None,
+        missed=reading.count(parts.summary[4], "overruns"), clock="monotonic")
+    cells, cell_ns = _cells_of(reading, parts)
+    if not cells:
+        return replace(series, count=parts.stats.get("avg"))
+    count = sum(cells.values())
+    if parts.stats.get("avg", count) != count:
+        reading.refuse(f"its histogram adds up to {count}, it says {parts.stats['avg']}: it was cut or changed")
+    return _with_cells(series, cells, cell_ns, count)
+
+
+def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
+    """Counts by cell, and the width of one."""
+    if not parts.points:
+        return parts.cells["avg"], _CELL_NS
+    if len(parts.points) < 3:
+        reading.refuse("its histogram does not begin and end with a border: it was cut off")
+    begin, *middles, end = [(round(at * 1000), count) for at, count in parts.points]
+    if begin[1] != 1 or end[1] != 1 or any(count < 1 for _, count in middles):
+        reading.refuse("its histogram does not begin and end with a border: it was cut or changed")
+    width = 2 * (middles[0][0] - begin[0])
+    if width <= 0 or [at for at, _ in middles] != [begin[0] + width * place + width // 2
+                                                  for place in range(len(middles))] or (
+            end[0] != begin[0] + width * len(middles)) or begin[0] % width:
+        reading.refuse("its cells do not follow one another: it was cut or changed")
+    return {begin[0] // width + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, width
+
+
+def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int) -> FoundSeries:
+    """The series with its histogram, where the extremes show of what; else with its count alone."""
+    low, high = series.minimum or 0, series.maximum or 0
+    filled = sorted(cells)
+    if low < 0:
+        return replace(series, count=count, labels={"histogram": "of magnitudes: some values were negative"})
+    if low // cell_ns != filled[0] or high < filled[-1] * cell_ns:
+        return replace(series, count=count, labels={"histogram": "of cells whose width is not said (-B)"})
+    over = high >= (filled[-1] + 1) * cell_ns
+    buckets = tuple((cell * cell_ns, (cell + 1) * cell_ns - 1, cells[cell])
+                    for cell in (filled[:-1] if over else filled))
+    return replace(series, count=count, buckets=buckets, overflow=cells[filled[-1]] if over else 0,
+                   overflow_from=filled[-1] * cell_ns)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Injects known delays within each station of a wake-up and asks the monitor where it found them, how long, by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastenough.analysis.remainder import Agreement, agreement
+from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnessed, undisturbed, usual, wakeups
+from fastenough.board import Board
+from fastenough.jobs.injectors import Plan
+from fastenough.jobs.watched_task import Watched, Watching
+from fastenough.model import EMULATED, FastenoughError, NotApplicable
+from fastenough.recording import culprits
+from fastenough.recording import wakeups as told
+from fastenough.recording.samples import Samples
+from fastenough.virtual.monitor import install_monitor
+
+AGREEMENT_S = 10.0
+"""How long task and monitor are compared where nothing is injected."""
+
+
+@dataclass(frozen=True)
+class StationTrial:
+    """What the monitor found of all that was injected at one station; ``reason`` where that cannot be tried here.
+
+    ``quiet`` and ``delayed``: wake-ups without and with an injection, of the CPU ``cpu``.
+    """
+
+    station: str
+    cpu: int
+    rows: tuple[Placed, ...] = ()
+    quiet: Wakeups | None = None
+    delayed: Wakeups | None = None
+    suppressed: int = 0
+    reason: str | None = None
+
+    @property
+    def applicable(self) -> bool:
+        return self.reason is None
+
+    @property
+    def missed(self) -> bool:
+        """Something was injected into a wake-up that the monitor saw, and is not at its station."""
+        return any(row.missed for row in self.rows)
+
+    @property
+    def shortfall(self) -> str | None:
+        """Why nothing is shown although nothing was missed; None where it is."""
+        if not self.applicable or self.missed:
+            return None
+        never = [row for row in self.rows if not row.injected]
+        if never or not self.rows:
+            return (f"nothing of {_sizes(never)} could be injected: the injector was too late each time, the machine "
+                    "is busy")
+        unseen = sum(row.unseen for row in self.rows)
+        if unseen:
+            return f"the monitor has not {unseen} of the delayed wake-ups; {self.suppressed} are counted as suppressed"
+        wrong = [row for row in self.rows if not row.right_size]
+        return f"the size found of {_sizes(wrong)} is off by more than is tolerated" if wrong else None
+
+    @property
+    def passed(self) -> bool:
+        """All that was injected was found at its station, with its size, and at no other."""
+        return self.applicable and not self.missed and self.shortfall is None
+
+
+def _sizes(rows: list[Placed]) -> str:
+    return ", ".join(f"{row.asked_ns / 1e3:g} µs" for row in rows) or "any size"
+
+
+def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[StationTrial | Agreement]:
+    """Each station of a board's wake-ups in turn, and then whether task and monitor agree where nothing is injected.
+
+    Raises NotApplicable where the monitor or the injector cannot run there.
+    """
+    with board.boot(configuration) as booted:
+        if EMULATED in booted.marks:
+            install_monitor(booted.link)
+        watching = Watching(booted, plan)
+        for station in STATIONS:
+            try:
+                yield trial_of(watching.injecting(station), station, plan)
+            except NotApplicable as why:
+                yield StationTrial(station, plan.cpu, reason=str(why))
+        yield _agreement(watching.alone(AGREEMENT_S), plan)
+
+
+def _seen(watched: Watched, cpu: int) -> Wakeups:
+    """The monitor's wake-ups of one CPU."""
+    by_station: dict[str, Samples] = {}
+    for series in watched.monitor.head.series:
+        if series.cpu == cpu and series.name in STATIONS and series.id in watched.seen:
+            by_station[series.name] = watched.seen[series.id]
+    missing = [name for name in STATIONS if name not in by_station]
+    if missing:
+        raise FastenoughError(f"the monitor saw no wake-up of CPU {cpu} at {', '.join(missing)}")
+    return wakeups(by_station)
+
+
+def _counted(watched: Watched) -> dict[str, int | None]:
+    """What the monitor counted of wake-ups that it has not."""
+    end = watched.monitor.end
+    return {name: count for name, count in (end.counters if end else {}).items() if name.startswith("monitor_")}
+
+
+def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
+    """What was found of what was injected there."""
+    seen = _seen(watched, plan.cpu)
+    quiet = undisturbed(seen, watched.injected, plan.lead_ns, plan.period_ns)
+    witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
+    dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
+    return StationTrial(station, plan.cpu, tuple(witnessed.placed(watched.injected, watched.late)), quiet,
+                        seen.only(np.isin(seen.due_ns, dues)), _counted(watched).get("monitor_suppressed") or 0)
+
+
+def _culprits(watched: Watched) -> dict[int, str]:
+    """By due time, whom the monitor named."""
+    return {expiry_ns: wakeup.blamed for wakeup in told.wakeups(watched.monitor.head, watched.monitor.events)
+            if (expiry_ns := culprits.whole(wakeup.culprit, "expiry_mono_ns")) is not None}
+
+
+def _agreement(watched: Watched, plan: Plan) -> Agreement:
+    """Of wake-ups that were due while both were there."""
+    seen = _seen(watched, plan.cpu)
+    begin_ns, end_ns = int(seen.due_ns[0]), int(seen.due_ns[-1])
+    own = watched.task
+    common = (own.due_ns >= begin_ns) & (own.due_ns <= end_ns)
+    return agreement(Samples(own.due_ns[common], own.latency_ns[common], own.lost), seen, _counted(watched))
+
+

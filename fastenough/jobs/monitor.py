@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The monitor by itself: it watches tasks that are not ours, and what it records is an ordinary run of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from fastenough.board import Booted
+from fastenough.campaign.measure import described
+from fastenough.campaign.monitoring import monitoring
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript
+from fastenough.implementations import Act
+from fastenough.implementations.task import Task
+from fastenough.model import FastenoughError, Outcome
+from fastenough.recording import LoadProof, LoadStated
+
+AS_FOUND = LoadStated("as found", source="whatever ran on the machine: the monitor starts no load")
+_END_TIMEOUT_S = 20.0
+
+
+class Watching:
+    """A monitor at work, and the id of its run."""
+
+    def __init__(self, task: Task, transcript: Transcript, keeper: Keeper) -> None:
+        self._task = task
+        self._keeper = keeper
+        assert transcript.writer is not None, "its first line began the run"
+        self.run_id = transcript.writer.id
+        self._transcript = transcript
+
+    @property
+    def running(self) -> bool:
+        """Whether it may still have something to say."""
+        return self._task.running
+
+    def ask(self) -> None:
+        """Let it end its recording."""
+        self._task.ask()
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended, once it has."""
+        return self._transcript.outcome or Outcome.FAILED
+
+    def finish(self) -> None:
+        """Wait for the end of its recording; where it writes none, its fault is the end.  Raises NotKept."""
+        try:
+            self._task.wait(_END_TIMEOUT_S)
+        except NotKept:
+            raise
+        except FastenoughError as error:
+            self._fail(error)
+        if self._transcript.outcome is None:
+            self._fail(self._task.ended_early())
+
+    def _fail(self, error: FastenoughError) -> None:
+        self._transcript.fail([str(error)], self._keeper.load(self.run_id))
+
+
+@contextmanager
+def watching(board: str, booted: Booted, act: Act, keeper: Keeper) -> Iterator[Watching]:
+    """While inside, the monitor records into a run of the store, which is sealed at the end, whatever happens.
+
+    ``finish()`` comes first where all goes well.  Raises NotApplicable where it cannot run, NotKept when the store
+    takes no more.
+    """
+    added = replace(described(board, booted, ()), load=AS_FOUND)
+    transcript = Transcript(partial(keeper.begin, {}), added, lambda: LoadProof(AS_FOUND.name, True, stated=True))
+    try:
+        with monitoring(booted, act, transcript) as task:
+            yield Watching(task, transcript, keeper)
+    finally:
+        transcript.seal()

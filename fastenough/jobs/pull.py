@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fetch what a service on a board has recorded into the store: each recording once, whole, and with the gaps told.
+
+A pull may be cut off anywhere, and the next one goes on from there.  Each recording is fetched from the offset at
+which the last pull ended; the hash of all that is here must then be that of as much on the board.  It is stored when it
+has its end, or when a newer one shows that it was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from fastenough.link import Link
+from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
+from fastenough.model import BadInput, FastenoughError
+from fastenough.recording import Head, Instant, Interval, Reading
+from fastenough.recording.building import Added, completed_head, line_bytes
+from fastenough.recording.reader import head_of
+from fastenough.store import Store
+from fastenough.store.spool import Last, Spool
+
+_SAME_NS = 1_000_000_000
+"""Two clocks that went on by nearly the same ran on through the gap: the machine was neither booted nor set."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A recording that is now in the store; ``outcome`` None: it was cut off."""
+
+    run_id: str
+    serial: int
+    outcome: str | None
+    intervals: int
+    duration_ns: int
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A recording that still grows; ``bytes`` of it are here, and wait for its end."""
+
+    run_id: str
+    serial: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Time of which nothing is stored, between two recordings; ``ns`` None: no clock can tell how long.
+
+    ``dropped``: recordings that made room before they were pulled.
+    """
+
+    after: str
+    before: str
+    ns: int | None
+    dropped: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A recording that is not believed, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Pulled:
+    """What one pull came to."""
+
+    stored: list[Stored] = field(default_factory=list)
+    under_way: list[UnderWay] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What a recording covers."""
+
+    head: Head
+    stopped: Instant
+    outcome: str | None
+    intervals: int
+
+
+def _span_of(spool: Spool, file: RingFile) -> _Span:
+    """Of a recording in the spool, checked line by line; raises BadInput."""
+    last: Interval | None = None
+    count = 0
+    with spool.opened(file.name) as stream:
+        lines = Reading(stream, file.name)
+        for part in lines:
+            if isinstance(part, Interval):
+                last, count = part, count + 1
+    recording = lines.recording()
+    if recording.run_id != file.run_id:
+        raise BadInput(f"{file.name}: it says that it is the recording {recording.run_id[:80]}")
+    stopped = lines.head.begin if last is None else Instant(last.end_mono_ns, last.end_wall_ns)
+    return _Span(lines.head, stopped, None if recording.outcome is None else recording.outcome.value, count)
+
+
+def _lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
+    """The recording with what only the bench knows."""
+    with spool.opened(file.name) as stream:
+        yield line_bytes(completed_head(json.loads(stream.readline()), file.run_id, added))
+        yield from stream
+
+
+class _Pull:
+    """One pull from one ring."""
+
+    def __init__(self, ring: Ring, spool: Spool, store: Store, added: Added) -> None:
+        self._ring = ring
+        self._spool = spool
+        self._store = store
+        self._added = added
+        self._last = spool.last()
+        self.done = Pulled()
+
+    def all(self) -> Pulled:
+        files = self._ring.listed()
+        newest = files[-1] if files else None
+        for file in sorted([*files, *self._vanished(files)], key=lambda file: file.serial):
+            try:
+                self._one(file, grows=file == newest)
+            except BadInput as error:
+                self.done.refused.append(Refused(file.name, str(error)))
+        return self.done
+
+    def _vanished(self, files: list[RingFile]) -> list[RingFile]:
+        """Recordings of which a part is here, and that have made room on the board meanwhile."""
+        there = {file.name for file in files}
+        return [RingFile(int(name[:10]), name[11:].removesuffix(".jsonl"), name, 0)
+                for name in self._spool.names() if name not in there]
+
+    def _one(self, file: RingFile, *, grows: bool) -> None:
+        known = self._store.runs(id=file.run_id)
+        if known:
+            if known[0].board != self._added.board:
+                raise BadInput(f"{file.name}: the store has a run of this name from {known[0].board}")
+            self._pass(file)
+            return
+        self._fetch(file)
+        if not self._spool.size(file.name):
+            self._spool.remove(file.name)
+            return
+        if grows and not self._has_end(file):
+            self._tell_growing(file)
+        else:
+            self._store_one(file)
+
+    def _fetch(self, file: RingFile) -> None:
+        """Raises FastenoughError where what is on the board is not what was fetched, twice."""
+        if not self._fetched(file):
+            self._spool.remove(file.name)
+            if not self._fetched(file):
+                self._spool.remove(file.name)
+                raise FastenoughError(f"{file.name}: what comes from the board is not what its hash says; pull again")
+
+    def _fetched(self, file: RingFile) -> bool:
+        offset = self._spool.size(file.name)
+        try:
+            while chunk := self._ring.read(file, offset):
+                self._spool.add(file.name, chunk)
+                self.done.bytes += len(chunk)
+                offset += len(chunk)
+                if offset > MOST_BYTES:
+                    raise FastenoughError(f"{file.name}: longer than {MOST_BYTES} bytes, which none of a ring is")
+                if len(chunk) < CHUNK:
+                    break
+            whole = self._spool.size(file.name)
+            return not whole or self._ring.sha256(file, whole) == self._spool.sha256(file.name)
+        except Gone:
+            return True  # what is here of it is all that will ever be
+
+    def _has_end(self, file: RingFile) -> bool:
+        with self._spool.opened(file.name) as stream:
+            *_, last = deque(stream, maxlen=1)
+        return last.startswith(b'{"type":"end"')
+
+    def _tell_growing(self, file: RingFile) -> None:
+        with self._spool.opened(file.name) as stream:
+            head = head_of(stream.readline(), file.name)
+        self._tell_gap(file, head)
+        self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name)))
+
+    def _store_one(self, file: RingFile) -> None:
+        span = _span_of(self._spool, file)
+        self._store.adopt(self._spool, _lines_with(self._spool, file, self._added), file.run_id)
+        self._tell_gap(file, span.head)
+        self._keep(file, span.stopped, span.outcome is not None)
+        self._spool.remove(file.name)
+        self.done.stored.append(Stored(file.run_id, file.serial, span.outcome, span.intervals,
+                                       span.stopped.mono_ns - span.head.begin.mono_ns))
+
+    def _pass(self, file: RingFile) -> None:
+        """It is in the store; a pull that was killed may have come no further."""
+        self._spool.remove(file.name)
+        if self._last is None or file.serial > self._last.serial:
+            recording = self._store.load(file.run_id)
+            self._tell_gap(file, recording.head)
+            self._keep(file, recording.stopped, recording.end is not None)
+
+    def _keep(self, file: RingFile, stopped: Instant, ended: bool) -> None:
+        self._last = Last(file.serial, file.run_id, stopped.mono_ns, stopped.wall_ns, ended)
+        self._spool.keep_last(self._last)
+
+    def _tell_gap(self, file: RingFile, head: Head) -> None:
+        last = self._last
+        if last is None or (head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
+            return
+        dropped = max(0, file.serial - last.serial - 1)
+        reason = ("recordings between them made room before they were pulled" if dropped else
+                  "nothing was recorded between them" if last.ended else "the first of them was cut off")
+        self.done.gaps.append(Gap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
+
+
+def _between_ns(last: Last, begin: Instant) -> int | None:
+    mono_ns, wall_ns = begin.mono_ns - last.mono_ns, begin.wall_ns - last.wall_ns
+    if mono_ns >= 0 and abs(mono_ns - wall_ns) < _SAME_NS:
+        return mono_ns
+    return wall_ns if wall_ns >= 0 else None
+
+
+def pull(link: Link, ring: str, store: Store, added: Added, waiting: Callable[[], None]) -> Pulled:
+    """Everything that the ring in a folder of a board has and the store has not; ``added`` names the board.
+
+    ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
+    where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
+    """
+    with store.spool(added.board or link.name, ring, waiting) as spool:
+        return _Pull(Ring(link, ring), spool, store, added).all()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A periodic task, the monitor that watches it, and what delays it on purpose: all recorded, every sample kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from fastenough.analysis.injections import Injection
+from fastenough.board import Booted
+from fastenough.campaign.monitoring import find_monitor
+from fastenough.facts.cpu import cpu_list
+from fastenough.implementations import Act
+from fastenough.implementations.linux_user import options
+from fastenough.implementations.task import Probing
+from fastenough.jobs.injectors import MARGIN_S, REPORT, Plan, in_user_space
+from fastenough.link import INJECTOR, Link, find_program
+from fastenough.model import FastenoughError, NotApplicable
+from fastenough.recording import Recording
+from fastenough.recording.samples import Samples, read_samples
+from fastenough.units import parse_duration_ns
+
+_TASK_PRIORITY = 90
+_INJECTOR_PRIORITY = 50
+"""Below the task's: without preemption it needs none, and else it shall not disturb."""
+_SETTLE_S = (3.0, 10.0, 30.0)
+"""From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
+usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the monitor recorded of the task, and its samples by series; the task's own; and what was injected.
+
+    ``late``: by size, how many injections were intended but came too late.
+    """
+
+    monitor: Recording
+    seen: dict[int, Samples]
+    task: Samples
+    injected: list[Injection] = field(default_factory=list)
+    late: dict[int, int] = field(default_factory=dict)
+
+
+class Watching:
+    """On a board, by a plan; raises NotApplicable where the monitor cannot run there."""
+
+    def __init__(self, booted: Booted, plan: Plan) -> None:
+        self._booted, self._plan = booted, plan
+        self._monitor = find_monitor(booted.link)
+
+    def injecting(self, station: str) -> Watched:
+        """The injector is there before the monitor: what it computes behind a system call, it computes before the
+        monitor looks.  Raises NotApplicable where that cannot be injected there.
+        """
+        for settle_s in _SETTLE_S:
+            watched = self._attempt(station, settle_s)
+            if watched is not None:
+                return watched
+        raise FastenoughError(f"the monitor was not attached within {_SETTLE_S[-1]:g} s: the machine is too busy")
+
+    def _attempt(self, station: str, settle_s: float) -> Watched | None:
+        """None where the first injection came before the monitor."""
+        plan = self._plan
+        seconds = settle_s + plan.seconds
+        with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
+            begin_ns = task.head.begin.mono_ns
+            first_ns = begin_ns + plan.interval_ns * math.ceil(settle_s * 1e9 / plan.interval_ns)
+            with self._injector(station, first_ns, folder, seconds) as injector, \
+                    self._watch(task, folder, seconds) as monitor:
+                if monitor.head.begin.mono_ns > first_ns:
+                    return None
+                injector.wait(seconds + MARGIN_S)
+                monitor.interrupt()
+            task.interrupt()
+            injected, late = _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
+            return self._watched(folder, monitor, injected, late)
+
+    def alone(self, seconds: float) -> Watched:
+        """Task and monitor, and nothing injected."""
+        with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
+            with self._watch(task, folder, seconds) as monitor:
+                time.sleep(seconds)
+                monitor.interrupt()
+            task.interrupt()
+            return self._watched(folder, monitor, [], {})
+
+    def _watched(self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int]) -> Watched:
+        (own,) = _samples(self._booted.link, f"{folder}/task").values()
+        return Watched(monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late)
+
+    @contextmanager
+    def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
+        act = Act("timer", {"affinity": self._plan.cpu, "priority": _TASK_PRIORITY,
+                            "interval": f"{self._plan.period_ns}ns", "samples": f"{folder}/task"},
+                  limit_s=seconds + 4 * MARGIN_S)
+        with in_user_space(self._booted, act) as task:
+            yield task
+
+    @contextmanager
+    def _injector(self, station: str, first_ns: int, folder: str, seconds: float) -> Iterator[Probing]:
+        plan = self._plan
+        act = Act("inject", {
+            "station": station, "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
+            "priority": _INJECTOR_PRIORITY, "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns), "each": plan.each,
+            "interval": f"{plan.interval_ns}ns", "lead": f"{plan.lead_ns}ns", "begin": first_ns,
+            "samples": f"{folder}/injected"}, limit_s=seconds + 4 * MARGIN_S)
+        program = find_program(INJECTOR, self._booted.link)
+        with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s) as injector:
+            yield injector
+
+    @contextmanager
+    def _watch(self, task: Probing, folder: str, seconds: float) -> Iterator[Probing]:
+        act = Act("monitor", {"affinity": self._plan.cpu, "pid": _process_of(self._booted.link, task.pid),
+                              "threshold": f"{min(self._plan.sizes_ns) // 2}ns", "report": REPORT,
+                              "samples": f"{folder}/seen"}, limit_s=seconds + 3 * MARGIN_S)
+        with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s) as monitor:
+            yield monitor
+
+
+def _injections(recording: Recording, samples: dict[int, Samples]) -> tuple[list[Injection], dict[int, int]]:
+    injected: list[Injection] = []
+    late: dict[int, int] = {}
+    for series in recording.named("injected"):
+        asked_ns = parse_duration_ns(series.labels["size"])
+        late[asked_ns] = recording.missed(series.id)
+        kept = samples.get(series.id)
+        if kept is not None:
+            injected += [Injection(asked_ns, injected_ns, due_ns) for due_ns, injected_ns
+                         in zip(kept.due_ns.tolist(), kept.latency_ns.tolist(), strict=True)]
+    return sorted(injected, key=lambda one: one.due_mono_ns), late
+
+
+def _other_cpu(link: Link, cpu: int) -> int:
+    """Another CPU of the board, from which its interrupts are kept off."""
+    others = [one for one in cpu_list(link.read("/sys/devices/system/cpu/online").decode()) if one != cpu]
+    if not others:
+        raise NotApplicable("the board has one CPU only, and interrupts are kept off by a second one")
+    return others[0]
+
+
+def _process_of(link: Link, root: int) -> int:
+    """The task itself: a link may start it below a process of its own."""
+    children = link.raised.read(f"/proc/{root}/task/{root}/children").decode().split()
+    return _process_of(link, int(children[0])) if children else root
+
+
+@contextmanager
+def _folder(link: Link) -> Iterator[str]:
+    """A folder on the board, for files of samples."""
+    name = link.raised.run(["mktemp", "-d"]).text.strip()
+    try:
+        yield name
+    finally:
+        link.raised.run(["rm", "-rf", name])
+
+
+def _samples(link: Link, place: str) -> dict[int, Samples]:
+    """A whole file of samples, brought from the board."""
+    with NamedTemporaryFile() as file:
+        file.write(link.raised.read(place))
+        file.flush()
+        return read_samples(Path(file.name)).series

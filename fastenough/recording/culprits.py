@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The culprit of an event of the monitor in words: who waited for whom, what came in between, what the CPU was doing.
+
+A culprit is a flat object of plain values (docs/monitor.md names its keys).  Others may have written it: a value of
+another type than the key promises is told as it stands, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastenough import words
+from fastenough.recording.head import Plain
+
+Culprit = Mapping[str, Plain]
+
+_TAKERS = (("steal_ns", "", "the hypervisor"), ("interrupt_ns", "interrupt", "interrupt"),
+           ("softirq_ns", "softirq", "soft-IRQ"))
+"""What takes a CPU for a time that is known: the time's key, the key of who it was, and what it is called."""
+_LEAST_SHARE = 0.5
+"""Of a delay: what took less of it is not to blame for it."""
+_IDLE = "swapper"
+_INSIDE = " < "
+_TRACING = ("bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "trace_event_")
+UNKNOWN = "not known"
+
+
+def whole(culprit: Culprit, name: str) -> int | None:
+    """An integer of the culprit's; None where it has none of that name."""
+    value = culprit.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _said(culprit: Culprit, name: str) -> str:
+    value = culprit.get(name)
+    return "" if value is None else str(value)
+
+
+def _task(culprit: Culprit, which: str) -> str:
+    """A task by name, with its process, policy and priority as far as they are known; empty where it is not named."""
+    name = _said(culprit, which)
+    if not name:
+        return ""
+    if is_idle(culprit, which):
+        return "the idle CPU"
+    pid = _said(culprit, f"{which}_pid")
+    policy = " ".join(filter(None, (_said(culprit, f"{which}_policy"), _said(culprit, f"{which}_priority"))))
+    known = ", ".join(filter(None, (f"pid {pid}" if pid else "", policy)))
+    return f"{name} ({known})" if known else name
+
+
+def is_idle(culprit: Culprit, which: str = "waited_for") -> bool:
+    """Whether that task is the one a CPU runs when it has nothing to do."""
+    return _said(culprit, which).startswith(_IDLE) and whole(culprit, f"{which}_pid") in (None, 0)
+
+
+def _is_itself(culprit: Culprit) -> bool:
+    """Whether a task waited for nobody else: it was not done when its next timer was due."""
+    pid = whole(culprit, "task_pid")
+    return pid is not None and pid == whole(culprit, "waited_for_pid")
+
+
+def _stack(culprit: Culprit) -> str:
+    """The kernel's functions, innermost first, without those of the tracing itself."""
+    names = _said(culprit, "stack").split(_INSIDE)
+    own = next((place for place, name in enumerate(names) if not name.startswith(_TRACING)), 0)
+    return _INSIDE.join(names[own:])
+
+
+def _who(culprit: Culprit) -> str:
+    delayed, before = _task(culprit, "task"), _task(culprit, "waited_for")
+    if delayed and _is_itself(culprit):
+        return f"{delayed} was still busy itself"
+    if delayed and before:
+        return f"{delayed} waited for {before}"
+    return f"{delayed} was delayed" if delayed else f"waited for {before}" if before else ""
+
+
+def _took(culprit: Culprit, name: str, called: str) -> str:
+    which, ns = _said(culprit, name), whole(culprit, f"{name}_ns")
+    if not which and not ns:
+        return ""
+    took = f" took {words.latency(ns)}" if ns else ""
+    return f"{called} {which}".rstrip() + took
+
+
+def _cpu(culprit: Culprit) -> list[str]:
+    """What the CPU was doing, or had done to it."""
+    vector, khz, idle = (_said(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
+    steal_ns, smi = whole(culprit, "steal_ns"), whole(culprit, "smi")
+    frequency = whole(culprit, "frequency_khz")
+    return [f"last vector {vector}" if vector else "", f"left idle state {idle}" if idle else "",
+            f"at {frequency / 1000:,.0f} MHz" if frequency else f"at {khz} kHz" if khz and frequency is None else "",
+            f"the hypervisor took {words.latency(steal_ns)}" if steal_ns else "",
+            words.counted(smi, "SMI") if smi else ""]
+
+
+TOLD = frozenset({
+    *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
+    "interrupt", "interrupt_ns", "softirq", "softirq_ns", "last_vector", "frequency_khz", "idle_state", "steal_ns",
+    "smi", "stack"})
+"""The keys that are told in words of their own."""
+
+
+def culprit_words(culprit: Culprit) -> str:
+    """One line for people; the times of the stations are left to whoever draws them."""
+    stack = _stack(culprit)
+    rest = [f"{name} {value}" for name, value in culprit.items()
+            if name not in TOLD and not name.endswith("_ns") and value is not None]
+    parts = [_who(culprit), _took(culprit, "interrupt", "interrupt"), _took(culprit, "softirq", "soft-IRQ"),
+             *_cpu(culprit), *rest, f"in {stack}" if stack else ""]
+    return "; ".join(part for part in parts if part)
+
+
+def blamed(culprit: Culprit, delay_ns: float) -> str:
+    """Who is to blame for a delay: what is known to have taken half of it or more, else an SMI, else the task that was
+    running, else the idle state that was left."""
+    taken = [(taken_ns, name, called) for key, name, called in _TAKERS
+             if (taken_ns := whole(culprit, key)) and taken_ns >= _LEAST_SHARE * delay_ns]
+    if taken:
+        _, name, called = max(taken)
+        return f"{called} {_said(culprit, name)}".rstrip() if name else called
+    if whole(culprit, "smi"):
+        return "SMI"
+    if _is_itself(culprit):
+        return "the task itself, late from before"
+    if _said(culprit, "waited_for") and not is_idle(culprit):
+        return f"task {_said(culprit, 'waited_for')}"
+    idle = _said(culprit, "idle_state")
+    return f"idle state {idle}" if idle else "the idle CPU" if _said(culprit, "waited_for") else UNKNOWN

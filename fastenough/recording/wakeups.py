@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the monitor records: the stations of a wake-up, and single wake-ups with the time each station took.
+
+The names are those of the series; a wake-up's own times stand in its culprit, as ``<station>_ns`` with _ for -.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from fastenough.model import Series
+from fastenough.recording.culprits import Culprit, blamed, culprit_words, whole
+from fastenough.recording.head import Event, Head, Instant
+
+MONITOR = "monitor"
+"""The probe whose recordings say where in the kernel the time goes, and judge nothing."""
+
+STATIONS: Mapping[str, str] = {
+    "expiry-to-interrupt": "the timer interrupt came late",
+    "device-to-runnable": "the device's interrupt took long to make the task runnable",
+    "interrupt-to-runnable": "the timer interrupt took long to make the task runnable",
+    "waking-to-running": "the task waited for its CPU after another had woken it",
+    "runnable-to-running": "the task waited for its CPU",
+    "running-to-return": "the way back to user space took long",
+    "runnable-to-return": "the task waited for its CPU, or the way back to user space took long",
+}
+"""The stations of a wake-up in the order of time, none within another, and what it means where one is long.  The last
+is what is left of a device's wake-up, and no series."""
+
+SUMS = ("expiry-to-return", "device-to-return", "expiry-to-running")
+"""Several stations together, the longest way first."""
+
+NOISE: Mapping[str, str] = {
+    "noise-interrupt": "interrupts",
+    "noise-softirq": "soft-IRQs",
+    "noise-thread": "other threads",
+    "noise-hardware": "hardware and hypervisor",
+}
+"""What takes a CPU from a task: one value for each disturbance."""
+
+
+def key_of(station: str) -> str:
+    """The culprit's key for the time a station took."""
+    return f"{station.replace('-', '_')}_ns"
+
+
+@dataclass(frozen=True)
+class Wakeup:
+    """One wake-up of which more is known than a number.
+
+    ``parts``: the time each of its stations took, in their order.  ``delay_ns``: all of them together, or, where none
+    is told, the value that was recorded.  ``series``: names of the series that recorded it.
+    """
+
+    run_id: str
+    at: Instant
+    after_ns: int
+    cpu: int | None
+    parts: Mapping[str, int]
+    delay_ns: float
+    culprit: Culprit
+    series: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def longest(self) -> str:
+        """The station that took most of it, empty where none is told."""
+        return max(self.parts, key=lambda name: self.parts[name], default="")
+
+    @property
+    def said(self) -> str:
+        """Who and what delayed it, in words."""
+        return culprit_words(self.culprit)
+
+    @property
+    def blamed(self) -> str:
+        """Who is to blame for its longest station."""
+        return blamed(self.culprit, self.parts[self.longest] if self.longest else self.delay_ns)
+
+
+def is_monitor(head: Head) -> bool:
+    """Whether this is a recording of the monitor."""
+    return head.probe == MONITOR
+
+
+def _parts(culprit: Culprit) -> dict[str, int]:
+    """A negative time is none: no station ends before it begins."""
+    told = {name: whole(culprit, key_of(name)) for name in STATIONS}
+    parts = {name: ns for name, ns in told.items() if ns is not None and ns >= 0}
+    by_device, first_ns = whole(culprit, key_of("device-to-return")), parts.get("device-to-runnable")
+    if by_device is not None and first_ns is not None and by_device > first_ns:
+        parts["runnable-to-return"] = by_device - first_ns
+    return parts
+
+
+def _wakeup(head: Head, event: Event, series: Series) -> Wakeup:
+    culprit = event.culprit or {}
+    parts = _parts(culprit)
+    value_ns = (event.value or 0) * series.unit_ns
+    return Wakeup(head.run_id, event.at, event.at.mono_ns - head.begin.mono_ns,
+                  series.cpu if event.cpu is None else event.cpu, parts,
+                  float(sum(parts.values())) if parts else value_ns, culprit, (series.name,))
+
+
+def wakeups(head: Head, events: Iterable[Event]) -> list[Wakeup]:
+    """The wake-ups whose culprit the events tell, the worst first.
+
+    Each series of a wake-up may have recorded it as its own maximum: events of one CPU, one instant and one task are
+    one wake-up, of which the fullest telling is kept.  Noise is none.
+    """
+    by_id = {series.id: series for series in head.series}
+    found: dict[tuple[int | None, int, object], Wakeup] = {}
+    for event in events:
+        series = None if event.series is None else by_id.get(event.series)
+        if series is None or series.name in NOISE or event.culprit is None or event.kind not in ("max", "threshold"):
+            continue
+        new = _wakeup(head, event, series)
+        place = new.cpu, event.at.mono_ns, event.culprit.get("task_pid")
+        found[place] = _fuller(found[place], new) if place in found else new
+    return sorted(found.values(), key=lambda wakeup: -wakeup.delay_ns)
+
+
+def _fuller(one: Wakeup, other: Wakeup) -> Wakeup:
+    kept, left = (other, one) if other.delay_ns > one.delay_ns else (one, other)
+    return replace(kept, culprit={**left.culprit, **kept.culprit}, series=(*one.series, *other.series))

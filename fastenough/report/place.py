@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The folder that a report is written into, which is looked at before anything is measured for it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
+from fastenough.model import BadInput
+
+FILES = ("index.html", "report.json")
+FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md", ".tex")}
+
+
+def require_replaceable(folder: Folder) -> None:
+    """Raises Untrusted or OSError where something stands that a report would not replace."""
+    for name in FILES:
+        folder.require_replaceable(name)
+    for name in FOLDERS:
+        with contextlib.suppress(FileNotFoundError):
+            folder.below(name).close()
+
+
+def require_writable(out_dir: Path) -> None:
+    """Raises BadInput where no report could be written, before anything is measured for one; leaves nothing behind."""
+    with refusing(out_dir):
+        folder, whole = Folder.nearest(out_dir)
+        with folder:
+            folder.require_room()
+            if whole:
+                require_replaceable(folder)
+
+
+@contextlib.contextmanager
+def refusing(out_dir: Path) -> Iterator[None]:
+    """What cannot be written there is BadInput."""
+    try:
+        yield
+    except Untrusted as error:
+        raise BadInput(f"--out {out_dir}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{out_dir}: the report cannot be written there: {error.strerror}; "
+                       "name another directory with --out") from error

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hours to years: five-minute maxima with the worst case of all, and latency plots one behind the other.
+
+After figures 2, 5 and 7 of OSADL's article on the quality assessment of real-time Linux.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+
+from fastenough.analysis import words
+from fastenough.analysis.long_term import (
+    FIVE_MINUTES_NS,
+    FiveMinutes,
+    FloatArray,
+    Stretch,
+    five_minutes,
+    stretch_for,
+    stretches,
+)
+from fastenough.recording.histogram import bucket_highest, bucket_lowest
+from fastenough.recording.timeline import INTERVAL_K
+from fastenough.report import plot
+from fastenough.report.context import Context, Entry
+from fastenough.report.document import Data, Picture, Section, Text
+
+_HOUR_NS = 3600 * 10**9
+_DAY_NS = 24 * _HOUR_NS
+WINDOWS = (("30 hours", 30 * _HOUR_NS), ("a month", 31 * _DAY_NS), ("a year", 366 * _DAY_NS))
+LEAST_NS = _HOUR_NS
+"""Less than this is no long term: latency over time shows it better."""
+MOST_ENTRIES = 8
+LEAST_STRETCHES, MOST_STRETCHES = 6, 40
+_MOST_COLUMNS = 1200
+_ROW_DECADES = 1.0
+_LEAST_US = 0.01
+_LINEAR_UP_TO = 30
+"""A linear axis may reach to this multiple of the median of the maxima drawn."""
+
+
+def _dates(wall_ns: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+    """The wall clock as matplotlib counts days."""
+    return np.asarray(wall_ns, dtype=np.float64) / 1e9 / 86400.0
+
+
+def _when(wall_ns: int) -> str:
+    return f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[FloatArray, FloatArray]:
+    """Edges and heights in µs: the greatest of all five minutes that fall into one column; NaN where there is none."""
+    together = -(-(end_wall_ns - begin_wall_ns) // (FIVE_MINUTES_NS * _MOST_COLUMNS)) * FIVE_MINUTES_NS
+    within = (found.begin_wall_ns >= begin_wall_ns) & (found.begin_wall_ns < end_wall_ns)
+    place = (found.begin_wall_ns[within] - begin_wall_ns) // together
+    heights = np.full(-(-(end_wall_ns - begin_wall_ns) // together), -np.inf)
+    np.maximum.at(heights, place, found.maximum_ns[within] / 1000.0)
+    heights[np.isinf(heights)] = np.nan
+    return _dates(begin_wall_ns + together * np.arange(heights.size + 1)), heights
+
+
+def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns: int, end_wall_ns: int) -> Figure:
+    figure, axes = plot.new_figure(f"Five-minute maxima, {window}: {entry.name}", plot.WIDE_IN)
+    edges, heights = _columns(found, begin_wall_ns, end_wall_ns)
+    axes.stairs(heights, edges, baseline=None, color=plot.COLOURS[0], linewidth=1.0, label="maximum, all CPUs")
+    worst_us = found.worst_ns / 1000.0
+    cpu = "" if found.worst_cpu is None else f", CPU {found.worst_cpu}"
+    axes.axhline(worst_us, color=plot.LIMIT, linestyle="--", linewidth=1.0,
+                 label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {_when(found.worst_wall_ns)}")
+    if begin_wall_ns <= found.worst_wall_ns <= end_wall_ns:
+        axes.plot(_dates([found.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
+    if worst_us > _LINEAR_UP_TO * float(np.nanmedian(heights)):
+        axes.set_yscale("log")
+        plot.plain_log_axis(axes.yaxis)
+    else:
+        axes.set_ylim(0, worst_us * 1.1)
+    axes.set_xlim(edges[0], edges[-1])
+    _date_axis(axes)
+    axes.set_ylabel("latency [µs]" + (", logarithmic" if axes.get_yscale() == "log" else ""))
+    plot.legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def _date_axis(axes: Axes) -> None:
+    locator = AutoDateLocator(tz=UTC, maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))  # type: ignore[no-untyped-call]
+    axes.set_xlabel("time (UTC)")
+
+
+def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
+    """A figure for each window that shows more than the one before it."""
+    end_wall_ns = int(found.begin_wall_ns[-1]) + FIVE_MINUTES_NS
+    shown_ns = 0
+    for place, (window, length_ns) in enumerate(WINDOWS):
+        if found.span_ns <= shown_ns:
+            return
+        begin_wall_ns = max(end_wall_ns - length_ns, int(found.begin_wall_ns[0]))
+        figure = _maxima_figure(entry, found, window, begin_wall_ns, end_wall_ns)
+        within = found.begin_wall_ns >= begin_wall_ns
+        data: Data = (["begin_utc", "maximum_ns"], [
+            [_when(int(wall_ns)), float(value_ns)] for wall_ns, value_ns in zip(
+                found.begin_wall_ns[within], found.maximum_ns[within], strict=True)])
+        yield plot.picture(figure, f"maxima-{number}-{place + 1}", f"Of {int(within.sum()):,} times five minutes up to "
+                           f"{_when(end_wall_ns)} the maxima, {entry.kind.name}: "
+                           f"{entry.group.label(entry.kind.all_cpus)}. Gaps were not measured.", data, wide=True)
+        shown_ns = length_ns
+
+
+def _stairs(stretch: Stretch) -> tuple[FloatArray, FloatArray]:
+    """Edges in µs, and the decades of values per bucket; all are counted twice, so that a single one can be seen."""
+    index = np.arange(stretch.index[0], stretch.index[-1] + 2)
+    decades = np.zeros(index.size - 1)
+    decades[stretch.index - stretch.index[0]] = np.log10(stretch.count * 2.0)
+    return np.maximum(bucket_lowest(index, INTERVAL_K) / 1000.0, _LEAST_US), decades
+
+
+def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
+    """The oldest stretch at the back, on top; the most recent one in front, at the bottom."""
+    figure, axes = plot.new_figure(f"Latency plots over time, the most recent in front: {entry.name}",
+                                   (plot.WIDE_IN[0], 2.2 + 0.13 * len(found)))
+    for row, stretch in enumerate(found):
+        foot = (len(found) - 1 - row) * _ROW_DECADES
+        edges_us, decades = _stairs(stretch)
+        axes.stairs(foot + decades, edges_us, baseline=foot, fill=True, color="#ffffff", zorder=row + 2)
+        axes.stairs(foot + decades, edges_us, baseline=foot, color=plot.COLOURS[0], linewidth=0.8, zorder=row + 2.3)
+        axes.plot(edges_us[-1:], [foot], marker="o", color=plot.COLOURS[1], markersize=3, zorder=row + 2.6)
+    axes.set_xscale("log")
+    plot.plain_log_axis(axes.xaxis)
+    axes.set_xlabel("latency [µs], logarithmic; the dots mark the maxima")
+    step = max(1, len(found) // 10)
+    feet = range(0, len(found), step)
+    axes.set_yticks([foot * _ROW_DECADES for foot in feet],
+                    [_when(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet])
+    axes.set_ylabel("begin (UTC)")
+    axes.set_ylim(0, None)
+    return figure
+
+
+def _ridge(entry: Entry, found: FiveMinutes, number: int) -> Picture | None:
+    length_ns = stretch_for(found.span_ns, MOST_STRETCHES)
+    held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
+    if len(held) < LEAST_STRETCHES:
+        return None
+    rows = [[_when(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)] for stretch in held
+            for low_ns, high_ns, count in zip(bucket_lowest(stretch.index, INTERVAL_K),
+                                              bucket_highest(stretch.index, INTERVAL_K), stretch.count, strict=True)]
+    n = sum(stretch.n for stretch in held)
+    return plot.picture(
+        _ridge_figure(entry, held), f"ridge-{number}", f"{len(held)} stretches of {words.duration(length_ns)}, "
+        f"{entry.kind.name}, n = {n:,}, {entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from "
+        "the foot of one plot to that of the next is a factor of ten.",
+        (["begin_utc", "from_ns", "to_ns", "values"], rows), wide=True)
+
+
+def section(context: Context) -> Section | None:
+    chosen = [(entry, found) for entry in (*context.entries, *context.ways)
+              if (found := five_minutes(entry.kind.all_cpus.parts)) is not None and found.span_ns > LEAST_NS]
+    if not chosen:
+        return None
+    parts: list[Picture | Text] = []
+    for number, (entry, found) in enumerate(chosen[:MOST_ENTRIES], start=1):
+        ridge = _ridge(entry, found, number)
+        parts += itertools.chain(_maxima(entry, found, number), [ridge] if ridge else [])
+    if len(chosen) > MOST_ENTRIES:
+        parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables hold all of them."))
+    return Section("long-term", "The long term",
+                   "What is rare shows in the long run only. Each step is the greatest latency of five minutes, the "
+                   "dashed line the worst of all that was measured. A mean of such maxima would mean nothing.", parts)

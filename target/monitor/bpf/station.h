@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * For stations: what one measures of a wake-up, when it is over.
+ *
+ *	#include "station.h"
+ *
+ *	WAKEUP_STATION(expiry_to_interrupt)
+ *	{
+ *		return wakeup->origin == ORIGIN_TIMER ? between(wakeup->expiry_ns, wakeup->interrupt_ns) : NO_VALUE;
+ *	}
+ */
+#ifndef STATION_H
+#define STATION_H
+
+#include "kernel.h"
+#include "monitor.h"
+
+#define NO_VALUE -1
+
+#define WAKEUP_STATION(NAME) \
+	__hidden s64 NAME(const struct wakeup *wakeup); \
+	__hidden s64 NAME(const struct wakeup *wakeup)
+
+/* From one instant of a wake-up to another; NO_VALUE where it had one of them not. */
+static __always_inline s64 between(u64 from_ns, u64 to_ns)
+{
+	return from_ns && to_ns ? (s64)(to_ns - from_ns) : NO_VALUE;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A wake-up that is over: its values are counted, and what is worse than all before is told. */
+#include "task.h"
+
+struct finding_map findings SEC(".maps");
+
+/* Made smaller where nothing is kept. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} samples SEC(".maps");
+
+fe_u32 epoch = 0;     /* counted up by user space */
+fe_u32 counting = 0;  /* set by user space for the length of a run */
+fe_u64 unmatched = 0, dropped = 0;
+fe_u64 untold = 0;    /* findings for which there was no room */
+fe_u64 unkept = 0;    /* the same of what was to be kept */
+
+static __always_inline bool in_order(const struct wakeup *wakeup)
+{
+	return wakeup->expiry_ns <= wakeup->interrupt_ns && wakeup->interrupt_ns <= wakeup->runnable_ns &&
+	       wakeup->runnable_ns <= wakeup->running_ns &&
+	       (!wakeup->return_ns || wakeup->running_ns <= wakeup->return_ns);
+}
+
+/* What was worst before a recording is not the worst of it. */
+static __always_inline void come_to(struct cpu *cpu, u32 recording)
+{
+	if (cpu->recording == recording)
+		return;
+	cpu->recording = recording;
+	__builtin_memset(cpu->worst, 0, sizeof(cpu->worst));
+}
+
+static __always_inline void keep_worst(struct worst *worst, const struct wakeup *wakeup)
+{
+	u64 late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
+	u64 waited_ns = wakeup->running_ns - wakeup->runnable_ns;
+	u64 first_ns = wakeup->expiry_ns ? wakeup->expiry_ns : wakeup->interrupt_ns;
+	u64 total_ns = wakeup->running_ns - (first_ns ? first_ns : wakeup->runnable_ns);
+
+	worst->late_ns = late_ns > worst->late_ns ? late_ns : worst->late_ns;
+	worst->waited_ns = waited_ns > worst->waited_ns ? waited_ns : worst->waited_ns;
+	worst->total_ns = total_ns > worst->total_ns ? total_ns : worst->total_ns;
+}
+
+static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, const void *who)
+{
+	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
+
+	if (!finding) {
+		__sync_fetch_and_add(&untold, 1);
+		return 0;
+	}
+	finding->wakeup = task->wakeup;
+	finding->at_ns = bpf_ktime_get_ns();
+	finding->maxima = cpu->maxima;
+	finding->over = cpu->over;
+	__builtin_memcpy(finding->values, cpu->values, sizeof(finding->values));
+	finding->cpu = id;
+	finding->epoch = now;
+	finding->vector = cpu->vector;
+	finding->frequency_khz = cpu->frequency_khz;
+	finding->idle_state = task->idle_left;
+	describe(&finding->task, who);
+	finding->interrupted = task->at_wakeup;
+	finding->before = task->before;
+	finding->after = task->after;
+	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
+	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
+	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *wakeup)
+{
+	struct kept *kept = bpf_ringbuf_reserve(&samples, sizeof(*kept), 0);
+
+	if (!kept) {
+		__sync_fetch_and_add(&unkept, 1);
+		return 0;
+	}
+	kept->expiry_ns = wakeup->expiry_ns;
+	__builtin_memcpy(kept->values, cpu->values, sizeof(kept->values));
+	kept->cpu = id;
+	bpf_ringbuf_submit(kept, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+#define STATION(NAME, ...) __hidden s64 NAME(const struct wakeup *wakeup);
+#include "stations.inc"
+#undef STATION
+
+__hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
+{
+	const struct wakeup *wakeup;
+	u32 now = epoch;
+	int found;
+
+	if (!cpu || !task)
+		return 0;
+	wakeup = &task->wakeup;
+	task->state = NONE;
+	if (!counting)
+		return 0;
+	if (cpu->busy) {
+		__sync_fetch_and_add(&dropped, 1);
+		return 0;
+	}
+	if (!in_order(wakeup)) {
+		__sync_fetch_and_add(&unmatched, 1);
+		return 0;
+	}
+	cpu->busy = 1;
+	come_to(cpu, recordings[now & 1]);
+	cpu->maxima = cpu->over = 0;
+#define STATION(NAME, ...) \
+	cpu->values[STATION_##NAME] = NAME(wakeup); \
+	if (cpu->values[STATION_##NAME] >= 0) { \
+		found = station_add(now, id, STATION_##NAME, cpu->values[STATION_##NAME]); \
+		cpu->maxima |= (u64)(found & FOUND_MAXIMUM) << STATION_##NAME; \
+		cpu->over |= (u64)(found >> 1) << STATION_##NAME; \
+	}
+#include "stations.inc"
+#undef STATION
+	if (wakeup->origin < ORIGINS)
+		keep_worst(&cpu->worst[wakeup->origin], wakeup);
+	if (cpu->maxima | cpu->over)
+		tell(cpu, id, now, task, who);
+	if (wanted.keep && wakeup->expiry_ns)
+		keep(cpu, id, wakeup);
+	cpu->busy = 0;
+	return 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the programs counted since the last time.
+ *
+ * They count in one of two epochs.  The other one is made current; once none of them runs any more that began before, what
+ * the old one holds is whole: it is read and emptied.  Nothing is lost or counted twice.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "monitor.skel.h"
+
+static const char *const counter_texts[MONITOR_COUNTERS] = {
+	[MONITOR_UNMATCHED] = "monitor_unmatched",
+	[MONITOR_DROPPED] = "monitor_dropped",
+	[MONITOR_SUPPRESSED] = "monitor_suppressed",
+	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
+	[MONITOR_UNKEPT] = "monitor_unkept",
+};
+
+static void read_counters(struct monitor *monitor)
+{
+	const struct monitor_bpf *programs = monitor->programs;
+
+	memcpy(monitor->at_last, monitor->now, sizeof(monitor->now));
+	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
+}
+
+void monitor_interval_counters(struct json *json, const struct run *run)
+{
+	const struct monitor *monitor = monitor_of(run);
+
+	for (int i = 0; i < MONITOR_COUNTERS; i++)
+		json_member_uint(json, counter_texts[i], monitor->now[i] - monitor->at_last[i]);
+}
+
+void monitor_total_counters(struct json *json, const struct run *run)
+{
+	const struct monitor *monitor = monitor_of(run);
+
+	for (int i = 0; i < MONITOR_COUNTERS; i++)
+		json_member_uint(json, counter_texts[i], monitor->now[i] - monitor->at_begin[i]);
+}
+
+/* From here on the programs count. */
+void monitor_begin(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	read_counters(monitor);
+	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
+	run->begin = instant_now();
+	__atomic_store_n(&monitor->programs->bss->counting, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Until every program has ended that runs now.  Where CPUs are to be left alone (nohz_full), the first way is refused; to
+ * change a map of maps waits for the same. */
+static bool await_programs(struct monitor *monitor)
+{
+	const struct monitor_bpf *programs = monitor->programs;
+	__u32 key = 0;
+	int inner;
+
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return true;
+	inner = bpf_map__fd(programs->maps.waited_for);
+	return !bpf_map_update_elem(bpf_map__fd(programs->maps.waiting), &key, &inner, BPF_ANY);
+}
+
+/* What is found from here on is in no interval. */
+void monitor_stop(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	__atomic_store_n(&monitor->programs->bss->counting, 0, __ATOMIC_SEQ_CST);
+	await_programs(monitor);
+}
+
+static bool fill(struct series *series, const struct bank *bank)
+{
+	struct counted counted = {
+		.stats = bank->stats, .lost = bank->lost, .gaps = bank->gaps, .edges = BANK_EDGES, .rises = bank->rises};
+
+	if (bank->stats.count) {
+		counted.first = series_index(series, bank->stats.min);
+		counted.size = (uint32_t)(series_index(series, bank->stats.max) - counted.first) + 1;
+		counted.buckets = &bank->buckets[counted.first];
+	}
+	return source_fill(series, &counted);
+}
+
+static void empty(struct bank *bank, const struct series *series)
+{
+	int32_t first = series_index(series, bank->stats.min), last = series_index(series, bank->stats.max);
+
+	if (bank->stats.count)
+		memset(&bank->buckets[first], 0, (size_t)(last - first + 1) * sizeof(*bank->buckets));
+	memset(bank, 0, offsetof(struct bank, buckets));
+}
+
+/* A maximum whose finding was lost is told all the same. */
+static void tell_maximum(struct run *run, struct series *series, const struct bank *bank, struct instant end)
+{
+	if (bank->stats.count && bank->stats.max > series->told_ns)
+		record_found(run, series, &(struct event){.mono_ns = end.mono_ns, .value = bank->stats.max, .maximum = true});
+}
+
+static void read_bank(struct monitor *monitor, unsigned epoch, unsigned cpu, unsigned station, struct instant end)
+{
+	size_t index = ((epoch & 1) * monitor->cpus + cpu) * STATIONS + station;
+	struct bank *bank = (struct bank *)(monitor->banks + index * BANK_BYTES(monitor->wanted.k));
+	struct series *series = *monitor_series(monitor, cpu, station);
+
+	if (!series || !(bank->stats.count | bank->lost))
+		return;
+	if (!fill(series, bank))
+		run_fail(monitor->run, "series %s: its values are too many, or impossible", series->spec.name);
+	tell_maximum(monitor->run, series, bank, end);
+	empty(bank, series);
+}
+
+static void take_findings(struct monitor *monitor)
+{
+	uint64_t untold = __atomic_load_n(&monitor->programs->bss->untold, __ATOMIC_RELAXED);
+
+	ring_buffer__consume(monitor->findings);
+	monitor->run->events_dropped += untold - monitor->untold;
+	monitor->untold = untold;
+}
+
+void monitor_look(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	monitor->epoch = monitor->programs->bss->epoch;
+	for (int i = 0; i < monitor->later_count; i++)
+		finding_record(monitor, &monitor->later[i]);
+	monitor->later_count = 0;
+	take_findings(monitor);
+}
+
+struct instant monitor_part(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+	unsigned epoch = monitor->programs->bss->epoch;
+	struct instant end;
+
+	monitor_look(run);
+	monitor->programs->bss->recordings[(epoch + 1) & 1] = run->series->series->recordings;
+	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
+	end = instant_now();
+	if (!await_programs(monitor))
+		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));
+	take_findings(monitor);
+	read_counters(monitor);
+	for (unsigned cpu = 0; cpu < monitor->cpus; cpu++)
+		for (unsigned station = 0; station < STATIONS; station++)
+			read_bank(monitor, epoch, cpu, station, end);
+	return end;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who is to blame for a late wake-up, as a flat object of the recording. */
+#include <stdio.h>
+#include <string.h>
+
+#include "inside.h"
+
+#define USER_PRIORITY_LEAST 99 /* of the kernel's numbers, for real-time priorities 1 to 99: 98 to 0 */
+
+static void json_task(struct json *json, const char *prefix, const struct context *task)
+{
+	char key[32], comm[COMM_SIZE + 1] = "";
+
+	if (task->pid < 0)
+		return;
+	memcpy(comm, task->comm, COMM_SIZE);
+	json_member_text(json, prefix, comm);
+	snprintf(key, sizeof(key), "%s_pid", prefix);
+	json_member_int(json, key, task->pid);
+	snprintf(key, sizeof(key), "%s_policy", prefix);
+	json_member_text(json, key, name_of_policy(task->policy));
+	snprintf(key, sizeof(key), "%s_priority", prefix);
+	json_member_int(json, key, task->prio >= 0 && task->prio < USER_PRIORITY_LEAST ? USER_PRIORITY_LEAST - task->prio : 0);
+}
+
+/* Of those who had the CPU while the task waited, the one who had it longest: the stretch of each ends where the next begins. */
+static const struct holder *longest_holder(const struct finding *finding, uint64_t *longest_ns)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t from_ns = wakeup->runnable_ns;
+	const struct holder *longest = NULL;
+
+	*longest_ns = 0;
+	for (;;) {
+		const struct holder *next = NULL;
+
+		for (int i = 0; i < HOLDERS; i++)
+			if (finding->holders[i].until_ns > from_ns && finding->holders[i].until_ns <= wakeup->running_ns &&
+			    (!next || finding->holders[i].until_ns < next->until_ns))
+				next = &finding->holders[i];
+		if (!next)
+			return longest;
+		if (next->until_ns - from_ns > *longest_ns) {
+			*longest_ns = next->until_ns - from_ns;
+			longest = next;
+		}
+		from_ns = next->until_ns;
+	}
+}
+
+/* Who had the CPU last, unless somebody had it longer before: of that one, no stack is known. */
+static const struct context *held_by(const struct finding *finding)
+{
+	static struct context other;
+	uint64_t ns;
+	const struct holder *holder = longest_holder(finding, &ns);
+
+	if (!holder || holder->pid == finding->before.pid)
+		return &finding->before;
+	other = (struct context){.pid = holder->pid, .policy = holder->policy, .prio = holder->prio};
+	memcpy(other.comm, holder->comm, COMM_SIZE);
+	return &other;
+}
+
+/* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
+ * it until the task ran, or who took it before the task was back in user space. */
+static const struct context *blamed(const struct finding *finding)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
+	uint64_t waited_ns = wakeup->running_ns - wakeup->runnable_ns;
+	uint64_t kept_ns = wakeup->return_ns && finding->after.pid >= 0 ? wakeup->return_ns - wakeup->running_ns : 0;
+
+	if (kept_ns > waited_ns && kept_ns > late_ns)
+		return &finding->after;
+	return late_ns > waited_ns && finding->interrupted.pid >= 0 ? &finding->interrupted : held_by(finding);
+}
+
+/* What the monitor itself is called through stands on top. */
+static bool is_ours(const char *name)
+{
+	static const char *const ours[] = {"bpf_", "__bpf_", "__traceiter_", "perf_trace_"};
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		if (!strncmp(name, ours[i], strlen(ours[i])))
+			return true;
+	return false;
+}
+
+static void json_stack(struct json *json, const struct context *task)
+{
+	char text[1024] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < task->stack_bytes / (int)sizeof(*task->stack) && i < STACK_DEPTH; i++) {
+		const char *name = symbol_of(task->stack[i]);
+
+		if (name && !(!used && is_ours(name)) && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " < " : "", name);
+	}
+	if (used)
+		json_member_text(json, "stack", text);
+}
+
+static uint64_t overlap_ns(const struct interruption *interruption, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t begin_ns = interruption->begin_ns > from_ns ? interruption->begin_ns : from_ns;
+	uint64_t end_ns = interruption->end_ns < to_ns ? interruption->end_ns : to_ns;
+
+	return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+/* Interruptions of a kind between the first instant of the wake-up and its last: all their time, and the longest's number. */
+static uint64_t interrupted_ns(const struct finding *finding, enum interruption_kind kind, unsigned *number)
+{
+	const struct wakeup *wakeup = &finding->wakeup;
+	uint64_t from_ns = wakeup->expiry_ns ? wakeup->expiry_ns : wakeup->interrupt_ns ? wakeup->interrupt_ns : wakeup->runnable_ns;
+	uint64_t to_ns = wakeup->return_ns ? wakeup->return_ns : wakeup->running_ns, sum_ns = 0, longest_ns = 0;
+
+	for (int i = 0; i < RECENT; i++) {
+		uint64_t ns = finding->recent[i].kind == kind ? overlap_ns(&finding->recent[i], from_ns, to_ns) : 0;
+
+		if (ns > longest_ns) {
+			longest_ns = ns;
+			*number = finding->recent[i].number;
+		}
+		sum_ns += ns;
+	}
+	return sum_ns;
+}
+
+static void json_interruptions(struct json *json, const struct finding *finding)
+{
+	unsigned number = 0;
+	uint64_t ns = interrupted_ns(finding, INTERRUPTION_IRQ, &number);
+
+	if (ns) {
+		json_member_text(json, "interrupt", name_of_interrupt(number));
+		json_member_uint(json, "interrupt_ns", ns);
+	}
+	ns = interrupted_ns(finding, INTERRUPTION_SOFTIRQ, &number);
+	if (ns) {
+		json_member_text(json, "softirq", name_of_softirq(number));
+		json_member_uint(json, "softirq_ns", ns);
+	}
+	if (name_of_vector(finding->vector))
+		json_member_text(json, "last_vector", name_of_vector(finding->vector));
+}
+
+static void json_stations(struct json *json, const struct finding *finding)
+{
+	for (unsigned station = 0; station < STATIONS; station++) {
+		char key[64];
+
+		if (finding->values[station] < 0)
+			continue;
+		snprintf(key, sizeof(key), "%s_ns", station_names[station]);
+		for (char *letter = key; *letter; letter++)
+			*letter = *letter == '-' ? '_' : *letter;
+		json_member_int(json, key, finding->values[station]);
+	}
+}
+
+/* What was taken from all CPUs since the interval began: nobody tells when it was, so that it is not known to be of this
+ * wake-up. */
+static void json_taken(struct json *json, struct run *run)
+{
+	struct counters now = {0}, since;
+
+	machine_read_smi(&run->machine, &now);
+	machine_read_steal(&run->machine, &now);
+	since = counters_since(&now, &run->at_begin);
+	if (since.known[COUNTER_SMI] && since.value[COUNTER_SMI])
+		json_member_int(json, "interval_smi", since.value[COUNTER_SMI]);
+	if (since.known[COUNTER_STEAL_NS] && since.value[COUNTER_STEAL_NS])
+		json_member_int(json, "interval_steal_ns", since.value[COUNTER_STEAL_NS]);
+}
+
+const char *culprit_of(struct run *run, const struct finding *finding)
+{
+	static struct json json;
+	const struct context *by = blamed(finding);
+
+	json_clear(&json);
+	json_open(&json, '{');
+	json_task(&json, "task", &finding->task);
+	json_task(&json, "waited_for", by);
+	if (finding->wakeup.origin == ORIGIN_DEVICE)
+		json_member_text(&json, "device", name_of_interrupt(finding->wakeup.device));
+	json_interruptions(&json, finding);
+	if (finding->frequency_khz)
+		json_member_int(&json, "frequency_khz", finding->frequency_khz);
+	if (finding->idle_state)
+		json_member_text(&json, "idle_state", name_of_idle_state(finding->cpu, (int)finding->idle_state - 1));
+	json_taken(&json, run);
+	json_stack(&json, by);
+	if (finding->wakeup.expiry_ns)
+		json_member_uint(&json, "expiry_mono_ns", finding->wakeup.expiry_ns);
+	json_stations(&json, finding);
+	json_close(&json, '}');
+	json_raw(&json, "", 1);
+	return json.text;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * inject: delays the wake-ups of one CPU within one station, by known times, so that one can see whether a monitor
+ * finds them there.
+ *
+ * A little before a due time the kernel is told which delay is to come, or computes at once where the station needs
+ * it.  What was really injected is recorded: from the begin of the station, as far as the injector causes it, to the
+ * end of the computing.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/types.h>
+
+#include "plan.h"
+#include "registry.h"
+#include "sleep.h"
+#include "spin.h"
+#include "spin.skel.h"
+
+#define LONGEST_NS (100 * NS_PER_MS)
+#define PATIENCE 4 /* a delay that was armed is over this part of the interval behind its planned end, or did not come */
+
+static const char *const stations[] = {
+	[SPIN_EXPIRY_TO_INTERRUPT] = "expiry-to-interrupt",
+	[SPIN_INTERRUPT_TO_RUNNABLE] = "interrupt-to-runnable",
+	[SPIN_RUNNABLE_TO_RUNNING] = "runnable-to-running",
+	[SPIN_RUNNING_TO_RETURN] = "running-to-return",
+	[SPIN_PLACES] = NULL,
+};
+
+static const char *const begins[] = {
+	[SPIN_EXPIRY_TO_INTERRUPT] = "due time of the timer, interrupts off",
+	[SPIN_INTERRUPT_TO_RUNNABLE] = "begin of the computing before the timer's function",
+	[SPIN_RUNNABLE_TO_RUNNING] = "end of the interrupt that made the task runnable, preemption off",
+	[SPIN_RUNNING_TO_RETURN] = "begin of the computing behind the system call",
+};
+
+static int chosen_station;
+static const char *samples_path;
+static struct plan_options chosen = PLAN_DEFAULTS;
+static const struct option_spec inject_options[] = {
+	{"station", 0, OPTION_CHOICE, &chosen_station, .choices = stations, .help = "where the wake-up is delayed (expiry-to-interrupt)"},
+	{"samples", 0, OPTION_TEXT, &samples_path, .help = "keep every injection, with its due time, in this new file"},
+	PLAN_OPTIONS(chosen),
+	{0},
+};
+
+struct injector {
+	struct plan plan;
+	enum spin_place place;
+	int cpu; /* of the task to be delayed */
+	struct spin_bpf *spin;
+	struct samples *samples[PLAN_SIZES];
+};
+
+/* Runs on the task's own CPU: in this thread, or in an interrupt that this CPU sends there. */
+static int compute_now(const struct injector *injector)
+{
+	bool elsewhere = injector->place == SPIN_EXPIRY_TO_INTERRUPT;
+	const struct bpf_program *program = elsewhere ? injector->spin->progs.without_interrupts :
+							injector->spin->progs.without_preemption;
+	LIBBPF_OPTS(bpf_test_run_opts, options, .flags = elsewhere ? BPF_F_TEST_RUN_ON_CPU : 0,
+		    .cpu = elsewhere ? (__u32)injector->cpu : 0);
+
+	return bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+}
+
+/* Armed by the order alone; the computing takes place when the wake-up gets there. */
+static int await_computing(const struct injector *injector)
+{
+	const struct plan *plan = &injector->plan;
+
+	return -sleep_until(plan->due_mono_ns + plan_size_ns(plan) + plan->interval_ns / PATIENCE);
+}
+
+static void record(struct injector *injector)
+{
+	const volatile struct spin_window *window = &injector->spin->bss->window;
+	struct plan *plan = &injector->plan;
+	int64_t injected_ns = (int64_t)(window->end_ns - window->begin_ns);
+
+	if (!window->end_ns) {
+		series_add_missed(plan_series(plan), 1);
+		return;
+	}
+	series_add(plan_series(plan), injected_ns);
+	if (samples_path)
+		samples_keep(injector->samples[plan->next], plan->due_mono_ns, injected_ns);
+}
+
+static void inject(struct injector *injector, struct run *run)
+{
+	bool armed = injector->place == SPIN_INTERRUPT_TO_RUNNABLE || injector->place == SPIN_RUNNING_TO_RETURN;
+	struct plan *plan = &injector->plan;
+	int error;
+
+	injector->spin->bss->window = (struct spin_window){0};
+	injector->spin->bss->order = (struct spin_order){
+		.due_ns = (uint64_t)plan->due_mono_ns, .size_ns = (uint64_t)plan_size_ns(plan),
+		.place = injector->place, .cpu = (uint32_t)injector->cpu,
+	};
+	error = armed ? await_computing(injector) : compute_now(injector);
+	if (error && error != -EINTR)
+		run_fail(run, "the kernel did not run the injector's program: %s", strerror(-error));
+	injector->spin->bss->order = (struct spin_order){0};
+	record(injector);
+	plan_advance(plan);
+}
+
+static void disturb(struct worker *self, void *argument)
+{
+	struct injector *injector = argument;
+
+	prctl(PR_SET_NAME, "fastenough-inj"); /* whom a monitor is to blame */
+	while (injector->plan.left > 0 && run_continues(self))
+		if (sleep_until(injector->plan.due_mono_ns - injector->plan.lead_ns) == 0)
+			inject(injector, worker_run(self));
+}
+
+static void add_series(struct run *run, struct injector *injector)
+{
+	struct plan *plan = &injector->plan;
+
+	for (int i = 0; i < plan->sizes; i++) {
+		plan->series[i] = run_add_series(run, &(struct series_spec){
+			.name = "injected", .from = begins[injector->place], .to = "end of the computing",
+			.role = SERIES_DIAGNOSTIC, .cpu = injector->cpu,
+			.labels = {{"station", stations[injector->place]}, {"size", plan->size_text[i]}},
+		});
+		if (samples_path)
+			injector->samples[i] = run_add_samples(run, plan->series[i]);
+	}
+}
+
+static bool in_kernel(struct run *run, struct injector *injector)
+{
+	struct spin_bpf *spin;
+
+	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_loop, NULL) == 0) {
+		run_not_applicable(run, "this kernel has no bpf_loop(), which Linux 5.17 brought: inject with the module");
+		return false;
+	}
+	spin = spin_bpf__open();
+	if (spin)
+		bpf_program__set_autoload(spin->progs.task_returns, injector->place == SPIN_RUNNING_TO_RETURN);
+	if (!spin || spin_bpf__load(spin)) {
+		run_not_applicable(run, "the kernel takes no BPF program: %s; this needs root, or CAP_BPF and CAP_PERFMON, and a "
+				   "kernel with BTF", strerror(errno));
+		return false;
+	}
+	injector->spin = spin;
+	return true;
+}
+
+static bool attach(struct run *run, const struct spin_bpf *spin)
+{
+	struct bpf_program *const programs[] = {spin->progs.timer_expires, spin->progs.task_woken, spin->progs.task_returns};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+		if (bpf_program__autoload(programs[i]) && !bpf_program__attach(programs[i])) {
+			run_not_applicable(run, "the tracepoint of %s cannot be used: %s", bpf_program__name(programs[i]),
+					   strerror(errno));
+			return false;
+		}
+	return true;
+}
+
+/* Interrupts are kept off by another CPU, preemption by a thread of the same one; who only gives orders is out of the way. */
+static int cpu_of_injector(struct run *run, const struct injector *injector)
+{
+	int other = run_other_cpu(run, injector->cpu);
+
+	if (injector->place == SPIN_EXPIRY_TO_INTERRUPT && other < 0)
+		bad_input("--station expiry-to-interrupt: interrupts are kept off by a second CPU; name it, as in --affinity %d,%d",
+			  injector->cpu, injector->cpu + 1);
+	return injector->place == SPIN_RUNNABLE_TO_RUNNING || other < 0 ? injector->cpu : other;
+}
+
+static void inject_setup(struct run *run)
+{
+	struct injector *injector = run_allocate(run, sizeof(*injector));
+	int cpu;
+
+	injector->place = (enum spin_place)chosen_station;
+	injector->cpu = run_cpu(run, 0);
+	cpu = cpu_of_injector(run, injector);
+	plan_make(&injector->plan, run, &chosen, LONGEST_NS);
+	run_parameter_text(run, "station", stations[injector->place]);
+	if (samples_path)
+		run_keep_samples(run, samples_path);
+	add_series(run, injector);
+	if (!in_kernel(run, injector) || !attach(run, injector->spin))
+		return;
+	run_add_worker(run, &(struct worker_spec){
+		.name = "inject", .cpu = cpu, .period_ns = injector->plan.interval_ns, .function = disturb, .argument = injector,
+	});
+}
+
+static const struct probe inject_probe = {
+	.name = "inject",
+	.summary = "delays wake-ups within one station by known times, to see whether a monitor finds them there",
+	.options = inject_options,
+	.setup = inject_setup,
+};
+
+const struct probe *const probes[] = {&inject_probe, NULL};

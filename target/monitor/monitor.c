@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * monitor: where in the kernel the time goes, between what is to wake a task and its return to user space.
+ *
+ * It measures nothing itself: programs in the kernel do, of the tasks that are asked for, and it reads what they count.
+ */
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "inside.h"
+#include "registry.h"
+
+#define LOOK_NS (100 * NS_PER_MS)
+
+/* Capabilities of <linux/capability.h>. */
+enum { ADMIN = 21, PERFMON = 38, BPF = 39 };
+
+enum { REAL_TIME, ONLY_FIFO, ONLY_RR, ONLY_DEADLINE, ONLY_OTHER, ANY };
+static const char *const policies[] = {"real-time", "fifo", "rr", "deadline", "other", "any", NULL};
+static const fe_u32 policy_bits[] = {
+	[REAL_TIME] = BIT_FIFO | BIT_RR | BIT_DEADLINE, [ONLY_FIFO] = BIT_FIFO, [ONLY_RR] = BIT_RR,
+	[ONLY_DEADLINE] = BIT_DEADLINE, [ONLY_OTHER] = ~(BIT_FIFO | BIT_RR | BIT_DEADLINE), [ANY] = ~0u,
+};
+
+static struct {
+	int policy;
+	int64_t priority, pid, k;
+	const char *comm, *cgroup, *samples;
+	bool noise;
+} chosen = {.k = 8};
+
+static const struct option_spec monitor_options[] = {
+	{"policy", 0, OPTION_CHOICE, &chosen.policy, .choices = policies,
+	 .help = "tasks of this policy: real-time (default), fifo, rr, deadline, other or any"},
+	{"priority", 0, OPTION_INTEGER, &chosen.priority, .low = 1, .high = 99, .help = "tasks of this real-time priority or above"},
+	{"pid", 0, OPTION_INTEGER, &chosen.pid, .low = 1, .high = INT32_MAX, .help = "this thread, or all of this process"},
+	{"comm", 0, OPTION_TEXT, &chosen.comm, .help = "tasks whose name begins so, as ps -L -o comm shows it"},
+	{"cgroup", 0, OPTION_TEXT, &chosen.cgroup, .help = "tasks in this control group, as /proc/PID/cgroup tells it, or below it"},
+	{"samples", 0, OPTION_TEXT, &chosen.samples,
+	 .help = "keep every wake-up by a timer, station by station, with its expiry, in this new file"},
+	{"noise", 0, OPTION_FLAG, &chosen.noise,
+	 .help = "also what interrupts, soft-IRQs and other threads take from each CPU"},
+	{"k", 0, OPTION_INTEGER, &chosen.k, .low = BANK_K_LEAST, .high = BANK_K_MOST,
+	 .help = "histograms of 2^k buckets per octave: 8 are 0.8 MB a CPU (8)"},
+	{0},
+};
+
+static bool capable(unsigned long long capabilities, int which)
+{
+	return capabilities >> which & 1;
+}
+
+static void check_rights(void)
+{
+	unsigned long long capabilities = 0;
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[128];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %llx", &capabilities) == 1)
+			break;
+	if (status)
+		fclose(status);
+	if (!capable(capabilities, ADMIN) && !(capable(capabilities, PERFMON) && capable(capabilities, BPF)))
+		bad_input("the monitor needs root, or the capabilities CAP_BPF and CAP_PERFMON; run it with sudo");
+}
+
+static bool of_version_2(const char *path)
+{
+	struct statfs system;
+
+	return !statfs(path, &system) && system.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+/* Where the groups of version 2 are: only of them a task is in one, and no more. */
+static const char *cgroup_root(void)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		if (of_version_2(roots[i]))
+			return roots[i];
+	bad_input("--cgroup: this machine has no control groups of version 2 at %s", roots[0]);
+}
+
+/* A folder there, or what /proc/PID/cgroup says behind 0::.  The kernel's number of a group is that of its folder. */
+static void choose_cgroup(struct wanted *wanted, const char *path)
+{
+	const char *root = cgroup_root(), *below = strncmp(path, root, strlen(root)) ? path : path + strlen(root);
+	char whole[512];
+	struct stat folder;
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, below);
+	if (stat(whole, &folder) || !S_ISDIR(folder.st_mode))
+		bad_input("there is no control group %s; name a folder of %s", path, root);
+	wanted->cgroup = folder.st_ino;
+	for (const char *letter = below; *letter; letter++)
+		wanted->cgroup_level += *letter != '/' && (letter == below || letter[-1] == '/');
+}
+
+static struct wanted choose_tasks(const struct settings *settings)
+{
+	struct wanted wanted = {
+		.policies = policy_bits[chosen.policy],
+		.prio_most = chosen.priority ? 99 - (int)chosen.priority : INT32_MAX,
+		.pid = (int)chosen.pid,
+		.k = (fe_u32)chosen.k,
+		.buckets = FE_HIST_BUCKETS(BANK_BITS, chosen.k),
+		.threshold_ns = (fe_u64)settings->threshold_ns,
+		.keep = chosen.samples != NULL,
+	};
+
+	if (chosen.comm && strlen(chosen.comm) >= COMM_SIZE)
+		bad_input("--comm: the kernel knows the first %d letters of a name only; leave the rest out", COMM_SIZE - 1);
+	if (chosen.comm) {
+		wanted.comm_size = (fe_u32)strlen(chosen.comm);
+		memcpy(wanted.comm, chosen.comm, wanted.comm_size);
+	}
+	if (chosen.cgroup)
+		choose_cgroup(&wanted, chosen.cgroup);
+	return wanted;
+}
+
+static void add_parameters(struct run *run)
+{
+	const struct settings *settings = run_settings(run);
+
+	run_parameter_text(run, "policy", policies[chosen.policy]);
+	if (chosen.priority)
+		run_parameter_int(run, "priority", chosen.priority);
+	if (chosen.pid)
+		run_parameter_int(run, "pid", chosen.pid);
+	if (chosen.comm)
+		run_parameter_text(run, "comm", chosen.comm);
+	if (chosen.cgroup)
+		run_parameter_text(run, "cgroup", chosen.cgroup);
+	if (settings->threshold_ns)
+		run_parameter_int(run, "threshold_ns", settings->threshold_ns);
+	run_parameter_int(run, "k", chosen.k);
+}
+
+static void add_stations(struct monitor *monitor, int cpu)
+{
+	static const struct { const char *name, *from, *to; } stations[] = {
+#define STATION(NAME, TEXT, FROM, TO) {TEXT, FROM, TO},
+#include "stations.inc"
+#undef STATION
+	};
+
+	for (unsigned i = 0; i < STATIONS; i++) {
+		if (is_noise(stations[i].name) && !monitor->noise)
+			continue;
+		*monitor_series(monitor, (unsigned)cpu, i) = run_add_series(monitor->run, &(struct series_spec){
+			.name = stations[i].name, .from = stations[i].from, .to = stations[i].to, .cpu = cpu, .k = monitor->wanted.k,
+			.role = SERIES_DIAGNOSTIC, .labels = {{"station", stations[i].name}}});
+	}
+}
+
+static void add_series(struct monitor *monitor)
+{
+	const struct cpu_list *cpus = &run_settings(monitor->run)->cpus;
+
+	for (int i = 0; i < cpus->count; i++)
+		if ((unsigned)cpus->cpu[i] >= monitor->cpus)
+			monitor->cpus = (unsigned)cpus->cpu[i] + 1;
+	monitor->wanted.cpus = monitor->cpus;
+	monitor->series = run_allocate(monitor->run, monitor->cpus * STATIONS * sizeof(*monitor->series));
+	for (int i = 0; i < cpus->count; i++)
+		add_stations(monitor, cpus->cpu[i]);
+}
+
+static const struct source monitor_source = {
+	.probe = "monitor",
+	.implementation = "linux-user",
+	.cpu = -1,
+	.look_ns = LOOK_NS,
+	.begin = monitor_begin,
+	.look = monitor_look,
+	.stop = monitor_stop,
+	.part = monitor_part,
+	.interval_counters = monitor_interval_counters,
+	.total_counters = monitor_total_counters,
+};
+
+static void monitor_setup(struct run *run)
+{
+	struct monitor *monitor = run_allocate(run, sizeof(*monitor));
+
+	check_rights();
+	monitor->source = monitor_source;
+	monitor->run = run;
+	monitor->noise = chosen.noise;
+	monitor->wanted = choose_tasks(run_settings(run));
+	add_parameters(run);
+	add_series(monitor);
+	if (chosen.samples)
+		keep_samples(monitor, chosen.samples);
+	symbols_read();
+	if (programs_load(monitor))
+		run->source = &monitor->source;
+}
+
+static const struct probe monitor_probe = {
+	.name = "monitor",
+	.summary = "where in the kernel the time goes until a task that was woken runs, and who is to blame",
+	.watches = true,
+	.options = monitor_options,
+	.setup = monitor_setup,
+};
+
+const struct probe *const probes[] = {
+	&monitor_probe,
+	NULL,
+};

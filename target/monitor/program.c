@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The programs in the kernel: which of them this kernel can run, and attaching those. */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "monitor.skel.h"
+
+/* Every event that a program may be attached to.  No other is ever: some crash kernels (sched_set_need_resched_tp does
+ * Debian's 7.2-rt), and nobody has tried the rest. */
+static const char *const allowed[] = {
+	"sched_waking", "sched_switch", "sched_process_free", "hrtimer_expire_entry", "hrtimer_expire_exit", "sys_exit",
+	"irq_handler_entry", "irq_handler_exit", "softirq_raise", "softirq_entry", "softirq_exit", "cpu_idle", "cpu_frequency",
+	"local_timer_entry", "reschedule_entry", "call_function_entry", "call_function_single_entry", "irq_work_entry",
+	"x86_platform_ipi_entry", "thermal_apic_entry", "error_apic_entry", "spurious_apic_entry",
+	"local_timer_exit", "reschedule_exit", "call_function_exit", "call_function_single_exit", "irq_work_exit",
+	"x86_platform_ipi_exit", "thermal_apic_exit", "error_apic_exit", "spurious_apic_exit",
+};
+
+static char said[256]; /* the first that libbpf complained of */
+
+static int keep_first(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	if (level == LIBBPF_WARN && !*said) {
+		vsnprintf(said, sizeof(said), format, arguments);
+		said[strcspn(said, "\n")] = '\0';
+	}
+	return 0;
+}
+
+static const char *event_of(const struct bpf_program *program)
+{
+	const char *slash = strrchr(bpf_program__section_name(program), '/');
+
+	return slash ? slash + 1 : "";
+}
+
+static bool is_allowed(const char *event)
+{
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++)
+		if (!strcmp(allowed[i], event))
+			return true;
+	return false;
+}
+
+/* What the kernel says of the arguments of an event; NULL where it has none of this name. */
+static const struct btf_type *arguments_of(const struct btf *btf, const char *event)
+{
+	char name[128];
+	const struct btf_type *type;
+	int id;
+
+	snprintf(name, sizeof(name), "btf_trace_%s", event);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	if (id < 0)
+		return NULL;
+	type = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type); /* a pointer to the function's prototype */
+	type = type ? btf__type_by_id(btf, type->type) : NULL;
+	return type && btf_is_func_proto(type) ? type : NULL;
+}
+
+/* How this kernel gives the present time to the event of a timer that expires. */
+static void choose_expiry(const struct btf *btf, struct monitor_bpf *programs)
+{
+	const struct btf_type *arguments = arguments_of(btf, "hrtimer_expire_entry");
+	bool by_value = btf_vlen(arguments) >= 3 && !btf_is_ptr(btf__type_by_id(btf, btf_params(arguments)[2].type));
+	bool before_5_11 = btf__find_by_name_kind(btf, "bpf_get_current_task_btf", BTF_KIND_FUNC) < 0;
+
+	bpf_program__set_autoload(by_value ? programs->progs.on_expire_value :
+				  before_5_11 ? programs->progs.on_expire_raw : programs->progs.on_expire_pointer, true);
+}
+
+/* Interrupts are told by other events on each architecture, and idle states or frequencies not everywhere. */
+static bool is_needed(const char *event)
+{
+	static const char *const needed[] = {"sched_waking", "sched_switch", "hrtimer_expire_entry", "hrtimer_expire_exit", "sys_exit"};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (!strcmp(needed[i], event))
+			return true;
+	return false;
+}
+
+/* Of the programs of this event, one is chosen. */
+static bool expires(const char *event)
+{
+	return !strcmp(event, "hrtimer_expire_entry");
+}
+
+static bool choose(struct monitor *monitor, const struct btf *btf)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, monitor->programs->obj) {
+		const char *event = event_of(program);
+		bool exists = arguments_of(btf, event);
+
+		if (!is_allowed(event)) {
+			run_not_applicable(monitor->run, "a station wants the event %s, which is not on the list of those that are "
+					   "known to be safe", event);
+			return false;
+		}
+		if (!expires(event))
+			bpf_program__set_autoload(program, exists && (monitor->noise || !is_noise(bpf_program__name(program))));
+		if (!exists && is_needed(event)) {
+			run_not_applicable(monitor->run, "this kernel has no event %s; nothing can be seen of wake-ups", event);
+			return false;
+		}
+	}
+	choose_expiry(btf, monitor->programs);
+	return true;
+}
+
+static bool open_programs(struct monitor *monitor)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool chosen;
+
+	if (!btf) {
+		run_not_applicable(monitor->run, "this kernel does not tell its types (no /sys/kernel/btf/vmlinux); "
+				   "take one built with CONFIG_DEBUG_INFO_BTF=y");
+		return false;
+	}
+	monitor->programs = monitor_bpf__open();
+	if (!monitor->programs)
+		bad_input("the monitor's programs cannot be opened: %s", *said ? said : strerror(errno));
+	chosen = choose(monitor, btf);
+	btf__free(btf);
+	return chosen;
+}
+
+/* Nobody else needs them: their room in memory is by CPU, station and epoch. */
+static void size_maps(struct monitor *monitor)
+{
+	struct monitor_bpf *programs = monitor->programs;
+
+	*(struct wanted *)&programs->rodata->wanted = monitor->wanted;
+	bpf_map__set_max_entries(programs->maps.cpus, (__u32)libbpf_num_possible_cpus());
+	if (!monitor->wanted.keep)
+		bpf_map__set_max_entries(programs->maps.samples, (__u32)sysconf(_SC_PAGESIZE));
+	bpf_map__set_max_entries(programs->maps.noises, (__u32)libbpf_num_possible_cpus());
+	bpf_map__set_max_entries(programs->maps.banks, 2 * monitor->cpus * STATIONS);
+	bpf_map__set_value_size(programs->maps.banks, (__u32)BANK_BYTES(monitor->wanted.k));
+}
+
+static void map_banks(struct monitor *monitor)
+{
+	size_t size = 2 * monitor->cpus * STATIONS * BANK_BYTES(monitor->wanted.k);
+	void *banks = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(monitor->programs->maps.banks), 0);
+
+	if (banks == MAP_FAILED)
+		bad_input("the monitor's histograms cannot be mapped: %s", strerror(errno));
+	monitor->banks = banks;
+}
+
+static int on_finding(void *monitor, void *finding, size_t size)
+{
+	if (size >= sizeof(struct finding))
+		finding_take(monitor, finding);
+	return 0;
+}
+
+bool programs_load(struct monitor *monitor)
+{
+	libbpf_set_print(keep_first);
+	if (!open_programs(monitor))
+		return false;
+	size_maps(monitor);
+	if (monitor_bpf__load(monitor->programs) || monitor_bpf__attach(monitor->programs)) {
+		run_not_applicable(monitor->run, "this kernel refuses the monitor's programs: %s", *said ? said : strerror(errno));
+		return false;
+	}
+	map_banks(monitor);
+	monitor->findings = ring_buffer__new(bpf_map__fd(monitor->programs->maps.findings), on_finding, monitor, NULL);
+	if (!monitor->findings ||
+	    ring_buffer__add(monitor->findings, bpf_map__fd(monitor->programs->maps.samples), keep_one, monitor))
+		bad_input("the monitor's findings cannot be read: %s", strerror(errno));
+	return true;
+}
+
+uint64_t programs_suppressed(const struct monitor *monitor)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, monitor->programs->obj) {
+		struct bpf_prog_info info = {0};
+		__u32 size = sizeof(info);
+
+		if (bpf_program__fd(program) >= 0 && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "station.h"
+
+WAKEUP_STATION(device_to_runnable)
+{
+	return wakeup->origin == ORIGIN_DEVICE ? between(wakeup->interrupt_ns, wakeup->runnable_ns) : NO_VALUE;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "station.h"
+
+WAKEUP_STATION(expiry_to_return)
+{
+	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->expiry_ns, wakeup->return_ns) : NO_VALUE;
+}

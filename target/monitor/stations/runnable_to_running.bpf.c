@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "station.h"
+
+WAKEUP_STATION(runnable_to_running)
+{
+	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->runnable_ns, wakeup->running_ns) : NO_VALUE;
+}

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other tools' outputs: what they say is what is imported; what is cut, killed, changed or foreign is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_calls import ROOT, command_line
+from exchange_reading import Told, told
+
+from fastenough.analysis import judge
+from fastenough.exchange import Found, Source, found_in, read_source, recording_lines
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording, read_recording
+from fastenough.recording.building import line_bytes
+from fastenough.recording.lines import printable
+from fastenough.store import Store
+
+CASES = sorted((ROOT / "tests" / "exchange_cases").iterdir())
+MORE = os.environ.get("FASTENOUGH_PEER_SAMPLES")
+"""A folder of further files, of all of which the same is asked."""
+FURTHER = sorted(path for path in Path(MORE).rglob("*") if path.is_file() and path.stat().st_size > 300
+                 and path.suffix != ".md" and path.name != "hwlatdetect.txt") if MORE else []
+ALL = CASES + FURTHER
+NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv")
+"""Files of which nothing says where they end: cut between two lines, they are whole ones with fewer threads."""
+CHECKED = ("all", "2.4-histogram", "2.4.json", "0.3.json", "rtla-us", "rtla-ns", "osnoise", "osadl", "xenomai-3",
+           "stress")
+"""Files that say a count twice."""
+
+
+def of_bytes(content: bytes, name: str = "file") -> Found:
+    return found_in(Source(name, content))
+
+
+def told_by(found: Found) -> list[Told]:
+    return [(one.count, one.in_ns(one.minimum), one.in_ns(one.maximum), one.in_ns(one.mean), one.overflow)
+            for one in found.series]
+
+
+def recorded(path: Path, folder: Path) -> Recording:
+    source = read_source(path)
+    target = folder / "recording.jsonl"
+    target.write_bytes(b"".join(map(line_bytes, recording_lines(found_in(source), source, "run-1"))))
+    return read_recording(target)
+
+
+def close(one: Told, other: Told) -> bool:
+    return one[0] == other[0] and one[4] == other[4] and all(
+        (a is None) == (b is None) and (a is None or b is None or abs(a - b) <= 1e-6 * max(abs(a), 1))
+        for a, b in zip(one[1:4], other[1:4], strict=True))
+
+
+def test_all_importers_have_a_case() -> None:
+    names = " ".join(path.name for path in CASES)
+    for tool in ("cyclictest-2.4.json", "cyclictest-2.10", "rtla-us", "rtla-ns", "osnoise", "jitterdebugger-0.3.raw",
+                 "oslat", "hwlatdetect", "xenomai-gnuplot", "stress-ng", "osadl", "pmqtest"):
+        assert tool in names
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
+    found, expected = told_by(found_in(read_source(path))), told(path)
+    if path.name.endswith(".csv"):
+        expected = sorted(expected, key=repr) if len(expected) != len(found) else expected
+    assert len(found) == len(expected)
+    assert [pair for pair in zip(found, expected, strict=True) if not close(*pair)] == []
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_a_recording_holds_it_and_nothing_more(path: Path, tmp_path: Path) -> None:
+    source = read_source(path)
+    found, recording = found_in(source), recorded(path, tmp_path)
+    assert recording.head.marks == {"imported"} and recording.head.origin is not None
+    assert (recording.head.origin.text or "") == printable(source.text)
+    for number, series in enumerate(found.series):
+        total, one = recording.totals[number], recording.series[number]
+        if series.count is not None:
+            assert total.total + recording.lost(number) == series.count
+        for held, told_value in ((total.minimum, series.minimum), (total.maximum, series.maximum)):
+            assert told_value is None or held == told_value
+        for low, high, count in series.buckets:
+            inside = (total.lowest() <= high) & (total.highest() >= low)
+            assert int(total.count[inside].sum()) >= count, one.name
+        if series.mean is not None and total.mean is not None:
+            assert float(series.mean) - float(series.mean_step) <= total.mean <= float(series.mean + series.mean_step)
+
+
+def _cuts(path: Path) -> Iterator[bytes]:
+    """Behind and within each of its lines; of a long file, of the last ones and some before."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    chosen = {*range(0, len(lines), max(1, len(lines) // 20)), *range(max(0, len(lines) - 25), len(lines))}
+    for number in sorted(chosen):
+        yield b"".join(lines[:number])
+        yield b"".join(lines[:number]) + lines[number][:len(lines[number]) // 2]
+
+
+def no_more_than(less: list[Told], whole: list[Told]) -> bool:
+    """Whether the same is said, or nothing in its place."""
+    return len(less) == len(whole) and all(a is None or a == b for one, other in zip(less, whole, strict=True)
+                                           for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if not any(part in path.name for part in NO_END)],
+                         ids=lambda path: path.name)
+def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
+    whole = told_by(found_in(read_source(path)))
+    refused = 0
+    for content in _cuts(path):
+        try:
+            assert no_more_than(told_by(of_bytes(content)), whole), content[-200:]
+        except BadInput as error:
+            assert "\n" not in str(error) and "not imported" in str(error)
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if any(part in path.name for part in NO_END)],
+                         ids=lambda path: path.name)
+def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
+    whole = told_by(found_in(read_source(path)))
+    content = path.read_bytes()
+    for at in range(0, len(content), max(1, len(content) // 60)):
+        try:
+            less = told_by(of_bytes(content[:at]))
+        except BadInput:
+            continue
+        if path.suffix in (".raw", ".csv"):
+            held = at // 28 if path.suffix == ".raw" else content[:at].count(b"\n")
+            assert sum(one[0] or 0 for one in less) == held
+        elif "live" in path.name:  # each picture that is whole may have been the last one
+            assert len(less) == len(whole) and all((a[0] or 0) <= (b[0] or 0) for a, b in zip(less, whole, strict=True))
+        else:
+            assert less == whole[:len(less)]
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> None:
+    content = path.read_bytes()
+    whole = [one[0] for one in told_by(of_bytes(content))]
+    draw = random.Random(path.name)
+    for _ in range(60):
+        at = draw.randrange(len(content))
+        value = draw.choice([*b"0123456789 \n\t-x|:{\"", 0, 0x80, draw.randrange(256)])
+        try:
+            found = of_bytes(content[:at] + bytes([value]) + content[at + 1:])
+        except BadInput as error:
+            assert "\n" not in str(error)
+            continue
+        if any(part in path.name for part in CHECKED):
+            assert [series.count for series in found.series] == whole, (at, chr(value))
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (b"", "empty"), (b"\n \n", "empty"), (b"Terminated\n", "ended (Terminated)"), (b"\0\1\2" * 40, "binary"),
+    (b"hello\n", "no tool that is known"), (os.urandom(5000), "binary"), (b"\xff\xfex\0", "binary"),
+    (b"Traceback (most recent call last):\n  File\nDetectorNotAvailable: no\n", "DetectorNotAvailable"),
+    (b'{"cpu": ' * 5000, "JSON"), (b'{"cpu": {"0": {"histogram": {"1": 1, "1": 2}, "count": 3}}}', "twice"),
+    (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
+    (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
+    (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
+    (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
+    (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),
+    (b"T: 0 (    1) P: 0 I:1000 C:9000000000000000000 Min:      5 Act:    6 Avg:    6 Max:       7\n", "no whole"),
+])
+def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="not imported") as refused:
+        found_in(read_source(path))
+    assert words in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_what_is_no_file_or_too_long_is_refused(tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    with long.open("wb") as stream:
+        stream.truncate((256 << 20) + 1)
+    for path, words in ((tmp_path, "directory"), (tmp_path / "none", "No such file"), (Path(os.devnull), "regular"),
+                        (long, "longer than 256 MiB")):
+        with pytest.raises(BadInput, match=words):
+            read_source(path)
+
+
+def test_a_killed_live_display_is_refused() -> None:
+    live = (ROOT / "tests" / "exchange_cases" / "cyclictest-2.4-live.txt").read_bytes()
+    at = live.rindex(b"\x1b[")
+    for content in (live[:at] + b"\x1b[4A", live[:live.rindex(b"T: 1")]):
+        with pytest.raises(BadInput, match=r"killed|cut"):
+            of_bytes(content)
+
+
+def imported(tmp_path: Path, *names: str) -> dict[str, object]:
+    done = command_line("import", *(str(ROOT / "tests" / "exchange_cases" / name) for name in names), "--json",
+                        "--store", str(tmp_path / "store"))
+    assert done.returncode == 0, done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def test_the_command_prints_what_the_specification_says_and_stores_runs(tmp_path: Path) -> None:
+    document = imported(tmp_path, "cyclictest-2.4.json", "xenomai-summary.txt", "rtla-ns-wide.txt")
+    runs = document["runs"]
+    assert isinstance(runs, list) and list(document) == ["runs"]
+    assert [run["tool"] for run in runs] == ["cyclictest", "xenomai-latency", "rtla"]
+    assert all(list(run) == ["id", "tool", "version", "series"] for run in runs)
+    assert runs[0]["version"] == "2.40" and runs[1]["version"] is None
+    assert runs[0]["series"] == [{"name": "wakeup cpu 0 thread 0", "unit": "ns", "count": 60, "min": 6000, "max": 11000,
+                                  "mean": 7480.0, "overflow": 0}]
+    assert runs[1]["series"][0]["count"] is None and runs[1]["series"][0]["min"] == -1120
+    stored = Store(tmp_path / "store")
+    assert [run.id for run in stored.runs()] == [run["id"] for run in runs]
+    assert [run.begin_wall_ns for run in stored.runs()][1:] == [None, None] and stored.verify() == {}
+    for run in runs:
+        recording = stored.load(run["id"])
+        assert recording.head.tool.name == run["tool"] and len(recording.series) == len(run["series"])
+
+
+def test_one_bad_file_and_nothing_is_imported(tmp_path: Path) -> None:
+    bad = tmp_path / "bad\x1b[31m"
+    bad.write_text("Killed\n")
+    done = command_line("import", str(CASES[0]), str(bad), "--store", str(tmp_path / "store"))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "Killed" in done.stderr and "\x1b" not in done.stderr and not (tmp_path / "store").exists()
+
+
+def test_imported_runs_are_shown_compared_and_reported_and_never_pass(tmp_path: Path) -> None:
+    runs = imported(tmp_path, "cyclictest-2.4-all.txt", "cyclictest-2.4-histogram.txt")["runs"]
+    assert isinstance(runs, list)
+    ids = [run["id"] for run in runs]
+    there = ("--store", str(tmp_path / "store"))
+    shown = command_line("show", ids[0], *there).stdout
+    assert "imported from cyclictest-2.4-all.txt" in shown and "≥ 30.0" in shown and "time not stated" in shown
+    assert command_line("compare", *ids, *there).returncode == 0
+    assert ids[0] in command_line("list", *there).stdout
+    done = command_line("report", *ids, *there, "--limit", "10ms", "--out", str(tmp_path / "report"))
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert done.returncode == 3, done.stderr
+    assert "coordinated omission" in page and "1970" not in page
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_no_limit_is_passed_and_one_below_the_maximum_fails_or_is_open(path: Path, tmp_path: Path) -> None:
+    recording = recorded(path, tmp_path)
+    assert judge([recording], Requirement(10**12, 0.5)).verdict is not Verdict.PASS
+    assert judge([recording], Requirement(1)).verdict is not Verdict.PASS
+
+
+def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Path) -> None:
+    recording = recorded(ROOT / "tests" / "exchange_cases" / "cyclictest-2.4-all.txt", tmp_path)
+    total = recording.totals[1]
+    assert total.wide == ((42, 30),) and total.standard_deviation is None
+    assert judge([recording], Requirement(35_000)).verdict is Verdict.FAIL  # one value of 42 µs is certain
+    assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The monitor loses nothing: what its stations count is what the watched task did, and adds up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from monitored import TIMER_STATIONS, Slept, added, counted, events, sleeper, stored, unseen, watching
+
+from fastenough.model import Outcome
+from fastenough.recording import Recording
+
+
+def watched(monitor: Path, program: Path, folder: Path, *options: str, period_ns: int = 1_000_000,
+            acts: int = 1000) -> tuple[Slept, Recording]:
+    """A sleeper that only the monitor of this test watches: what each of them says."""
+    with sleeper(program, "fe-sleeper", period_ns=period_ns, acts=acts) as task:
+        with watching(monitor, folder / "recording.jsonl", "--pid", str(task.pid), *options) as watch:
+            slept = task.sleep()
+        return slept, watch.recording()
+
+
+def assert_counts_agree(recording: Recording, slept: Slept) -> None:
+    """By the kernel's own count of the task's switches; a sleep that was over before it began is no switch."""
+    assert recording.outcome is Outcome.COMPLETED
+    assert unseen(recording) <= slept.times // 10
+    no_sleep = counted(recording, "monitor_no_sleep")
+    assert stored(recording, "expiry-to-running") + unseen(recording) == slept.times + no_sleep
+
+
+def assert_sums_agree(recording: Recording) -> None:
+    """Each wake-up by a timer has each station, and they add up to the nanosecond."""
+    assert len({stored(recording, station) for station in (*TIMER_STATIONS, "expiry-to-running")}) == 1
+    assert sum(added(recording, station) for station in TIMER_STATIONS) == added(recording, "expiry-to-running")
+
+
+def test_every_wakeup_is_counted_once_and_its_stations_add_up(monitor_binary: Path, sleeper_binary: Path,
+                                                              tmp_path: Path) -> None:
+    slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, acts=3000)
+    assert_counts_agree(recording, slept)
+    assert_sums_agree(recording)
+    running, returned = stored(recording, "expiry-to-running"), stored(recording, "expiry-to-return")
+    assert running == returned == stored(recording, "running-to-return")
+    parts = added(recording, "expiry-to-running") + added(recording, "running-to-return")
+    assert added(recording, "expiry-to-return") == parts
+    assert not stored(recording, "device-to-runnable")
+
+
+def test_flips_at_50_hz_lose_nothing(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
+    slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--report", "20ms", period_ns=200_000,
+                               acts=40_000)
+    assert len(recording.intervals) >= 200
+    assert_counts_agree(recording, slept)
+    assert_sums_agree(recording)
+
+
+def test_each_wakeup_is_the_tasks_own(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
+    """Joined on the exact due time: the stations add up to what the task saw, but for its own reading of the clock."""
+    slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--threshold", "1ns", acts=500)
+    assert_counts_agree(recording, slept)
+    total_ns = {int(event.culprit["expiry_mono_ns"] or 0): event.value or 0
+                for event in events(recording, "expiry-to-return") if event.culprit}
+    late_ns = {due: back - due for due, back in zip(slept.due_ns, slept.back_ns, strict=True)}
+    assert set(total_ns) <= set(late_ns) and len(total_ns) + unseen(recording) == len(late_ns)
+    beyond_ns = sorted(late_ns[due] - value for due, value in total_ns.items())
+    assert beyond_ns[0] >= 0
+    assert beyond_ns[len(beyond_ns) // 2] < 50_000
+
+
+@pytest.mark.parametrize("k", [4, 10])
+def test_buckets_of_each_width_hold_what_was_counted(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path,
+                                                     k: int) -> None:
+    slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--k", str(k), acts=500)
+    assert_counts_agree(recording, slept)
+    assert {series.k for series in recording.series} == {k}

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pulling a board's ring into the store: every recording once and whole, wherever it is cut off, and the gaps told."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_calls import command_line, environment
+from processes import eventually
+from recordings import Plan, instant, write
+from rings import files, start
+from ssh_boards import NAME, Server
+
+from fastenough.jobs import pull as job
+from fastenough.link import LocalLink
+from fastenough.link import ring as ring_of_link
+from fastenough.model import BadInput
+from fastenough.recording import read_recording
+from fastenough.recording.building import Added, completed_head, line_bytes
+from fastenough.store import Store
+
+SECOND = 10**9
+
+
+def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
+    """Of one CPU, a second each, and no two seeds the same."""
+    dice = np.random.default_rng(seed)
+    return [[dice.integers(3000, 90_000, 1000) for _ in range(intervals)]]
+
+
+def put(ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int = 3, run_id: str | None = None,
+        **more: Any) -> Path:
+    """One recording of a ring, three seconds long; each begins where the one before it ended."""
+    ring.mkdir(mode=0o700, exist_ok=True)
+    run_id = run_id or f"20260101T0000{serial % 60:02}Z-{serial:08x}"
+    path = ring / f"{serial:010}-{run_id}.jsonl"
+    write(path, Plan(values(serial, intervals), run_id=run_id, **more))
+    shift = intervals * SECOND * serial if begin_ns is None else begin_ns
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for name in {"begin", "end", "at"} & line.keys():
+            line[name] = instant(line[name]["mono_ns"] + shift)
+    path.write_bytes(b"".join(map(line_bytes, lines)))
+    return path
+
+
+def pulled(ring: Path, store: Path) -> job.Pulled:
+    opened = Store(store)
+    try:
+        return job.pull(LocalLink(), str(ring), opened, Added("local"), lambda: None)
+    finally:
+        opened.close()
+
+
+def check_all_there(ring: Path, store: Path, board: str = "local") -> None:
+    """Each recording of the ring is in the store once, line by line what it was, but for the board in its head."""
+    runs = {run.id: run for run in Store(store).runs()}
+    assert set(runs) == {path.stem[11:] for path in files(ring)}
+    assert not Store(store).verify()
+    for path in files(ring):
+        kept, was = Store(store).load(path.stem[11:]), read_recording(path)
+        assert kept.damage is None and kept.head.board == board == runs[kept.run_id].board
+        assert [one.histograms[0].count.tolist() for one in kept.intervals] == [
+            one.histograms[0].count.tolist() for one in was.intervals]
+        assert (kept.end, kept.stopped) == (was.end, was.stopped)
+        assert {number: total.k for number, total in kept.totals.items()} == {
+            number: total.k for number, total in was.totals.items()}
+
+
+def rest(store: Path) -> list[str]:
+    """What lies in the spool."""
+    return [path.name for path in (store / "pulled").glob("*/*") if path.name != "last.json"]
+
+
+def test_what_the_probe_recorded_is_pulled_once(probe_binary: str, tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    process = start(probe_binary, ring)
+    assert eventually(lambda: len(files(ring)) >= 4)
+    told = pulled(ring, store)
+    assert len(told.stored) >= 3 and len(told.under_way) <= 1 and not told.gaps and not told.refused
+    assert eventually(lambda: len(files(ring)) >= len(told.stored) + 3)
+    process.send_signal(2)
+    process.communicate(timeout=30)
+    again = pulled(ring, store)
+    assert again.stored and not again.gaps and not again.under_way
+    assert not {one.run_id for one in told.stored} & {one.run_id for one in again.stored}
+    check_all_there(ring, store)
+    assert rest(store) == []
+    nothing = pulled(ring, store)
+    assert nothing == job.Pulled()
+
+
+def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1)
+    whole = put(ring, 2, intervals=6)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    whole.write_bytes(b"".join(lines[:4]) + lines[4][:100])
+    told = pulled(ring, store)
+    assert [one.serial for one in told.stored] == [1]
+    assert told.under_way == [job.UnderWay(whole.stem[11:], 2, sum(map(len, lines[:4])))]
+    whole.write_bytes(b"".join(lines))
+    told = pulled(ring, store)
+    assert told.bytes == sum(map(len, lines[4:]))  # whole lines stay, the torn one comes again
+    assert [one.serial for one in told.stored] == [2]
+    check_all_there(ring, store)
+
+
+def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """At random points, until nothing is left to pull."""
+    ring, store, dice = tmp_path / "ring", tmp_path / "store", random.Random(3)
+    for serial in range(1, 13):
+        put(ring, serial, intervals=20)
+    argv = [sys.executable, "-m", "fastenough", "monitor", "pull", f"--ring={ring}", f"--store={store}"]
+    kills = 0
+    for _ in range(8):
+        bench = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 start_new_session=True)
+        time.sleep(dice.uniform(1.0, 4.0))
+        kills += bench.poll() is None
+        bench.kill()
+        bench.wait()
+        assert not Store(store).verify()
+        assert all(run.state == "ended" for run in Store(store).runs())  # never a part of one
+        if len(Store(store).runs()) == 12:
+            break
+    told = pulled(ring, store)
+    assert kills and not told.gaps
+    check_all_there(ring, store)
+    assert rest(store) == []
+
+
+def test_two_pulls_at_once_store_each_recording_once(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    for serial in range(1, 9):
+        put(ring, serial)
+    Store(store).close()
+    argv = [sys.executable, "-m", "fastenough", "monitor", "pull", f"--ring={ring}", f"--store={store}", "--json"]
+    both = [subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)]
+    said = [one.communicate(timeout=120) for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    counts = sorted(len(json.loads(stdout)["stored"]) for stdout, _ in said)
+    assert counts == [0, 8]
+    check_all_there(ring, store)
+
+
+def test_gaps_are_told_once_with_their_length_and_cause(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=0)
+    put(ring, 2, begin_ns=3 * SECOND, outcome=None)      # cut off after 3 s
+    put(ring, 3, begin_ns=10 * SECOND)                   # started again 4 s later
+    put(ring, 7, begin_ns=60 * SECOND)                   # three made room
+    told = pulled(ring, store)
+    assert [one.outcome for one in told.stored] == ["completed", None, "completed", "completed"]
+    assert [(gap.ns, gap.dropped) for gap in told.gaps] == [(4 * SECOND, 0), (47 * SECOND, 3)]
+    assert "cut off" in told.gaps[0].reason and "made room" in told.gaps[1].reason
+    put(ring, 8, begin_ns=63 * SECOND)
+    put(ring, 9, begin_ns=70 * SECOND)
+    told = pulled(ring, store)
+    assert [(gap.ns, gap.dropped, gap.reason) for gap in told.gaps] == [
+        (4 * SECOND, 0, "nothing was recorded between them")]
+    check_all_there(ring, store)
+
+
+def test_after_a_boot_the_wall_clock_tells_how_long(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=500 * SECOND)
+    path = put(ring, 2, begin_ns=0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for name in {"begin", "end", "at"} & line.keys():
+            line[name]["wall_ns"] += 600 * SECOND
+    path.write_bytes(b"".join(map(line_bytes, lines)))
+    put(ring, 3, begin_ns=0)  # and after another one the clock was set back
+    told = pulled(ring, store)
+    assert [gap.ns for gap in told.gaps] == [97 * SECOND, None]
+
+
+def test_what_was_fetched_and_is_another_now_is_fetched_again(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    path = put(ring, 1, intervals=6)
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
+    pulled(ring, store)
+    (part,) = (store / "pulled").glob("*/*.part")
+    part.write_bytes(part.read_bytes().replace(b"monotonic", b"monotonik").replace(b'"count":1000', b'"count":1001'))
+    path.write_bytes(whole)
+    told = pulled(ring, store)
+    assert told.bytes > len(whole)
+    check_all_there(ring, store)
+
+
+def test_what_makes_room_while_it_is_pulled_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    path = put(ring, 1, intervals=6)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
+    assert pulled(ring, store).under_way
+    path.unlink()
+    put(ring, 5)
+    told = pulled(ring, store)
+    assert [(one.serial, one.outcome, one.intervals) for one in told.stored] == [
+        (1, None, 3), (5, "completed", 3)]
+    assert told.gaps[0].dropped == 3
+    assert rest(store) == []
+
+
+def _mode_of(line: bytes, **change: Any) -> bytes:
+    return line_bytes(json.loads(line) | change)
+
+
+HOSTILE = {
+    "no recording": lambda lines: [b"hello\n"],
+    "binary": lambda lines: [bytes(range(256)) * 100 + b"\n"],
+    "another's name": lambda lines: [_mode_of(lines[0], run_id="20260101T000000Z-ffffffff"), *lines[1:]],
+    "a path for a name": lambda lines: [_mode_of(lines[0], run_id="../../../../etc/x"), *lines[1:]],
+    "an interval left out": lambda lines: [*lines[:2], *lines[3:]],
+    "something behind its end": lambda lines: [*lines, lines[-1]],
+    "deep": lambda lines: [lines[0], b'{"type":"event","kind":"note","at":' + b"[" * 100_000 + b"\n"],
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Path, what: str) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1)
+    path = put(ring, 2)
+    path.write_bytes(b"".join(HOSTILE[what](path.read_bytes().splitlines(keepends=True))))
+    put(ring, 3)
+    for _ in range(2):
+        told = pulled(ring, store)
+        assert [one.name for one in told.refused] == [path.name]
+    path.unlink()
+    for old in (store / "pulled").glob("*/*.part"):
+        old.unlink()
+    check_all_there(ring, store)
+
+
+def test_names_that_no_ring_gives_are_passed_over(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    good = put(ring, 1)
+    for name in ("0000000002-a b.jsonl", "0000000002-$(touch x).jsonl", "0000000002-a\nb.jsonl", "0-a.jsonl",
+                 "0000000003-" + "a" * 80 + ".jsonl", "-rf.jsonl", "0000000004-a.jsonl.new"):
+        (ring / name).write_bytes(good.read_bytes())
+    (ring / "0000000005-link.jsonl").symlink_to(good)
+    (ring / "0000000006-folder.jsonl").mkdir()
+    os.mkfifo(ring / "0000000007-fifo.jsonl")
+    told = pulled(ring, store)
+    assert [one.serial for one in told.stored] == [1] and not told.refused
+    assert not (ring / "x").exists()
+
+
+def from_elsewhere(store: Path, path: Path) -> None:
+    """The same recording, of another board."""
+    opened = Store(store)
+    with opened.spool("elsewhere", "ring", lambda: None) as spool:
+        head, *more = path.read_bytes().splitlines(keepends=True)
+        opened.adopt(spool, [line_bytes(completed_head(json.loads(head), path.stem[11:], Added("elsewhere"))), *more],
+                     path.stem[11:])
+
+
+def test_another_boards_run_of_that_name_is_told(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    path = put(ring, 1)
+    from_elsewhere(store, path)
+    told = pulled(ring, store)
+    assert "has a run of this name from elsewhere" in told.refused[0].reason
+
+
+@pytest.mark.usefixtures("at_server")
+def test_over_ssh(server: Server, tmp_path: Path) -> None:
+    ring, store = tmp_path / "a ring's folder", tmp_path / "store"
+    for serial in range(1, 4):
+        put(ring, serial)
+    done = command_line("monitor", "pull", f"--board={NAME}", f"--ring={ring}", f"--store={store}", "--json")
+    assert done.returncode == 0 and len(json.loads(done.stdout)["stored"]) == 3
+    check_all_there(ring, store, board=NAME)
+    assert eventually(lambda: not server.processes(), 10)
+
+
+def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks smaller than a line."""
+    for module in (ring_of_link, job):
+        monkeypatch.setattr(module, "CHUNK", 3001)
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, intervals=5)
+    done = job.pull(LocalLink(), str(ring), Store(store), Added("local"), lambda: None)
+    assert [one.intervals for one in done.stored] == [5]
+    check_all_there(ring, store)
+
+
+@pytest.mark.parametrize("ring", ["/nowhere", "/etc/passwd", "", "-n", "$(reboot)"])
+def test_where_no_ring_is_it_says_so(tmp_path: Path, ring: str) -> None:
+    with pytest.raises(BadInput, match="there is no ring of recordings"):
+        job.pull(LocalLink(), ring, Store(tmp_path / "store"), Added("local"), lambda: None)
+
+
+def test_it_is_told_in_words(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, outcome=None)
+    put(ring, 3)
+    done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
+    assert done.returncode == 0
+    assert "3 intervals in 3 s, cut off" in done.stdout and "(1 dropped)" in done.stdout
+    put(ring, 4).write_text("hello\n")
+    done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}")
+    assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1
+    done = command_line("monitor", "pull", f"--ring={ring}/nowhere", f"--store={store}")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "there is no ring" in done.stderr
