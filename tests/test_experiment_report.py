@@ -74,6 +74,27 @@ def test_every_cell_is_filled(out: Path, probe: str) -> None:
     assert {"stock", "rt", "xenomai"} == {row["configuration"] for row in published}
 
 
+def test_one_implementation_stands_across_kernels(out: Path) -> None:
+    """Tables 8 and 9; here every implementation was measured on both kernels."""
+    for probe in ("response", "periodic"):
+        across, each = (rows(out / "tables" / f"{probe}-{name}.csv") for name in ("across-kernels", "percentiles"))
+        assert across == each
+        assert (out / "figures" / f"{probe}-bars.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_each_kernel_has_its_own_way_and_linux_elsewhere_is_in_the_cross_table(tmp_path: Path) -> None:
+    """As in the paper: six rows in tables 4 and 6; in 8 and 9 Linux's tasks on Xenomai's kernel beside the others."""
+    which = [("xenomai-kernel", "xenomai"), ("linux-user", "xenomai"), ("linux-user", "stock"), ("linux-user", "rt")]
+    runs = [cell(tmp_path, "response", *one, AGREED) for one in which]
+    section = experiment.response(make_context(runs, judge(runs, None)))
+    assert section is not None
+    tables = {leaf.name: [tuple(row[:2]) for row in leaf.rows] for leaf in section.leaves() if isinstance(leaf, Table)}
+    assert tables["response-percentiles"] == [("stock", "linux-user"), ("rt", "linux-user"),
+                                              ("xenomai", "xenomai-kernel")]
+    assert tables["response-across-kernels"] == [("stock", "linux-user"), ("rt", "linux-user"),
+                                                 ("xenomai", "linux-user")]
+
+
 def test_frequencies_follow_from_percentiles(out: Path) -> None:
     for percentile, frequency in zip(rows(out / "tables/response-percentiles.csv"),
                                      rows(out / "tables/response-frequencies.csv"), strict=True):

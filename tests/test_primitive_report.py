@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from fastenough.analysis import judge
 from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
+from fastenough.reference import find_reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table
 from fastenough.report.overview import make_overview
@@ -143,9 +142,7 @@ def test_without_primitives_there_is_no_section() -> None:
 
 
 def test_the_published_figures_are_whole() -> None:
-    folder = Path(primitives.__file__).parents[1] / "published"
-    for name, count in (("rtlinux_primitives", 6), ("rtlinux_fifo_mbuff", 35)):
-        with (folder / f"{name}.csv").open(newline="") as stream:
-            rows = list(csv.DictReader(stream))
-        assert len(rows) == count
-        assert all(row["source"].startswith("table") for row in rows)
+    figures = find_reference("rtlinux").figures
+    speeds = [one for one in figures if one.size]
+    assert (len(figures) - len(speeds), len(speeds)) == (6, 35)
+    assert all(one.place.startswith("table") for one in figures)

@@ -34,6 +34,10 @@ COMMANDS = {
     "export": ("fastenough.cli.exports", "Write RUNS in a form that other programs read."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
                "campaign."),
+    "advise": ("fastenough.cli.advise", "Say which way to build a task that must keep a limit: which kernel, "
+               "user space or a module, or hardware."),
+    "reference": ("fastenough.cli.reference", "Show a published reference system NAME, with its source and what "
+                  "follows from its figures; without, list them."),
     "store": ("fastenough.cli.store", "Rebuild the index, verify that no recording has changed, or export every "
               "sample."),
     "doctor": ("fastenough.cli.doctor", "Say what can be measured here and what is missing, with the fix."),

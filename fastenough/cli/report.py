@@ -10,13 +10,14 @@ import click
 
 from fastenough.cli.assess import tell
 from fastenough.cli.live import Work
-from fastenough.cli.parameters import json_option
+from fastenough.cli.parameters import Names, json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
+from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
 from fastenough.store import Store
 from fastenough.store.campaign import newest_campaign
@@ -47,13 +48,15 @@ def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 @click.argument("runs", nargs=-1)
 @requirement_options
 @click.option("--probe", help="Which probe's runs --limit is for, where there are several.")
+@click.option("--beside", type=Names("reference system", list(NAMES)),
+              help="Published systems to set beside these runs, comma-separated (see fastenough reference).")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
               help="Directory of the report.")
 @store_option
 @json_option
 def command(
     *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, probe: str | None, out: Path, store_path: Path, as_json: bool,
+    return_time_ns: int, probe: str | None, beside: list[str] | None, out: Path, store_path: Path, as_json: bool,
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
 
@@ -68,6 +71,7 @@ def command(
     with Work("reading the runs") as work:
         recordings = read_runs(store, chosen, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
-        question = Question(required, confidence, probe=judged, missing=tuple(missing))
+        question = Question(required, confidence, probe=judged, missing=tuple(missing),
+                            beside=tuple(map(find_reference, beside or ())))
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

@@ -14,6 +14,7 @@ from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
+from fastenough.reference import Reference
 from fastenough.store import Store
 from fastenough.store.looks import question_of
 
@@ -42,6 +43,8 @@ class Question:
     probe: str | None = None
     missing: tuple[str, ...] = ()
     """In words, which runs of a campaign are not there."""
+    beside: tuple[Reference, ...] = ()
+    """Published systems that the report sets beside what was measured."""
 
 
 @dataclass(frozen=True)
@@ -108,4 +111,5 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
         store.note_look(asked, runs, assessment.verdict)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
-    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append)), signal)
+    return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
+                                                        references=question.beside)), signal)

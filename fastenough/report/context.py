@@ -21,12 +21,14 @@ from fastenough.analysis import (
     merge_samples,
     words,
 )
+from fastenough.analysis.advice import Advice
 from fastenough.analysis.differences import Values, kind_text, run_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
+from fastenough.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -161,12 +163,15 @@ class Context:
     """Recordings and their assessment, as the sections see them.
 
     ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
+    ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
     """
 
     recordings: tuple[Recording, ...]
     assessment: Assessment
     groups: tuple[Group, ...]
     watched: tuple[Group, ...] = ()
+    references: tuple[Reference, ...] = ()
+    advice: Advice | None = None
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -290,9 +295,10 @@ def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
     return tuple(Group(tuple(group), setup) for group, setup in zip(groups, setups, strict=True))
 
 
-def make_context(recordings: Sequence[Recording], assessment: Assessment) -> Context:
+def make_context(recordings: Sequence[Recording], assessment: Assessment,
+                 references: Sequence[Reference] = (), advice: Advice | None = None) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
     watched = _groups(one for one in held if is_monitor(one.head))
     others = _groups(one for one in held if not is_monitor(one.head))
-    return Context(tuple(recordings), assessment, others or watched, watched)
+    return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice)

@@ -69,7 +69,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: SVG, PNG for those who need one, and what was drawn as numbers.
+    """A drawn figure: SVG, PDF and PNG for those who need one, and what was drawn as numbers.
 
     ``wide``: takes a row of its own.
     """
@@ -77,6 +77,7 @@ class Picture:
     name: str
     caption: str
     svg: str
+    pdf: bytes
     png: bytes
     data: Data
     wide: bool = False

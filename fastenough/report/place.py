@@ -12,7 +12,7 @@ from fastenough.folder import Folder
 from fastenough.model import BadInput
 
 FILES = ("index.html", "report.json")
-FOLDERS = {"figures": (".svg", ".png", ".csv"), "tables": (".csv",)}
+FOLDERS = {"figures": (".svg", ".pdf", ".png", ".csv"), "tables": (".csv", ".md", ".tex")}
 
 
 def require_replaceable(folder: Folder) -> None:

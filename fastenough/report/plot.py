@@ -87,17 +87,19 @@ def count_axis(axes: Axes, most: int) -> None:
 
 
 def picture(figure: Figure, name: str, caption: str, data: Data, wide: bool = False) -> Picture:
-    """Draw a figure as SVG and as PNG; of the name, which may come out of a recording, only letters and digits stay."""
+    """Draw a figure as SVG, PDF and PNG; of the name, which may be a recording's, only letters and digits stay."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", name)[:80]
-    svg, png = io.StringIO(), io.BytesIO()
+    svg, pdf, png = io.StringIO(), io.BytesIO(), io.BytesIO()
     layout = figure.get_layout_engine()
-    if layout is not None:  # once, not for each of the two files
+    if layout is not None:  # once, not for each of the files
         layout.execute(figure)
         figure.set_layout_engine("none")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(svg, format="svg", metadata={"Date": None}, dpi=_RASTER_DPI)
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None}, dpi=_RASTER_DPI)
         figure.savefig(png, format="png", dpi=150)
-    return Picture(name, caption, _inline(svg.getvalue(), name), png.getvalue(), data, wide)
+    return Picture(name, caption, _inline(svg.getvalue(), name), pdf.getvalue(), png.getvalue(), data,
+                   wide)
 
 
 def one_microsecond_view(values: Merged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -19,15 +19,18 @@ from markupsafe import Markup
 
 from fastenough import __version__
 from fastenough.analysis import Assessment
+from fastenough.analysis.advice import Advice
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
+from fastenough.reference import Reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
 from fastenough.report.overview import Overview, make_overview
 from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
 from fastenough.report.sections import SECTIONS
+from fastenough.report.texts import latex, markdown
 from fastenough.report.theme import themed
 
 OnShare = Callable[[float], None]
@@ -45,8 +48,25 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
-        sections=sections, assessment=context.assessment, overview=overview,
+        sections=sections, banner=_banner(context), overview=overview,
         style=style, version=__version__, svg=_drawing, data_link=_data_link))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Banner:
+    """What the page says first: the verdict, or where advice ended."""
+
+    word: str
+    hue: str
+    headline: str
+    life_safety: str
+
+
+def _banner(context: Context) -> _Banner:
+    verdict = context.assessment.verdict
+    if context.advice is not None:
+        return _Banner(context.advice.ending, "ADVICE", context.advice.text, context.advice.life_safety)
+    return _Banner(verdict, verdict.name, context.assessment.headline, context.assessment.life_safety)
 
 
 def _drawing(picture: Picture) -> Markup:
@@ -116,10 +136,8 @@ def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
     on_share(len(SECTIONS) / (len(SECTIONS) + 1))
 
 
-def _documents(recordings: Sequence[Recording], assessment: Assessment,
-               on_share: OnShare) -> Iterable[tuple[str, bytes]]:
-    """(name, content) of every file but report.json, which lists them."""
-    context = make_context(recordings, assessment)
+def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes]]:
+    """(name, content) of every file."""
     overview = _first_screen(context)
     sections = list(_sections(context, on_share))
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
@@ -129,12 +147,15 @@ def _documents(recordings: Sequence[Recording], assessment: Assessment,
     for leaf in leaves:
         if isinstance(leaf, Picture):
             yield f"figures/{leaf.name}.svg", leaf.svg.encode()
+            yield f"figures/{leaf.name}.pdf", leaf.pdf
             yield f"figures/{leaf.name}.png", leaf.png
             yield f"figures/{leaf.name}.csv", _csv(leaf)
     for table in tables:
         yield f"tables/{table.name}.csv", _csv(table)
-    numbers = {"version": 1, "fastenough": __version__, "assessment": assessment,
-               "runs": [recording.run_id for recording in recordings],
+        yield f"tables/{table.name}.md", markdown(table).encode()
+        yield f"tables/{table.name}.tex", latex(table).encode()
+    numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
+               "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
 
@@ -153,13 +174,15 @@ def nobody_waits(share: float) -> None:
 
 
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
-                 on_share: OnShare = nobody_waits) -> list[Path]:
+                 on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
+                 advice: Advice | None = None) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
+    ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    documents = dict(_documents(recordings, assessment, on_share))
+    documents = dict(_documents(make_context(recordings, assessment, references, advice), on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         require_replaceable(folder)

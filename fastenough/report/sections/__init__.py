@@ -11,6 +11,7 @@ from fastenough.report.context import Context
 from fastenough.report.document import Section
 
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
+    "advice",
     "checks",
     "stations",
     "culprits",
@@ -20,6 +21,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "primitives",
     "throughput",
     "jitter",
+    "beside",
     "percentiles",
     "stress_matrix",
     "supported",

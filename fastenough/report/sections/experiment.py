@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Response and periodic tasks as an instrument saw them: tables 4 to 7 and figures 2 to 5 of Brown and Martin."""
+"""Response and periodic tasks as an instrument saw them: tables 4 to 9 and figures 2 to 5 of Brown and Martin."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastenough.analysis import Measures, Merged, highest_frequency_hz, words
+from fastenough.reference import find_reference
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind, configuration_word
 from fastenough.report.document import Column, Folded, Picture, Section, Table
 
-_PUBLISHED = Path(__file__).parents[1] / "published"
 _SERIAL_BYTES = 12
 _SERIAL_BAUD = 115_200
 _BITS_PER_BYTE = 10
@@ -34,7 +32,6 @@ class _Task:
     lead: str
     quantity: str
     bound: str
-    published: str
     tables: str
 
 
@@ -42,11 +39,11 @@ _TASKS = {task.probe: task for task in (
     _Task("response", "Response: from an edge on one pin to its answer on another",
           "The instrument changes the board's input after a random wait and measures until the board's output follows, "
           "from falling edge to falling edge.",
-          "response time", "latency does not exceed", "brown_martin_response.csv", "tables 4 and 5"),
+          "response time", "latency does not exceed", "tables 4 and 5"),
     _Task("periodic", "Periodic: how evenly a pin is toggled",
           "The instrument measures from one falling edge to the next; shown is the deviation from the expected period. "
           "One late toggle gives two of them: a period that is too long, and one that is too short.",
-          "jitter", "jitter does not exceed", "brown_martin_periodic.csv", "tables 6 and 7"),
+          "jitter", "jitter does not exceed", "tables 6 and 7"),
 )}
 
 
@@ -80,7 +77,20 @@ def _cells(context: Context, probe: str) -> list[_Cell]:
         if head.probe == probe and head.instrument and group.judged_kinds:
             cells.append(_Cell(configuration_word(group.recordings[0]), head.implementation, group,
                                group.judged_kinds[0]))
-    return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), cell.configuration == "rt"))
+    return sorted(cells, key=lambda cell: (cell.implementation.endswith("kernel"), _rank(cell.configuration)))
+
+
+_IN_ORDER = ("stock", "rt")
+
+
+def _rank(configuration: str) -> int:
+    return _IN_ORDER.index(configuration) if configuration in _IN_ORDER else len(_IN_ORDER)
+
+
+def _at_home(cells: Sequence[_Cell]) -> list[_Cell]:
+    """Each kernel with its own way of doing it: Linux's tasks on a kernel that has others stand in tables 8 and 9."""
+    own = {cell.configuration for cell in cells if not cell.implementation.startswith("linux-")}
+    return [cell for cell in cells if cell.configuration not in own or not cell.implementation.startswith("linux-")]
 
 
 def _khz(hz: float | None) -> str:
@@ -88,15 +98,26 @@ def _khz(hz: float | None) -> str:
     return "–" if hz is None else words.digits_down(hz / 1000)
 
 
-def _percentiles(task: _Task, cells: Sequence[_Cell], conditions: str) -> Table:
+def _percentiles(task: _Task, cells: Sequence[_Cell], conditions: str, name: str = "percentiles",
+                 caption: str = "Percentiles of the {}") -> Table:
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
                Column("median [µs]", words.microseconds), Column("95 % [µs]", words.microseconds),
                Column("100 % [µs]", words.microseconds))
     rows = [(cell.configuration, cell.implementation, (m := cell.measures).n, m.quantile(0.5).value_ns,
              m.quantile(0.95).value_ns, m.maximum_ns) for cell in cells]
     header = ["configuration", "implementation", "samples", "median_ns", "p95_ns", "max_ns"]
-    return Table(f"{task.probe}-percentiles", f"Percentiles of the {task.quantity}", columns, rows, over=task.quantity,
+    return Table(f"{task.probe}-{name}", caption.format(task.quantity), columns, rows, over=task.quantity,
                  csv=(header, rows), note=conditions)
+
+
+def _across_kernels(task: _Task, cells: Sequence[_Cell]) -> list[Table]:
+    """What one implementation does on several kernels, each with the others: tables 8 and 9."""
+    kernels: dict[str, set[str]] = {}
+    for cell in cells:
+        kernels.setdefault(cell.implementation, set()).add(cell.configuration)
+    several = [cell for cell in cells if len(kernels[cell.implementation]) > 1]
+    return [_percentiles(task, several, _conditions(several), "across-kernels",
+                         "The same implementation on each kernel: {}")] if several else []
 
 
 def _frequencies(task: _Task, cells: Sequence[_Cell]) -> Table:
@@ -142,7 +163,7 @@ def _axis_us(cells: Sequence[_Cell]) -> tuple[np.ndarray, int]:
 def _histograms(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
     edges_us, beyond = _axis_us(cells)
     figure = Figure(figsize=(plot.WIDE_IN[0], 0.7 + _ROW_IN * len(cells)), layout="constrained")
-    rows = figure.subplots(len(cells), 1, sharex=True, squeeze=False)[:, 0]
+    rows = figure.subplots(len(cells), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, cell in zip(rows, cells, strict=True):
         _draw_row(axes, cell, edges_us)
     rows[-1].set_xlabel(f"{task.quantity} [µs]")
@@ -184,29 +205,35 @@ def _bars(task: _Task, cells: Sequence[_Cell], conditions: str) -> Picture:
 
 
 def _published(task: _Task) -> Folded:
-    with (_PUBLISHED / task.published).open(newline="") as stream:
-        lines = list(csv.DictReader(stream))
+    us = words.microseconds
     columns = (Column("configuration", numeric=False), Column("implementation", numeric=False), Column("samples"),
-               Column("median [µs]"), Column("95 % [µs]"), Column("100 % [µs]"), Column("95 % [kHz]"),
+               Column("median [µs]", us), Column("95 % [µs]", us), Column("100 % [µs]", us), Column("95 % [kHz]"),
                Column("100 % [kHz]"))
-    rows = [[cell or None for cell in list(line.values())[:8]] for line in lines]
+    rows = [(one.configuration, one.implementation, one.n, one.median_ns, one.p95_ns, one.maximum_ns,
+             one.printed_95_khz, one.printed_100_khz) for one in find_reference("beagleboard").of(task.probe)]
     caption = (f"Brown and Martin, {task.tables} (and 8, 9): BeagleBoard C4 at 720 MHz, kernels 2.6.33, heavy load, "
                "two hours each, instrument outside.")
     return Folded("Beside it: the figures Brown and Martin published",
                   [Table(f"{task.probe}-published", caption, columns, rows)])
 
 
+def _conditions(cells: Sequence[_Cell]) -> str:
+    """What every table and figure states."""
+    n = ", ".join(f"{cell.name} {cell.values.n:,} in {words.duration(cell.values.duration_ns)}" for cell in cells)
+    instruments = ", ".join(dict.fromkeys(cell.group.instrument for cell in cells))
+    loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
+    return f"n: {n}. Load: {loads}. Instrument: {instruments}."
+
+
 def _section(context: Context, probe: str) -> Section | None:
     task, cells = _TASKS[probe], [cell for cell in _cells(context, probe) if cell.values.n]
     if not cells:
         return None
-    n = ", ".join(f"{cell.name} {cell.values.n:,} in {words.duration(cell.values.duration_ns)}" for cell in cells)
-    instruments = ", ".join(dict.fromkeys(cell.group.instrument for cell in cells))
-    loads = ", ".join(dict.fromkeys(cell.group.load for cell in cells))
-    conditions = f"n: {n}. Load: {loads}. Instrument: {instruments}."
+    home = _at_home(cells)
+    conditions = _conditions(home)
     return Section(f"experiment-{probe}", task.title, task.lead,
-                   [_percentiles(task, cells, conditions), _frequencies(task, cells),
-                    _histograms(task, cells, conditions), _bars(task, cells, conditions), _published(task)])
+                   [_percentiles(task, home, conditions), _frequencies(task, home), _histograms(task, home, conditions),
+                    _bars(task, home, conditions), *_across_kernels(task, cells), _published(task)])
 
 
 def response(context: Context) -> Section | None:

@@ -3,56 +3,31 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastenough.analysis import words
+from fastenough.reference import find_reference
 from fastenough.report import plot
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Column, Picture, Section, Table
 
-_PUBLISHED = Path(__file__).parents[1] / "published" / "rtlinux_primitives.csv"
-
-_PUBLISHED_AS = {
-    "switch": "context switch",
-    "mutex": "mutex",
-    "mutex-contended": "contested mutex",
-    "mutex-pi": None,
-    "inversion": "priority inversion recovery",
-    "spinlock": "spinlock",
-    "semaphore": "semaphore",
-    "condvar": None,
-    "futex": None,
-    "eventfd": None,
-    "signal": None,
-    "mqueue": None,
-    "barrier": None,
-    "fifo-message": None,
-}
-"""The primitives in the order of the table, and what the case study calls them where it has figures."""
+_PRIMITIVES = ("switch", "mutex", "mutex-contended", "mutex-pi", "inversion", "spinlock", "semaphore", "condvar",
+               "futex", "eventfd", "signal", "mqueue", "barrier", "fifo-message")
+"""In the order of the table."""
 
 _ON_ANOTHER_CPU = frozenset({"smt", "core", "socket"})
 
 
-@cache
-def _published() -> dict[str, tuple[int, int, int]]:
-    """(min, average, max) in ns by the name of the test; none for the spinlock."""
-    with _PUBLISHED.open(newline="") as stream:
-        return {row["test"]: (int(row["min_ns"]), int(row["avg_ns"]), int(row["max_ns"]))
-                for row in csv.DictReader(stream) if row["min_ns"]}
-
-
-def _beside(probe: str, kind: Kind) -> tuple[int | None, ...]:
+def _beside(probe: str, kind: Kind) -> tuple[float | None, ...]:
     """The published figures for the same act: on one CPU, and with inheritance where that is the question."""
     labels = kind.series.labels
     if labels.get("placement") in _ON_ANOTHER_CPU or labels.get("inheritance") == "no":
         return (None, None, None)
-    return _published().get(_PUBLISHED_AS[probe] or "", (None, None, None))
+    return next(((one.minimum_ns, one.mean_ns, one.maximum_ns) for one in find_reference("rtlinux").of(probe)),
+                (None, None, None))
 
 
 def _what(group: Group, kind: Kind) -> str:
@@ -132,7 +107,7 @@ def _over_time(group: Group, kind: Kind) -> Picture:
 
 
 def section(context: Context) -> Section | None:
-    members = [(group, kind) for probe in _PUBLISHED_AS for group in context.groups
+    members = [(group, kind) for probe in _PRIMITIVES for group in context.groups
                if group.recordings[0].head.probe == probe for kind in group.kinds if kind.all_cpus.n]
     if not members:
         return None

@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from matplotlib.axes import Axes
 
 from fastenough.analysis import words
 from fastenough.model import Series
+from fastenough.reference import find_reference
 from fastenough.report import plot
 from fastenough.report.context import Context, Group
 from fastenough.report.document import Column, Folded, Picture, Section, Table
 
-_PUBLISHED = Path(__file__).parents[1] / "published" / "rtlinux_fifo_mbuff.csv"
 _SOURCE = "RTLinux 3.2-pre3, Celeron 300 MHz"
 _MARKERS = "os^Dvph*"
 """One for each colour, for those who do not see it."""
@@ -64,12 +61,10 @@ def _bytes(text: str) -> int:
     return int(digits) * _UNITS[text[len(digits):]]
 
 
-@cache
 def _published(channel: str, transfer: str) -> dict[int, str]:
     """MB/s by size, as printed: there are kernel panics among them."""
-    with _PUBLISHED.open(newline="") as stream:
-        return {_bytes(row["buffer_size"]): row["speed_mb_s"] for row in csv.DictReader(stream)
-                if (row["channel"], row["transfer"]) == (channel, transfer)}
+    return {_bytes(one.size): one.said or f"{one.speed_mb_s:g}" for one in find_reference("rtlinux").figures
+            if (one.variant, one.transfer) == (channel, transfer)}
 
 
 def _size(value: float, _: float) -> str:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which way to build a real-time task: Brown and Martin's flowchart (their figure 6), walked with measurements.
+
+Each box of the chart is an approach: who runs the task, on which kernel.  Where one stands follows from a verdict at
+the limit, and where it is not good from another at a longer limit, so that every branch rests on bounds; an interval
+astride a threshold is undecided, and there the walk ends.  Pure: measurements in, advice out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fastenough import words
+from fastenough.analysis.assessment import LIFE_SAFETY
+from fastenough.analysis.clusters import poisson_upper
+from fastenough.analysis.judgment import MINIMUM_DURATION_NS
+from fastenough.analysis.standing import MARGINAL_TIMES, NOTHING, Answer, Standing
+from fastenough.model import Requirement
+
+
+class Ending(StrEnum):
+    """Where the walk ends."""
+
+    DELIVER = "deliver"
+    HARDWARE = "use dedicated hardware"
+    UNDECIDED = "undecided"
+    MEASURE = "measure"
+
+
+@dataclass(frozen=True)
+class Approach:
+    """A box of the chart.  ``cost``: what it takes to keep it alive for years."""
+
+    id: str
+    title: str
+    implementations: tuple[str, ...]
+    kernel: str
+    cost: str
+
+
+APPROACHES = {one.id: one for one in (
+    Approach("user-stock", "user space on stock Linux", ("linux-user",), "stock",
+             "none beyond the distribution's kernel, which others build, test and update"),
+    Approach("user-rt", "user space on PREEMPT_RT", ("linux-user",), "rt",
+             "a PREEMPT_RT kernel: the distribution's where it has one, else a build of your own to be kept up to "
+             "date; drivers may have to be changed until they behave in it"),
+    Approach("xenomai-user", "user space on Xenomai (3, or 4: EVL)", ("xenomai-user", "evl-user"), "xenomai",
+             "a patched kernel of your own, which lags behind the mainline and has bugs nobody else meets, and drivers "
+             "written for it where the task touches hardware"),
+    Approach("kernel-stock", "a module on stock Linux", ("linux-kernel",), "stock",
+             "the task is a kernel module of your own: hard to write and to debug, a fault in it stops the machine, "
+             "and it is built and tested again for every kernel"),
+    Approach("xenomai-kernel", "a module on Xenomai (3, or 4: EVL)", ("xenomai-kernel", "evl-kernel"), "xenomai",
+             "the most labour of all: a patched kernel of your own, and in it the task as a module of your own"),
+)}
+HARDWARE_COST = "a circuit or a microcontroller with firmware and tools of its own"
+_HARDWARE = "hardware"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where the chart goes on from a box that is not good; the two differ where it asks how bad."""
+
+    marginal: str
+    awful: str
+
+    @property
+    def asks(self) -> bool:
+        return self.marginal != self.awful
+
+
+TOLERANT = {
+    "user-stock": Turn("user-rt", "xenomai-user"),
+    "user-rt": Turn("xenomai-user", "xenomai-user"),
+    "xenomai-user": Turn("kernel-stock", "kernel-stock"),
+    "kernel-stock": Turn(_HARDWARE, _HARDWARE),
+}
+"""The side for what may miss at times (the paper's 95 %), in the order of the chart."""
+STRICT = {
+    "xenomai-user": Turn("xenomai-kernel", "xenomai-kernel"),
+    "xenomai-kernel": Turn(_HARDWARE, _HARDWARE),
+}
+"""The side for what may never miss (100 %)."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One box that was come to."""
+
+    approach: Approach
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The path taken and where it ended.
+
+    ``basis``: what it rests on.  ``aside``: what was measured and is not on the path, by name.  ``cost``: of what is
+    to be delivered.  ``next``: what to do where it is not decided.
+    """
+
+    requirement: Requirement
+    marginal_ns: int
+    side: str
+    steps: tuple[Step, ...]
+    ending: Ending
+    text: str
+    cost: str
+    next: tuple[str, ...]
+    aside: tuple[tuple[str, Standing], ...]
+    basis: str
+    cautions: tuple[str, ...]
+    standings: Mapping[str, Standing]
+    life_safety: str = LIFE_SAFETY
+
+    @property
+    def chart(self) -> Mapping[str, Turn]:
+        """The side of the chart that was walked."""
+        return chart_of(self.requirement)
+
+
+def approach_of(implementation: str, kernel: str) -> str:
+    """The box of the chart, or a name for what it has none for."""
+    fitting = (one.id for one in APPROACHES.values() if implementation in one.implementations and one.kernel == kernel)
+    return next(fitting, f"{implementation} on {_KERNELS.get(kernel, kernel)}")
+
+
+def chart_of(requirement: Requirement) -> Mapping[str, Turn]:
+    """Which side of the chart: what may never miss, or what may miss at times."""
+    return TOLERANT if requirement.miss_rate else STRICT
+
+
+# --- walking
+
+def advise(standings: Mapping[str, Standing], requirement: Requirement, *, probe: str, basis: str,
+           times: float = MARGINAL_TIMES, cautions: Sequence[str] = ()) -> Advice:
+    """Walk the chart; ``standings`` by the name of an approach, or of what the chart has no box for."""
+    chart = chart_of(requirement)
+    steps, at = [], next(iter(chart))
+    while at in chart:
+        step = Step(APPROACHES[at], standings.get(at, NOTHING))
+        steps.append(step)
+        following = _following(chart[at], step.standing.answer)
+        if following is None:
+            break
+        at = following
+    ending = _ending(steps[-1].standing.answer, at)
+    on_path = {step.approach.id for step in steps}
+    aside = tuple((APPROACHES[name].title if name in APPROACHES else name, standing)
+                  for name, standing in standings.items() if name not in on_path)
+    return Advice(requirement, round(requirement.limit_ns * times), _side(requirement), tuple(steps), ending,
+                  _text(ending, steps[-1]), _cost(ending, steps[-1]), _next(ending, steps[-1], requirement, probe),
+                  aside, basis, (*_own_cautions(requirement, ending, aside), *cautions), dict(standings))
+
+
+def _following(turn: Turn, answer: Answer) -> str | None:
+    """The next box; None where the walk ends in this one."""
+    if answer in (Answer.GOOD, Answer.UNDECIDED, Answer.NO_DATA) or (answer is Answer.NOT_GOOD and turn.asks):
+        return None
+    return turn.marginal if answer is Answer.MARGINAL else turn.awful
+
+
+def _ending(answer: Answer, at: str) -> Ending:
+    if at == _HARDWARE:
+        return Ending.HARDWARE
+    return {Answer.GOOD: Ending.DELIVER, Answer.NO_DATA: Ending.MEASURE}.get(answer, Ending.UNDECIDED)
+
+
+def _side(requirement: Requirement) -> str:
+    if requirement.miss_rate == 0:
+        return "100 % hard: the limit may never be exceeded"
+    rate = words.rate(requirement.miss_rate)
+    return (f"{words.percent(1 - requirement.miss_rate)} hard: up to {rate}{' of the' if '%' in rate else ''} "
+            "activations may exceed the limit")
+
+
+def _text(ending: Ending, last: Step) -> str:
+    title = last.approach.title
+    return {
+        Ending.DELIVER: f"Deliver: {title} is good enough",
+        Ending.HARDWARE: "Use dedicated hardware: no approach on this side of the chart is good enough",
+        Ending.UNDECIDED: f"Undecided: whether {title} is good enough, or how bad it is, is not shown",
+        Ending.MEASURE: f"Measure {title}: the chart asks for it, and nothing was measured of it",
+    }[ending]
+
+
+def _cost(ending: Ending, last: Step) -> str:
+    return HARDWARE_COST if ending is Ending.HARDWARE else last.approach.cost
+
+
+def _next(ending: Ending, last: Step, requirement: Requirement, probe: str) -> tuple[str, ...]:
+    if ending is Ending.UNDECIDED:
+        return last.standing.settle or ("measure longer, under the load of the application",)
+    if ending is not Ending.MEASURE:
+        return ()
+    approach = last.approach
+    return (*last.standing.reasons,
+            f"on a {_KERNELS[approach.kernel]} kernel: fastenough run {probe} --implementation "
+            f"{approach.implementations[0]} --loads LOADS --duration TIME, {_enough(requirement)}")
+
+
+_KERNELS = {"stock": "stock", "rt": "PREEMPT_RT", "xenomai": "Xenomai"}
+
+
+def _enough(requirement: Requirement) -> str:
+    """The least that can decide, if nothing is ever late."""
+    none_seen = float(poisson_upper(0, requirement.confidence))
+    if requirement.miss_rate == 0:
+        least_ns = max(MINIMUM_DURATION_NS, none_seen * requirement.return_time_ns)
+        return f"at least {words.duration(words.round_up(least_ns))} under each load of the application"
+    n = words.round_up((requirement.longest_burst or 1) * none_seen / requirement.miss_rate)
+    return (f"at least {words.counted(n, 'activation')} and {words.duration(MINIMUM_DURATION_NS)} under each load of "
+            "the application")
+
+
+def _own_cautions(requirement: Requirement, ending: Ending, aside: Sequence[tuple[str, Standing]]) -> list[str]:
+    said = []
+    if 0 < requirement.miss_rate < 0.05:
+        said.append("The paper's chart has two sides, 95 % and 100 %. What may miss at all is walked on the side of "
+                    f"95 %, and judged at the {words.rate(requirement.miss_rate)} that was asked for")
+    good = [name for name, standing in aside if standing.answer is Answer.GOOD]
+    if good and requirement.miss_rate == 0 and ending is not Ending.DELIVER:
+        said.append(f"Measured as good here, and not on the path: {', '.join(good)}. For 100 % the paper turns to "
+                    "Xenomai at once, since a path apart from Linux makes rare events less likely; the measurement "
+                    "says nothing about events rarer than it can see")
+    return said

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where an approach stands at a limit: good, marginal, awful, or not yet known, by verdicts or by published figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from fastenough import words
+from fastenough.analysis.differences import run_values
+from fastenough.analysis.judgment import judge
+from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
+from fastenough.analysis.merged import load_name
+from fastenough.model import Requirement, Verdict
+from fastenough.recording import Recording
+from fastenough.recording.head import Head
+
+MARGINAL_TIMES = 2.0
+"""What would keep a limit so many times as long is marginal, and awful beyond.  In the paper the step after "marginal",
+PREEMPT_RT, lowers the 95 % mark of the same task from 307 to 157 µs: to about a half, so what misses by more than that
+is not helped by it."""
+
+
+class Answer(StrEnum):
+    """How an approach does at the limit."""
+
+    GOOD = "good"
+    MARGINAL = "not good: marginal"
+    AWFUL = "not good: awful"
+    NOT_GOOD = "not good, and how bad is undecided"
+    UNDECIDED = "undecided"
+    NO_DATA = "not measured"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an approach does, on what that rests, and what would settle it.  ``verdict``: at the limit itself."""
+
+    answer: Answer
+    reasons: tuple[str, ...] = ()
+    settle: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+
+
+NOTHING = Standing(Answer.NO_DATA)
+
+
+# --- where an approach stands, by verdicts
+
+def kernel_of(head: Head) -> str:
+    """stock, rt or xenomai: as the profile of the board has it, and where it has nothing, as the configuration is
+    called."""
+    if head.implementation.startswith(("xenomai-", "evl-")):
+        return "xenomai"
+    kernel: Any = (head.profile or {}).get("kernel")
+    options: Any = (head.profile or {}).get("kernel_config")
+    chosen = options.get("of_interest") if isinstance(options, dict) else None
+    if isinstance(chosen, dict) and {"CONFIG_XENOMAI", "CONFIG_EVL"} & chosen.keys():
+        return "xenomai"
+    if isinstance(kernel, dict) and kernel.get("preemption"):
+        return "rt" if kernel["preemption"] == "preempt-rt" else "stock"
+    name = "" if head.configuration is None else head.configuration.name.lower()
+    if re.search(r"xenomai|\bevl\b", name):
+        return "xenomai"
+    if re.search(r"\brt\b|preempt[-_ ]rt", name):
+        return "rt"
+    return "stock" if re.search(r"\bstock\b", name) else "an unknown kernel"
+
+
+_APART = tuple(key.name for key in RUN_KEYS if key.forbids in FOR_MERGING and not key.name.startswith("load"))
+
+
+def setups(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """Runs that differ in nothing but their load, together: one candidate each.
+
+    What is not known tells nothing apart: such runs stand or fall together.
+    """
+    found: dict[str, list[Recording]] = {}
+    for recording in recordings:
+        values = run_values(recording)
+        key = [None if isinstance(values[name], Unknown) else values[name] for name in _APART]
+        found.setdefault(repr(key), []).append(recording)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Runs of one setup of an approach.  ``look``: how often they were asked before."""
+
+    recordings: Sequence[Recording]
+    look: int = 0
+
+
+def best(standings: Iterable[Standing]) -> Standing:
+    """Of several setups of one approach the one that would be chosen; one that is undecided may yet be good."""
+    return min(standings, key=lambda standing: _BEST_FIRST.index(standing.answer), default=NOTHING)
+
+
+_BEST_FIRST = (Answer.GOOD, Answer.UNDECIDED, Answer.MARGINAL, Answer.NOT_GOOD, Answer.AWFUL, Answer.NO_DATA)
+
+
+def stand(candidate: Candidate, requirement: Requirement, loads: Sequence[str],
+          times: float = MARGINAL_TIMES) -> Standing:
+    """Where one setup stands.  ``loads``: those under which it must have been measured to be good.
+
+    The requirement's confidence is that of one candidate: who takes the best of many allows for it there.
+    """
+    recordings = list(candidate.recordings)
+    runs = tuple(recording.run_id for recording in recordings)
+    found = judge(recordings, requirement, loads=loads or None, look=candidate.look)
+    if found.verdict is not Verdict.FAIL:
+        idle = {load_name(recording) for recording in recordings} == {"none"}
+        if found.verdict is Verdict.PASS and not idle:
+            return Standing(Answer.GOOD, found.reasons, (), runs, found.verdict)
+        reasons = (*found.reasons, *(("it was measured on an idle machine only",) if idle else ()))
+        settle = (*found.settle, *(("measure it under the load of the application (--loads)",) if idle else ()))
+        return Standing(Answer.UNDECIDED, reasons, settle, runs, found.verdict)
+    longer = replace(requirement, limit_ns=round(requirement.limit_ns * times))
+    beyond = judge(recordings, longer, loads=loads or None, look=candidate.look)
+    answer = {Verdict.PASS: Answer.MARGINAL, Verdict.FAIL: Answer.AWFUL}.get(beyond.verdict, Answer.NOT_GOOD)
+    told = () if answer is Answer.NOT_GOOD else (f"at {words.latency(longer.limit_ns)}: {beyond.reasons[0]}",)
+    return Standing(answer, (*found.reasons, *told), beyond.settle if answer is Answer.NOT_GOOD else (), runs,
+                    found.verdict)
+
+
+# --- where an approach stands, by published figures
+
+@dataclass(frozen=True)
+class Exact:
+    """95 % and 100 % of something published, taken as exact; None: not published.  ``name``: for people.
+
+    ``beyond``: the maximum was greater than that, where its source could not see further.
+    """
+
+    name: str
+    p95_ns: float | None
+    maximum_ns: float | None
+    beyond: bool = False
+
+
+PUBLISHED_MISS_RATE = 0.05
+
+
+def published(figures: Sequence[Exact], requirement: Requirement, times: float = MARGINAL_TIMES) -> Standing:
+    """Where an approach stands by the worst of its published figures, without any bound."""
+    limits = (requirement.limit_ns, requirement.limit_ns * times)
+    keeps = [[_keeps(figure, limit_ns, requirement.miss_rate) for figure in figures] for limit_ns in limits]
+    told = tuple(f"{figure.name}: 95 % at {words.latency(figure.p95_ns)}, 100 % at {words.latency(figure.maximum_ns)}, "
+                 "published and taken as exact" for figure in figures)
+    if all(keeps[0]):
+        return Standing(Answer.GOOD, told)
+    if False not in keeps[0]:
+        return Standing(Answer.UNDECIDED, told, ("the source has no figure that decides at this miss rate",))
+    if all(keeps[1]):
+        return Standing(Answer.MARGINAL, told)
+    return Standing(Answer.AWFUL if False in keeps[1] else Answer.NOT_GOOD, told)
+
+
+def _keeps(figure: Exact, limit_ns: float, miss_rate: float) -> bool | None:
+    """Whether no more than the allowed rate is beyond the limit; None: the figures do not tell."""
+    within_all = figure.maximum_ns is not None and figure.maximum_ns <= limit_ns
+    if within_all and not figure.beyond:
+        return True
+    if miss_rate == 0:
+        return None if within_all or figure.maximum_ns is None else False
+    if figure.p95_ns is None:
+        return None
+    within = figure.p95_ns <= limit_ns
+    return within if miss_rate == PUBLISHED_MISS_RATE or within == (miss_rate > PUBLISHED_MISS_RATE) else None

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough advise``: which kernel and which way to build the task, by the flowchart of Brown and Martin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from fastenough import words
+from fastenough.analysis.advice import Advice, Ending, Step
+from fastenough.analysis.standing import MARGINAL_TIMES
+from fastenough.cli.live import Work
+from fastenough.cli.output import print_json, say
+from fastenough.cli.parameters import json_option
+from fastenough.cli.requirement import requirement, requirement_options
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.jobs.advise import Wanted, advise_by_reference, advise_by_runs, current_runs, probe_of, report_advice
+from fastenough.jobs.assess import read_runs
+from fastenough.model import BadInput, ExitStatus
+from fastenough.reference import NAMES, find_reference
+from fastenough.report import require_writable
+
+
+def _print_step(step: Step, last: bool) -> None:
+    say(f"[ {step.approach.title} ]  {step.standing.answer}", "  ")
+    for line in step.standing.reasons:
+        say(line, "    |  ")
+    say(f"cost: {step.approach.cost}", "    |  ")
+    how_bad = step.standing.answer.partition(": ")[2] if not last else ""
+    say(f"v  {how_bad}".rstrip(), "    ")
+
+
+def _print(advice: Advice) -> None:
+    required = advice.requirement
+    say(advice.text)
+    say(f"Basis: {advice.basis}")
+    say(f"{advice.side} (limit {words.latency(required.limit_ns)}, {words.percent(required.confidence)} confidence); "
+        f"marginal is what keeps {words.latency(advice.marginal_ns)}, and awful what does not")
+    print()
+    say(f"start: how hard? {advice.side.partition(':')[0]}", "  ")
+    say("v", "    ")
+    for step in advice.steps:
+        _print_step(step, step is advice.steps[-1])
+    say(f"( {advice.ending} )", "  ")
+    cost = (advice.cost,) if advice.ending is Ending.HARDWARE else ()
+    for title, lines in (("Next", advice.next), ("Cost of keeping it", cost),
+                         ("Not on the path", [f"{name}: {standing.answer}" for name, standing in advice.aside]),
+                         ("Know that", advice.cautions)):
+        if lines:
+            print()
+            say(title)
+        for line in lines:
+            say(line, "  ")
+    print()
+    say(advice.life_safety)
+
+
+def _decided(advice: Advice) -> bool:
+    return advice.ending in (Ending.DELIVER, Ending.HARDWARE)
+
+
+def _by_reference(name: str, runs: Sequence[str], out: Path | None, wanted: Wanted) -> Advice:
+    if runs or out is not None:
+        raise BadInput("--reference walks with published figures: leave out runs and --out, which are for your own")
+    reference = find_reference(name)
+    return advise_by_reference(reference, replace(wanted, probe=probe_of(reference.probes, wanted.probe or None)))
+
+
+def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: Wanted) -> Advice:
+    if out is not None:
+        require_writable(out)
+    store = existing_store(store_path)
+    chosen = {store.find(name) for name in names}
+    runs = [run for run in current_runs(store) if run.id in chosen or not chosen]
+    probe = probe_of(list(dict.fromkeys(run.probe for run in runs if run.probe)), wanted.probe or None)
+    fitting = [run for run in runs if run.probe in (None, probe)]
+    with Work("reading the runs") as work:
+        recordings = read_runs(store, [run.id for run in fitting], work.step)
+        work.step("judging each approach")
+        wanted = replace(wanted, probe=probe)
+        advice = advise_by_runs(recordings, wanted, store)
+        if out is not None:
+            work.step("making the report")
+            report_advice(advice, recordings, wanted, out)
+    return advice
+
+
+@click.command()
+@click.argument("runs", nargs=-1)
+@requirement_options
+@click.option("--probe", help="Which probe's runs decide, where there are several.")
+@click.option("--board", help="Which board's, where there are several.")
+@click.option("--marginal", "times", type=click.FloatRange(min=1, min_open=True), default=MARGINAL_TIMES,
+              show_default=True, help="What keeps a limit so many times as long is marginal; what does not is awful.")
+@click.option("--reference", "name", type=click.Choice(NAMES),
+              help="Walk with published figures, taken as exact, in place of runs.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Directory of a report with the path.")
+@store_option
+@json_option
+def command(
+    *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+    return_time_ns: int, probe: str | None, board: str | None, times: float, name: str | None, out: Path | None,
+    store_path: Path, as_json: bool,
+) -> ExitStatus:
+    """Say which way to build a task that must keep a limit: which kernel, user space or a module, or hardware.
+
+    Walks the flowchart of Brown and Martin with RUNS, or with all runs in the store. Status 0 where it ends in an
+    answer, 3 where something is undecided or not measured.
+    """
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if required is None:
+        raise BadInput("advice is about a limit; give --limit, and --miss-rate where it may be exceeded at times")
+    if name is not None:
+        advice = _by_reference(name, runs, out, Wanted(required, probe or "", board, times))
+    else:
+        advice = _by_runs(runs, out, store_path, Wanted(required, probe or "", board, times))
+    if as_json:
+        print_json(advice)
+    else:
+        _print(advice)
+        if out is not None:
+            print(f"report: {out / 'index.html'}")
+    return ExitStatus.DONE if _decided(advice) else ExitStatus.INCONCLUSIVE

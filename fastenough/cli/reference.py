@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough reference``: what others published about their systems, with its source, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.parameters import json_option
+from fastenough.reference import NAMES, Reference, claims_of, find_reference
+from fastenough.reference.columns import columns_of
+from fastenough.reference.figures import Figure
+
+_FREQUENCIES = ("Frequencies: the highest at which the latency (jitter) is at most half the period, 1/(2 L), computed "
+                "here of 95 % and 100 % and rounded down")
+_SPARE = ("in the source", "duration", "n")
+"""A narrow terminal does without."""
+
+
+def _list() -> None:
+    references = [find_reference(name) for name in NAMES]
+    print_table("", ("name", "system", "source", "figures"),
+                [(one.name, one.title, one.source, str(len(one.figures))) for one in references], texts=3)
+    print()
+    say(f"fastenough reference {NAMES[0]} shows one; fastenough report --beside {NAMES[0]} sets it beside your runs")
+
+
+def _print(reference: Reference) -> None:
+    say(reference.title)
+    for name, told in (("source", reference.source), ("machine", reference.machine),
+                       ("measured", reference.conditions), ("instrument", reference.instrument),
+                       *(("note", note) for note in reference.notes)):
+        say(f"{name}: {told}", "  ")
+    _print_figures([figure for figure in reference.figures if not figure.size])
+    _print_figures([figure for figure in reference.figures if figure.size])
+
+
+def _print_figures(figures: Sequence[Figure]) -> None:
+    if not figures:
+        return
+    columns = columns_of(figures)
+    titles = [column.title for column in columns]
+    texts = [column.numeric for column in columns].index(True)
+    print()
+    rows = [[column.written(column.of(figure)) for column in columns] for figure in figures]
+    print_table("", titles, rows, texts, spare=_SPARE)
+    if any("frequency" in title for title in titles):
+        say(_FREQUENCIES)
+
+
+def _print_claims(reference: Reference) -> None:
+    claims = claims_of(reference.name)
+    if claims:
+        print()
+        say("What the text says of its figures, and what they give")
+    for claim in claims:
+        mark, why = ("differs", f" ({claim.differs})") if claim.differs else ("agrees", "")
+        say(f"{mark}: {claim.text}. Computed: {claim.said(reference)}{why}", "  ")
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def command(name: str | None, as_json: bool) -> None:
+    """Show a published reference system NAME, with its source and what follows from its figures; without, list them.
+
+    They are for the scale: nothing of them is evidence about your machine.
+    """
+    if name is None:
+        if as_json:
+            print_json([find_reference(each) for each in NAMES])
+        else:
+            _list()
+        return
+    reference = find_reference(name)
+    if as_json:
+        claims = [{"claim": claim, "computed": claim.said(reference)} for claim in claims_of(name)]
+        print_json({"reference": reference, "claims": claims})
+        return
+    _print(reference)
+    _print_claims(reference)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Advice: choose what counts among all runs, say where each approach stands, and walk the chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from fastenough import report, words
+from fastenough.analysis import judge
+from fastenough.analysis.advice import Advice, advise, approach_of, chart_of
+from fastenough.analysis.merged import load_name
+from fastenough.analysis.standing import (
+    MARGINAL_TIMES,
+    Answer,
+    Candidate,
+    Exact,
+    Standing,
+    best,
+    kernel_of,
+    published,
+    setups,
+    stand,
+)
+from fastenough.model import BadInput, Outcome, Requirement
+from fastenough.recording import Recording
+from fastenough.recording.wakeups import MONITOR
+from fastenough.reference import Reference
+from fastenough.store import RunSummary, Store
+from fastenough.store.looks import question_of
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What advice is asked for.  ``board``: None where there is only one; ``times``: the edge of marginal."""
+
+    requirement: Requirement
+    probe: str
+    board: str | None = None
+    times: float = MARGINAL_TIMES
+
+
+def current_runs(store: Store) -> list[RunSummary]:
+    """All runs, but for those that a campaign measured again with ``--resume``, and for what the monitor recorded."""
+    runs = [run for run in store.runs(brief=True) if run.probe != MONITOR]
+    newest = {(run.campaign, run.position): run.id for run in runs}
+    return [run for run in runs if run.campaign is None or newest[run.campaign, run.position] == run.id]
+
+
+def probe_of(probes: Sequence[str], named: str | None) -> str:
+    """The probe that advice is about; raises BadInput where that cannot be told."""
+    if named is not None or len(probes) == 1:
+        return named or probes[0]
+    raise BadInput("there is nothing to advise on: measure something first" if not probes else
+                   f"advice is about one probe, and there are {', '.join(probes)}; add --probe {probes[0]}")
+
+
+def advise_by_runs(recordings: Sequence[Recording], wanted: Wanted, store: Store) -> Advice:
+    """Walk with one's own measurements; raises BadInput where they are of several boards and none was named.
+
+    The setups that could be chosen share the error that the confidence leaves, so that the advice as a whole holds at
+    it; and each further look at one counts, as in every verdict.
+    """
+    mine, cautions = _of_one_board(recordings, wanted)
+    boxes: dict[str, list[Recording]] = {}
+    for recording in mine:
+        boxes.setdefault(approach_of(recording.head.implementation, kernel_of(recording.head)), []).append(recording)
+    unfit = {name: _unfit(runs) for name, runs in boxes.items()}
+    candidates = {name: _candidates(_by_instrument(runs), wanted, store) for name, runs in boxes.items()}
+    loads = sorted({load for recording in mine if (load := load_name(recording)) not in (None, "none")})
+    each = _shared(wanted.requirement, sum(len(candidates.get(box, ())) for box in chart_of(wanted.requirement)))
+    standings = {name: _box(some, each, loads, wanted, store) if some else unfit[name]
+                 for name, some in candidates.items()}
+    return advise(standings, wanted.requirement, probe=wanted.probe, times=wanted.times, cautions=cautions,
+                  basis=f"your measurements: {words.counted(len(mine), 'run')} of {wanted.probe} on "
+                        f"{mine[0].head.board or 'a board without a name' if mine else 'no board'}")
+
+
+def _of_one_board(recordings: Sequence[Recording], wanted: Wanted) -> tuple[list[Recording], list[str]]:
+    damaged = [recording.run_id for recording in recordings if recording.damage is not None]
+    mine = [recording for recording in recordings if recording.damage is None
+            and recording.head.probe == wanted.probe]
+    boards = list(dict.fromkeys(recording.head.board or "" for recording in mine))
+    if wanted.board is None and len(boards) > 1:
+        raise BadInput(f"these runs are of several boards, and advice is about one; add --board with one of "
+                       f"{', '.join(boards)}")
+    mine = [recording for recording in mine if wanted.board in (None, recording.head.board)]
+    if not mine:
+        what = f" on board {wanted.board}" if wanted.board else ""
+        raise BadInput(f"there is no run of {wanted.probe}{what} to advise on; measure some, or name another")
+    return mine, [f"Left out as damaged: {', '.join(damaged)}"] if damaged else []
+
+
+def _by_instrument(runs: Sequence[Recording]) -> list[Recording]:
+    """What can be judged: where an instrument measured, only what it says."""
+    fit = [recording for recording in runs if recording.outcome is not Outcome.NOT_APPLICABLE]
+    outside = [recording for recording in fit if recording.head.instrument]
+    return outside or fit
+
+
+def _unfit(runs: Sequence[Recording]) -> Standing:
+    """Of what was tried and did not apply here."""
+    reasons = dict.fromkeys(reason for recording in runs for reason in recording.reasons)
+    return Standing(Answer.NO_DATA, tuple(f"not applicable here: {reason}" for reason in reasons))
+
+
+def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list[Candidate]:
+    return [Candidate(some, store.looks_before(_question(some, wanted), [one.run_id for one in some]))
+            for some in setups(runs)]
+
+
+def _question(runs: Sequence[Recording], wanted: Wanted) -> str:
+    """As ``report`` asks it of the same runs, so that looks are counted together."""
+    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
+                for head in (recording.head for recording in runs)}
+    return question_of(asdict(wanted.requirement), sorted(map(str, subjects)))
+
+
+def _box(candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted,
+         store: Store) -> Standing:
+    """Where one approach stands; the store counts that it was asked."""
+    found = [stand(candidate, requirement, loads, wanted.times) for candidate in candidates]
+    for candidate, standing in zip(candidates, found, strict=True):
+        if standing.verdict is not None:
+            store.note_look(_question(candidate.recordings, wanted), standing.runs, standing.verdict)
+    return best(found)
+
+
+def _shared(requirement: Requirement, candidates: int) -> Requirement:
+    """The requirement for each of so many, one of which may be chosen; rounded to the safe side."""
+    confidence = 1.0 - (1.0 - requirement.confidence) / max(1, candidates)
+    rounded = math.ceil(confidence * 1e4 - 1e-6) / 1e4
+    return replace(requirement, confidence=rounded if rounded < 1.0 else confidence)
+
+
+def report_advice(advice: Advice, recordings: Sequence[Recording], wanted: Wanted, out: Path) -> None:
+    """A report on the runs that advice rests on, with its path first; nothing is judged there once more."""
+    mine, _ = _of_one_board(recordings, wanted)
+    report.write_report(mine, judge(mine), out, advice=advice)
+
+
+def advise_by_reference(reference: Reference, wanted: Wanted) -> Advice:
+    """Walk with published figures, taken as exact: a demonstration of the chart, no evidence about any machine."""
+    figures = reference.of(wanted.probe)
+    boards = list(dict.fromkeys(figure.board for figure in figures))
+    if wanted.board is None and len(boards) > 1:
+        raise BadInput(f"{reference.name} has figures of several boards; add --board with one of {', '.join(boards)}")
+    figures = tuple(figure for figure in figures if wanted.board in (None, figure.board))
+    if not figures:
+        raise BadInput(f"{reference.name} has no figures of {wanted.probe} on {wanted.board or 'any board'}; it has "
+                       f"{', '.join(reference.probes)}{' on ' + ', '.join(boards) if boards else ''}")
+    boxes: dict[str, dict[tuple[str, str], list[Exact]]] = {}
+    for one in figures:
+        name = " ".join(filter(None, (one.configuration, one.implementation, one.variant, one.load)))
+        of_box = boxes.setdefault(approach_of(one.implementation, one.kernel), {})
+        of_box.setdefault((one.configuration, one.variant), []).append(
+            Exact(name, one.p95_ns, one.maximum_ns, one.beyond))
+    standings = {name: best(published(some, wanted.requirement, wanted.times) for some in of_box.values())
+                 for name, of_box in boxes.items()}
+    return advise(standings, wanted.requirement, probe=wanted.probe, times=wanted.times,
+                  basis=f"published figures of {reference.name}, taken as exact: no measurement of yours, and no bound",
+                  cautions=(f"Nothing here is evidence about your machine: {reference.source}",))

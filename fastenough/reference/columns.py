@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The columns in which figures are shown, published ones and one's own: the same computation, the same rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough import words
+from fastenough.analysis.measures import highest_frequency_hz
+from fastenough.reference.figures import Figure
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One column: its title, which value of a figure it holds (None: nothing), and how that is written."""
+
+    title: str
+    of: Callable[[Figure], Any]
+    show: Callable[[Any], str] = str
+    numeric: bool = True
+
+    def written(self, value: Any) -> str:
+        """A value as a person reads it."""
+        return "–" if value is None else self.show(value)
+
+
+def _text(name: str) -> Callable[[Figure], Any]:
+    return lambda figure: getattr(figure, name) or None
+
+
+def _value(name: str) -> Callable[[Figure], Any]:
+    return lambda figure: getattr(figure, name)
+
+
+def _khz(hz: float) -> str:
+    """A lower frequency is a weaker promise, so it is never rounded up."""
+    return words.digits_down(hz / 1000)
+
+
+def _maximum(figure: Figure) -> Any:
+    """A maximum that its source could not see the whole of is a text."""
+    return f"> {words.microseconds(figure.maximum_ns)}" if figure.beyond else figure.maximum_ns
+
+
+def _us(value: Any) -> str:
+    return value if isinstance(value, str) else words.microseconds(value)
+
+
+def _frequency(name: str) -> Callable[[Figure], Any]:
+    """Of tasks that repeat: for the cost of a lock or of an early timer it says nothing."""
+    return lambda figure: (None if figure.beyond or figure.probe not in _TASKS
+                           else highest_frequency_hz(getattr(figure, name)))
+
+
+_TASKS = ("response", "periodic")
+
+COLUMNS = (
+    Shown("probe", _text("probe"), numeric=False),
+    Shown("board", _text("board"), numeric=False),
+    Shown("configuration", _text("configuration"), numeric=False),
+    Shown("implementation", _text("implementation"), numeric=False),
+    Shown("measured", _text("variant"), numeric=False),
+    Shown("load", _text("load"), numeric=False),
+    Shown("n", _value("n"), words.number),
+    Shown("duration", _text("duration")),
+    Shown("min [µs]", _value("minimum_ns"), words.microseconds),
+    Shown("mean [µs]", _value("mean_ns"), words.microseconds),
+    Shown("median [µs]", _value("median_ns"), words.microseconds),
+    Shown("95 % [µs]", _value("p95_ns"), words.microseconds),
+    Shown("100 % [µs]", _maximum, _us),
+    Shown("95 % frequency [kHz]", _frequency("p95_ns"), _khz),
+    Shown("100 % frequency [kHz]", _frequency("maximum_ns"), _khz),
+    Shown("transfer", _text("transfer")),
+    Shown("size", _text("size")),
+    Shown("speed [MB/s]", _value("speed_mb_s"), lambda speed: f"{speed:,g}"),
+    Shown("said", _text("said"), numeric=False),
+    Shown("in the source", _text("place"), numeric=False),
+)
+
+
+def columns_of(figures: Sequence[Figure]) -> list[Shown]:
+    """Those in which at least one of these has something; probe and board only where there are several."""
+    found = {column: {column.of(figure) for figure in figures} - {None} for column in COLUMNS}
+    return [column for column, values in found.items() if len(values) > (column.title in _WHERE_SEVERAL)]
+
+
+_WHERE_SEVERAL = ("probe", "board")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One reference system: what was published about it, as typed rows.
+
+The file is CSV, behind lines ``# name: value`` that tell the source and what all rows share.  A column of a time says
+its unit in its name (``min_us``, ``min_ns``); a column that a source has nothing for is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+_NS = {"_ns": 1, "_us": 1000}
+_SHARED = ("board", "configuration", "kernel", "load")
+_BEYOND = ">"
+_TEXTS = ("probe", "board", "configuration", "kernel", "implementation", "variant", "load", "command", "duration",
+          "transfer", "size", "said", "place")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published measurement; None, or an empty text, is what the source does not say.
+
+    ``beyond``: the maximum was greater than ``maximum_ns``, where its source could not see further.  ``printed_95_khz``
+    and ``printed_100_khz``: the highest frequency as the source prints it.  ``said`` stands where there is no number.
+    ``kernel``: stock, rt or xenomai, whatever the source calls its configuration.  ``place``: the table in the source.
+    """
+
+    probe: str
+    board: str
+    configuration: str
+    kernel: str
+    implementation: str
+    variant: str
+    load: str
+    command: str
+    n: int | None
+    duration: str
+    minimum_ns: float | None
+    mean_ns: float | None
+    median_ns: float | None
+    p95_ns: float | None
+    maximum_ns: float | None
+    beyond: bool
+    printed_95_khz: float | None
+    printed_100_khz: float | None
+    transfer: str
+    size: str
+    speed_mb_s: float | None
+    said: str
+    place: str
+
+    @property
+    def words(self) -> frozenset[str]:
+        """By which words it can be named."""
+        return frozenset(f"{self.probe} {self.configuration} {self.implementation} {self.load}".split())
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A system and its published figures, with where they come from and how they were measured."""
+
+    name: str
+    title: str
+    source: str
+    machine: str
+    conditions: str
+    instrument: str
+    notes: tuple[str, ...]
+    figures: tuple[Figure, ...]
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The probes it has figures of, in the order of the source."""
+        return tuple(dict.fromkeys(figure.probe for figure in self.figures))
+
+    def of(self, probe: str) -> tuple[Figure, ...]:
+        """The figures of one probe."""
+        return tuple(figure for figure in self.figures if figure.probe == probe)
+
+    def named(self, said: str) -> tuple[Figure, ...]:
+        """The figures that all these words name."""
+        return tuple(figure for figure in self.figures if set(said.split()) <= figure.words)
+
+
+def _time_ns(row: Mapping[str, str], name: str) -> float | None:
+    """Exactly as printed, in ns; a median of a jitter is signed."""
+    for ending, ns in _NS.items():
+        printed = row.get(name + ending, "").removeprefix(_BEYOND)
+        if printed:
+            return float(Decimal(printed) * ns)
+    return None
+
+
+def _number(row: Mapping[str, str], name: str) -> float | None:
+    return float(row[name]) if row.get(name) else None
+
+
+def _figure(row: Mapping[str, str]) -> Figure:
+    text = {name: row.get(name, "") for name in _TEXTS}
+    return Figure(
+        **text, n=int(row["n"]) if row.get("n") else None, minimum_ns=_time_ns(row, "min"),
+        mean_ns=_time_ns(row, "mean"), median_ns=_time_ns(row, "median"), p95_ns=_time_ns(row, "p95"),
+        maximum_ns=_time_ns(row, "max"), beyond=row.get("max_us", "").startswith(_BEYOND),
+        printed_95_khz=_number(row, "freq95_khz"), printed_100_khz=_number(row, "freq100_khz"),
+        speed_mb_s=_number(row, "speed_mb_s"))
+
+
+def read_reference(name: str, text: str) -> Reference:
+    """The reference in a file's text."""
+    lines = text.splitlines()
+    told = [line[1:].partition(":") for line in lines if line.startswith("#")]
+    head = {key.strip(): value.strip() for key, _, value in told}
+    shared = {key: head[key] for key in _SHARED if key in head}
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return Reference(
+        name, head["title"], head["source"], head["machine"], head["conditions"], head["instrument"],
+        tuple(value.strip() for key, _, value in told if key.strip() == "note"),
+        tuple(_figure(shared | row) for row in rows))

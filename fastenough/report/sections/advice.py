@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The path through the flowchart of Brown and Martin (their figure 6), drawn and explained."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.text import Annotation
+
+from fastenough.analysis import words
+from fastenough.analysis.advice import APPROACHES, Advice, Ending, Turn
+from fastenough.analysis.standing import NOTHING, Answer
+from fastenough.report import plot
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Picture, Section, Table, Text
+
+_HARDWARE, _DELIVER = "hardware", "deliver"
+_ROW_IN = 1.1
+_COLUMNS = {"user-rt": 0.16, _DELIVER: 0.92}
+"""In shares of the width; all others stand in one column, one below the other, and what is delivered half-way down."""
+_COLUMN = 0.47
+_OFF_PATH = plot.UNNAMED
+_ON_PATH = plot.COLOURS[0]
+Place = tuple[float, float]
+_NAMES = {_HARDWARE: "use dedicated\nhardware", _DELIVER: "deliver"}
+
+
+def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
+    """(from, to, what is written on it)."""
+    found = []
+    for box, turn in chart.items():
+        if turn.asks:
+            found += [(box, turn.marginal, "no: marginal"), (box, turn.awful, "no: awful")]
+        else:
+            found.append((box, turn.awful, "no"))
+        found.append((box, _DELIVER, "yes"))
+    return found
+
+
+def _places(boxes: Sequence[str]) -> dict[str, Place]:
+    """Where each box stands: shares of the width, rows upwards."""
+    rows = [box for box in boxes if box != _DELIVER]
+    return {box: (_COLUMNS.get(box, _COLUMN), (len(rows) - 1) / 2 if box == _DELIVER else
+                  len(rows) - 1.0 - rows.index(box)) for box in boxes}
+
+
+def _walked(advice: Advice) -> list[str]:
+    """The boxes that were come to, in order, with the end where there is one."""
+    ends = {Ending.DELIVER: [_DELIVER], Ending.HARDWARE: [_HARDWARE]}
+    return [step.approach.id for step in advice.steps] + ends.get(advice.ending, [])
+
+
+def _box(axes: Axes, advice: Advice, box: str, place: Place, on_path: bool) -> Annotation:
+    title = _NAMES.get(box)
+    if title is None:
+        answer = advice.standings.get(box, NOTHING).answer
+        title = f"{APPROACHES[box].title}\n{answer}"
+    colour = _ON_PATH if on_path else _OFF_PATH
+    return axes.annotate(title, place, ha="center", va="center", fontsize=10, color="#000000",
+                         fontweight="bold" if on_path else "normal", zorder=3,
+                         bbox={"boxstyle": "round,pad=0.5", "facecolor": "#ffffff", "edgecolor": colour,
+                               "linewidth": 2.5 if on_path else 1.0})
+
+
+def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bool) -> None:
+    """An arrow from border to border: drawn after the boxes, whose borders are known only then."""
+    (x, y), (to_x, to_y) = begin.xy, end.xy
+    axes.annotate("", (to_x, to_y), (x, y), zorder=4, arrowprops={
+        "arrowstyle": "-|>", "color": _ON_PATH if on_path else _OFF_PATH, "linewidth": 2.5 if on_path else 1.0,
+        "patchA": begin.get_bbox_patch(), "patchB": end.get_bbox_patch(), "shrinkA": 1, "shrinkB": 1})
+    axes.annotate(said, (x + 0.55 * (to_x - x), y + 0.55 * (to_y - y)), fontsize=9, ha="center", va="center",
+                  color="#000000", zorder=5, bbox={"boxstyle": "square,pad=0.15", "facecolor": "#ffffff",
+                                                   "edgecolor": "none"})
+
+
+def _drawn(advice: Advice) -> Picture:
+    walked, edges = _walked(advice), _edges(advice.chart)
+    taken = set(itertools.pairwise(walked))
+    places = _places([*advice.chart, _HARDWARE, _DELIVER])
+    figure, axes = plot.new_figure("", (plot.WIDE_IN[0], _ROW_IN * (len(places) - 1)))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(-0.4, len(places) - 1.6)
+    boxes = {name: _box(axes, advice, name, place, name in walked) for name, place in places.items()}
+    for begin, end, said in edges:
+        _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
+    rows = [(begin, end, said, advice.standings.get(begin, NOTHING).answer, "yes" if (begin, end) in taken else "no")
+            for begin, end, said in edges]
+    caption = (f"The path taken, drawn bold: {' → '.join(_spoken(walked))}. In each box: is it good at "
+               f"{words.latency(advice.requirement.limit_ns)}? After Brown and Martin, figure 6, the side of "
+               f"{advice.side.partition(':')[0]}.")
+    return plot.picture(figure, "advice", caption, (("from", "to", "if", "answer", "taken"), rows), wide=True)
+
+
+def _spoken(walked: list[str]) -> list[str]:
+    return [APPROACHES[name].title if name in APPROACHES else _NAMES[name].replace("\n", " ") for name in walked]
+
+
+def _table(advice: Advice) -> Table:
+    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why", "cost of keeping it"))
+    rows = [(step.approach.title, str(step.standing.answer), " · ".join(step.standing.reasons) or "–",
+             step.approach.cost) for step in advice.steps]
+    return Table("advice-path", "The boxes that the path came to, in order", columns, rows, note=(
+        f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
+        f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Each of these is a verdict with its "
+        f"bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."))
+
+
+def _aside(advice: Advice) -> list[Table]:
+    rows = [(name, str(standing.answer), " · ".join(standing.reasons) or "–") for name, standing in advice.aside
+            if standing.answer is not Answer.NO_DATA]
+    columns = tuple(Column(title, numeric=False) for title in ("approach", "answer", "why"))
+    return [Table("advice-aside", "Measured, and not on the path", columns, rows)] if rows else []
+
+
+def section(context: Context) -> Section | None:
+    advice = context.advice
+    if advice is None:
+        return None
+    required = advice.requirement
+    texts = [Text(title, lines) for title, lines in (("What to do next", advice.next), ("Know that", advice.cautions))
+             if lines]
+    return Section("advice", "Which way to build it",
+                   f"{advice.text}. {advice.side} (limit {words.latency(required.limit_ns)}, "
+                   f"{words.percent(required.confidence)} confidence). Cost of keeping it: {advice.cost}.",
+                   [_drawn(advice), *texts, _table(advice), *_aside(advice)])

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables for other documents: the same cells as on the page, and what a recording holds stays text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recordings import Plan, recording
+
+from fastenough.analysis import judge, words
+from fastenough.report.context import make_context
+from fastenough.report.document import Cell, Column, Table
+from fastenough.report.sections import stress_matrix
+from fastenough.report.texts import latex, markdown
+
+HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
+TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
+                                          Column("95 %")),
+              [("none", 12_345.0, Cell(7, "7.00", "6.9 … 7.1")), ("[io]", None, 3)], over="all CPUs", note="n: 5 | 6")
+
+
+def test_markdown_has_the_cells_of_the_page() -> None:
+    lines = markdown(TABLE).splitlines()
+    assert lines[0] == "**Latency &lt;of&gt; a &amp; b (all CPUs)**"
+    assert lines[2:6] == [r"| load | max \[µs\] | 95 % |", "| :-- | --: | --: |", "| none | 12.4 | 7.00 (6.9 … 7.1) |",
+                          r"| \[io\] | – | 3 |"]
+    assert lines[-1] == r"n: 5 \| 6"
+
+
+def test_latex_has_the_cells_of_the_page() -> None:
+    text = latex(TABLE)
+    assert r"\begin{tabular}{lrr}" in text and r" & \multicolumn{2}{c}{all CPUs} \\" in text
+    assert r"load & max {[}\textmu{}s{]} & 95 \% \\" in text
+    assert r"none & 12.4 & 7.00 (6.9 \dots{} 7.1) \\" in text and r"{[}io{]} & -- & 3 \\" in text
+    assert text.count("\\begin{") == text.count("\\end{") == 2
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_what_a_recording_holds_is_text(column: int) -> None:
+    row = ["x", "x"]
+    row[column] = HOSTILE
+    table = Table("t", HOSTILE, (Column("a", numeric=False), Column(HOSTILE, numeric=False)), [row], note=HOSTILE)
+    text = markdown(table)
+    assert "<" not in text and "\x1b" not in text
+    assert not re.search(r"(?<!\\)[`\[]", text)
+    for line in text.splitlines()[2:5]:
+        assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    tex = latex(table)
+    assert tex.count("\\end{tabular}") == 1 and "\x1b" not in tex
+    assert not re.search(r"(?<!\\)[%#$]", tex.replace("$\\rightarrow$", ""))
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in tex.splitlines() if line.endswith(r" \\"))
+
+
+def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
+    """One of them lacks a load: its place stays empty, and no other number moves there."""
+    runs = [recording(tmp_path, Plan([[np.full(50, at_ns)]], run_id=f"{name}-{load}", load=load,
+                                     views=("wakeup_corrected",), head={"configuration": name}))
+            for name, load, at_ns in (("stock", "none", 5_000), ("stock", "cpu", 6_000), ("rt", "cpu", 3_000))]
+    section = stress_matrix.section(make_context(runs, judge(runs)))
+    assert section is not None
+    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, Table) and leaf.name == "stress-matrix-all"]
+    assert [column.title for column in table.columns] == ["configuration", "latency [µs]", "no stress", "cpu"]
+    found = {(row[0].split(" ")[0], row[1]): tuple(row[2:]) for row in table.rows}
+    assert found["stock", "Max"] == (5_000, 6_000) and found["rt", "Max"] == (None, 3_000)
+    assert [name for _, name in found] == ["Min", "Average", "Max"] * 2
