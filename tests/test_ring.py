@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -158,6 +159,9 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
     assert "recordings are written again" in said
     lost = [text for recording in found for text in notes(recording, "gap: ")]
     assert lost and all("could not be written: No space left on device" in text for text in lost)
+    for text in lost:
+        intervals, values = map(int, re.findall(r"\d+", text)[:2])
+        assert 10 * intervals <= values <= 80 * intervals  # of two series, each with 20 in an interval
     for one, other in itertools.pairwise(found):
         assert follows(one, other) or notes(other, "gap: ")
     check_whole(found[-2])

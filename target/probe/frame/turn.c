@@ -10,6 +10,7 @@
 
 #include "record.h"
 #include "settings.h"
+#include "source.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"
 #define MIB (1 << 20)
@@ -217,6 +218,8 @@ static void turn(struct run *run)
 {
 	settings_read_after(run);
 	settings_compare(run);
+	if (run->source && run->source->settings_after)
+		run->source->settings_after(run);
 	if (atomic_load(&run->stop))
 		return; /* it is over: what follows a last interval is said then */
 	record_end(run);
