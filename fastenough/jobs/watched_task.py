@@ -78,6 +78,8 @@ class Watching:
                 injector.wait(seconds + MARGIN_S)
                 monitor.interrupt()
             task.interrupt()
+            if _begin_ns(monitor.recording()) > first_ns:
+                return None
             injected, late = _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
             return self._watched(folder, monitor, injected, late)
 
@@ -121,6 +123,11 @@ class Watching:
                               "samples": f"{folder}/seen"}, limit_s=seconds + 3 * MARGIN_S)
         with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s) as monitor:
             yield monitor
+
+
+def _begin_ns(recording: Recording) -> float:
+    """From when on it counts."""
+    return min((interval.begin_mono_ns for interval in recording.intervals), default=math.inf)
 
 
 def _injections(recording: Recording, samples: dict[int, Samples]) -> tuple[list[Injection], dict[int, int]]:
