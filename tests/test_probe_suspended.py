@@ -8,15 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from rings import follows, recordings
-from tools import build_probe
+from tools import program
 
 from fastenough.model import Outcome
 
 SUSPENDED_NS = 5_000_000_000
 
 
-def test_being_suspended_is_counted_and_is_no_step_of_the_clock(tmp_path: Path) -> None:
-    probe = build_probe(tmp_path / "build", "suspended-probe", "-Dmonitor=disabled")
+def test_being_suspended_is_counted_and_is_no_step_of_the_clock(build_directory: Path, tmp_path: Path) -> None:
+    probe = program(build_directory, "target/probe/suspended-probe")
     ring = tmp_path / "ring"
     subprocess.run([probe, "timer", "--interval=2ms", "--report=100ms", "--ring-cycle=1s", "--policy=other", "--quiet",
                     "--allow-difference", "--affinity=0", "--default-system", "--duration=2s", f"--ring={ring}"],
