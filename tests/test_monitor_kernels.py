@@ -58,14 +58,14 @@ def _count(recording: Recording, name: str) -> int:
 
 
 def test_it_sees_the_wake_ups_of_the_task(watched: tuple[Recording, Recording]) -> None:
-    """An act that is late by a whole period in the emulated guest does not sleep, and is no wake-up."""
+    """The start is a wake-up too; an act that is late by a whole period in the emulated guest does not sleep."""
     monitor, task = watched
     assert monitor.outcome is Outcome.COMPLETED, monitor.reasons
     assert _count(task, "wakeup") == ACTS
     assert monitor.end is not None
     reasons = sum(monitor.end.counters.get(f"monitor_{name}") or 0 for name in ("unmatched", "dropped", "suppressed"))
     seen = _count(monitor, "expiry-to-running")
-    assert seen + reasons >= ACTS // 2 and seen <= ACTS
+    assert seen + reasons >= ACTS // 2 and seen <= ACTS + 1
 
 
 def test_its_stations_add_up(watched: tuple[Recording, Recording]) -> None:

@@ -30,12 +30,16 @@ def _write_new(path: Path, content: bytes) -> None:
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--to", "form", type=click.Choice(list(EXPORTERS)), required=True, help="The form.")
+@click.option("--to", "form", type=click.Choice(list(EXPORTERS)), help="The form.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
               help="A new file to write; without it, standard output, but for parquet on a terminal.")
 @store_option
-def command(runs: tuple[str, ...], form: str, out: Path | None, store_path: Path) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The same as --to json.")
+def command(runs: tuple[str, ...], form: str | None, out: Path | None, store_path: Path, as_json: bool) -> None:
     """Write RUNS (ids, or the beginnings of ids) in a form that other programs read."""
+    form = form or ("json" if as_json else None)
+    if form is None or (as_json and form != "json"):
+        raise BadInput(f"say one form: --to {'|'.join(EXPORTERS)}")
     if out is None and form == "parquet" and sys.stdout.isatty():
         raise BadInput("parquet is no text for a terminal; name a file with --out")
     store = existing_store(store_path)
