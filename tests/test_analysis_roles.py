@@ -32,7 +32,7 @@ def _with_another(tmp_path: Path, name: str, role: Role, values: Any = LATE, **c
     more = recording(tmp_path, Plan(values, views=(name,), run_id="more"))
     shift = 100
     for series in more.series:
-        run.totals[series.id + shift] = more.totals[series.id]
+        run.aggregate.totals[series.id + shift] = more.totals[series.id]
         run.aggregate.covered_ns[series.id + shift] = more.covered_ns(series.id)
     added = tuple(replace(series, id=series.id + shift, role=role, **change) for series in more.series)
     return _with_series(run, run.series + added)
