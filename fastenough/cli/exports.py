@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.cli.output import write_raw
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.exchange import EXPORTERS, export
 from fastenough.files import Untrusted, replacing
@@ -48,6 +49,4 @@ def command(runs: tuple[str, ...], form: str | None, out: Path | None, store_pat
     if out is not None:
         _write_new(out, content)
         return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+    write_raw(content)

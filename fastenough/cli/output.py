@@ -137,6 +137,13 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, default=_plain))
 
 
+def write_raw(content: bytes) -> None:
+    """What another program reads, as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
 def _plain(thing: Any) -> Any:
     return asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else str(thing)
 

@@ -75,9 +75,10 @@ def read_catalogue(link: Link, probe: str) -> dict[str, ProbeEntry]:
     said = link.run([probe, "--list-json"])
     try:
         listed = json.loads(said.stdout)
-        common = _parameters(listed["options"])
-        return {entry["name"]: ProbeEntry(entry["name"], entry["summary"], _parameters(entry["options"]), common)
-                for entry in listed["probes"]}
+        common, watching = (_parameters([option for option in listed["options"] if not (watches and option["acts"])])
+                            for watches in (False, True))
+        return {entry["name"]: ProbeEntry(entry["name"], entry["summary"], _parameters(entry["options"]),
+                                          watching if entry["watches"] else common) for entry in listed["probes"]}
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{probe} does not say what it can measure; build probe and bench from one version") from error
 

@@ -32,6 +32,8 @@ static void add_option(struct json *json, const struct option_spec *option)
 	json_member_text(json, "name", option->name);
 	json_member_text(json, "kind", kind_names[option->kind]);
 	json_member_text(json, "help", option->help);
+	json_key(json, "acts");
+	json_bool(json, option->acts);
 	if (option->kind == OPTION_INTEGER || option->kind == OPTION_DURATION) {
 		json_member_int(json, "low", option->low);
 		json_member_int(json, "high", option->high);
@@ -61,6 +63,8 @@ void catalogue_print(const struct option_spec *common)
 		json_open(&json, '{');
 		json_member_text(&json, "name", (*probe)->name);
 		json_member_text(&json, "summary", (*probe)->summary);
+		json_key(&json, "watches");
+		json_bool(&json, (*probe)->watches);
 		add_options(&json, (*probe)->options);
 		json_close(&json, '}');
 	}
