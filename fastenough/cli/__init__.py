@@ -31,7 +31,8 @@ COMMANDS = {
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
     "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
     "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
-    "export": ("fastenough.cli.exports", "Write RUNS in a form that other programs read."),
+    "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
+               "read."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
                "campaign."),
     "advise": ("fastenough.cli.advise", "Say which way to build a task that must keep a limit: which kernel, "
