@@ -19,7 +19,7 @@ FOLDER = ROOT / "tests" / "throwaway_platform"
 PROBE = ROOT / "target" / "probe"
 SEAM = {"now.h", "sleep.h", "sync.h", "pins.h"}
 LINUX_ONLY = {"kernel", "response", "periodic", "futex", "eventfd", "signal", "mqueue", "fifo", "fifo-message", "shm",
-              "jitter"}
+              "jitter", "timerlat", "wakeups"}
 """What needs pins or the system calls of Linux, of which the throw-away platform has neither."""
 
 
