@@ -148,10 +148,22 @@ def soak_probe(pace: Pace, folder: Path) -> str:
     return f"probe: {len(found)} recordings, {count} values, none lost; {told(looks)}"
 
 
+def thread_of(task: subprocess.Popen[bytes]) -> int:
+    """The one that is woken every period; the first thread of a probe reports and is woken by timers of its own."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        others = [int(each.name) for each in Path(f"/proc/{task.pid}/task").iterdir() if each.name != str(task.pid)]
+        if others:
+            return others[0]
+        time.sleep(0.01)
+    raise AssertionError("the task has no thread that measures")
+
+
 def soak_monitor(pace: Pace, folder: Path) -> str:
-    """The monitor, watching a task that counts its own wake-ups."""
+    """The monitor, watching a task that is woken once a period, or less often where it is late."""
     with service([PROBE, *TASK, "--until-interrupt"]) as task:
-        argv = [MONITOR, f"--pid={task.pid}", "--policy=any", "--k=10", "--quiet", *pace.options(folder / "monitor")]
+        argv = [MONITOR, f"--pid={thread_of(task)}", "--policy=any", "--k=10", "--quiet",
+                *pace.options(folder / "monitor")]
         looks = watched(argv, folder / "monitor", pace)
     require_flat(looks)
     found = ring_of(folder / "monitor", pace)
@@ -159,7 +171,7 @@ def soak_monitor(pace: Pace, folder: Path) -> str:
     seen = sum(each.totals[series.id].total for each in found for series in each.named("expiry-to-running"))
     unseen = sum(each.end.counters[f"monitor_{why}"] or 0 for each in found if each.end is not None
                  for why in ("unmatched", "dropped", "suppressed"))
-    assert 0.5 * due <= seen <= due + 3
+    assert 0.5 * due <= seen <= due + 3, f"{seen} wake-ups in {due} periods, {unseen} not seen"
     return f"monitor: {len(found)} recordings, {seen} wake-ups of {due} periods, {unseen} not seen; {told(looks)}"
 
 

@@ -47,6 +47,14 @@ for _ in range({TIMES}):
     time.sleep(0.02)
     busy({BUSY_MS} / 1000)
 """
+_OFTEN_WOKEN = f"""{_FIFO}
+become("noise-woken", 10)
+until = time.monotonic() + 3
+while time.monotonic() < until:
+    busy(0.004)
+    time.sleep(0.001)
+"""
+"""Timers, and ticks while it computes: a CPU that has nothing to do is interrupted ten times a second."""
 
 
 def _told(path: str, wanted: tuple[str, ...] | None = None) -> int:
@@ -86,7 +94,7 @@ def _here(recording: Recording, name: str) -> tuple[int, int]:
 def test_interrupts_and_soft_irqs_are_as_many_as_the_kernel_counts(monitor_binary: Path, tmp_path: Path) -> None:
     with watching(monitor_binary, tmp_path / "recording.jsonl", "--noise") as watch:
         before = _interrupts(), _told("/proc/softirqs")
-        time.sleep(3)
+        subprocess.run([sys.executable, "-c", _OFTEN_WOKEN], check=True, timeout=60)
         after = _interrupts(), _told("/proc/softirqs")
     recording = watch.recording()
     assert recording.outcome is Outcome.COMPLETED

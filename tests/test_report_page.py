@@ -22,7 +22,7 @@ from fastenough.recording import Histogram, Interval, Recording
 from fastenough.recording.aggregate import Aggregate
 from fastenough.report import plot, write, write_report
 from fastenough.report.context import make_context
-from fastenough.report.sections import SECTIONS, heat_map, latency_plot
+from fastenough.report.sections import SECTIONS, before_after, heat_map, latency_plot
 
 EVIL = "<script>alert('x')</script> $\\frac{ & \"q\""
 LOADS = ("none", "cpu", "io")
@@ -305,10 +305,12 @@ def test_twenty_thousand_million_samples_are_drawn_in_seconds(tmp_path: Path) ->
 def test_many_groups_do_not_draw_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency_plot, "MOST_PLOTS", 2)
     monkeypatch.setattr(heat_map, "MOST_MAPS", 2)
+    monkeypatch.setattr(before_after, "MOST_PAIRS", 2)
     one = recording(tmp_path, Plan([[np.array([5000, 6000])]]))
     groups = [replace(one, head=replace(one.head, configuration=Configuration(f"kernel {i}"))) for i in range(4)]
     context = make_context(groups, judge(groups))
     assert len(context.groups) == 4
     page = _report(groups, tmp_path / "report")
     assert page.text.count("2 more are not drawn") == 2
-    assert len(list((tmp_path / "report" / "figures").glob("*.svg"))) == 5
+    assert page.text.count("1 more are not drawn") == 1
+    assert len(list((tmp_path / "report" / "figures").glob("*.svg"))) == 7

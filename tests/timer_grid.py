@@ -20,8 +20,10 @@ def accounted(recording: Recording) -> list[tuple[float, float]]:
 
 
 def latest_periods(recording: Recording) -> float:
-    """The longest delay of the run, in periods: so many due times can be behind at any instant."""
-    (series,) = recording.named("wakeup")
+    """The longest delay of the run, in periods: so many due times can be behind at any instant.
+
+    Of the corrected series: a thread that is held up after it has read its clock shows it in the periods it missed."""
+    (series,) = recording.named("wakeup_corrected")
     assert series.period_ns is not None
     maximum = recording.totals[series.id].maximum
     assert maximum is not None

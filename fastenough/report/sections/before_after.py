@@ -97,6 +97,8 @@ def section(context: Context) -> Section | None:
         return None
     parts: list[Picture | Table | Text] = [_picture(pair, number)
                                            for number, pair in enumerate(found[:MOST_PAIRS], start=1)]
+    if len(found) > MOST_PAIRS:
+        parts.append(Text(f"{len(found) - MOST_PAIRS} more are not drawn; the table holds all of them."))
     parts.append(_table(found))
     if any(len(pair.differs) > 1 for pair in found):
         parts.append(Text("Where more than one thing differs, nobody can tell which of them made the difference."))
