@@ -13,6 +13,7 @@ from cli_calls import ROOT
 
 from fastenough.exchange import Found, FoundSeries, Source, found_in
 from fastenough.exchange.recorded import histogram_of
+from fastenough.model import BadInput
 
 CASES = ROOT / "tests" / "exchange_cases"
 
@@ -58,3 +59,54 @@ def test_the_last_cell_of_xenomai_holds_what_is_greater() -> None:
     values_ns = [1500] * 1000 + [450_000] * 7
     series = of_text(xenomai(values_ns, 1000)).series[0]
     assert (series.overflow, series.overflow_from) == (7, 299_000) and never_understates(series, values_ns)
+
+
+def oslat(cores: Sequence[Sequence[int]], buckets: int = 32, *, omit: bool = False, frequency: str = "Counter") -> str:
+    """``oslat --bucket-size buckets``, of gaps that it has rounded up to whole us; ``omit``: ``-z``."""
+    counts = [np.bincount(np.minimum(gaps, buckets), minlength=buckets + 1)[1:].tolist() for gaps in cores]
+    overflow_us = sum(gap - buckets for gap in cores[0] if gap > buckets)  # the first core's, for every core
+    mean = [(sum(edge * n for edge, n in enumerate(each, start=1)) + overflow_us) / len(gaps)
+            for each, gaps in zip(counts, cores, strict=True)]
+    rows, left_out = [], False
+    for edge in range(1, buckets + 1):
+        of_edge = [each[edge - 1] for each in counts]
+        if omit and edge < buckets and not any(of_edge):
+            left_out = True
+            continue
+        rows += ["    ..."] * left_out
+        left_out = False
+        rows.append(f"{f'{edge:03d} (us)':>12}:\t {' '.join(map(str, of_edge))}"
+                    + " (including overflows)" * (edge == buckets))
+    said = [("Minimum", [min(gaps) for gaps in cores]), ("Average", [f"{each:.3f}" for each in mean]),
+            ("Maximum", [max(gaps) for gaps in cores]), ("Max-Min", [max(gaps) - min(gaps) for gaps in cores])]
+    rows += [f"{name:>12}:\t {' '.join(map(str, values))} (us)" for name, values in said]
+    core = " ".join(str(number) for number in range(len(cores)))
+    return ("oslat V 2.40\nTotal runtime: \t\t1 seconds\n\nTest starts...\nTest completed.\n\n"
+            f"{'Core':>12}:\t {core}\n{frequency + ' Freq':>12}:\t {' '.join(['2100'] * len(cores))} (Mhz)\n"
+            + "\n".join(rows) + f"\n    Duration:\t {' '.join(['1.002'] * len(cores))} (sec)\n\n")
+
+
+_QUIET, _FEW, _MANY = [1] * 9990 + [3] * 10, [1] * 9990 + [500] * 10, [1] * 10_000 + [50_446] * 20
+
+
+@pytest.mark.parametrize("cores", [(_MANY, _QUIET), (_QUIET, _MANY), (_FEW, _MANY), (_MANY, _FEW), (_QUIET, _QUIET)])
+def test_a_mean_of_oslat_that_holds_another_cores_overflow_is_not_told(cores: tuple[list[int], ...]) -> None:
+    found = of_text(oslat(cores)).series
+    for series, gaps in zip(found, cores, strict=True):
+        assert series.maximum == max(gaps) and never_understates(series, [gap * 1000 for gap in gaps])
+        assert series.mean is None or abs(float(series.mean) - sum(gaps) / len(gaps)) <= 0.001
+    assert found[0].mean is not None
+    assert (found[1].mean is None) == (max(map(max, cores)) > 32)
+
+
+@pytest.mark.parametrize(("omit", "frequency"), [(True, "Counter"), (False, "CPU"), (True, "CPU")])
+def test_all_forms_of_oslats_text_are_read(omit: bool, frequency: str) -> None:
+    cores = (_MANY, _QUIET)
+    assert of_text(oslat(cores, omit=omit, frequency=frequency)).series == of_text(oslat(cores)).series
+
+
+def test_a_maximum_of_oslat_beyond_buckets_whose_last_is_empty_is_refused() -> None:
+    changed = oslat((_QUIET, _QUIET)).replace("Maximum:\t 3 3", "Maximum:\t 900 3").replace("Max-Min:\t 2 2",
+                                                                                         "Max-Min:\t 899 2")
+    with pytest.raises(BadInput, match="the last is empty"):
+        of_text(changed)
