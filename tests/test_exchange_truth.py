@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cli_calls import ROOT
 
-from fastenough.exchange import Found, FoundSeries, Source, found_in
+from fastenough.exchange import Found, FoundSeries, Source, found_in, recording_lines
 from fastenough.exchange.recorded import histogram_of
 from fastenough.model import BadInput
 
@@ -110,3 +110,22 @@ def test_a_maximum_of_oslat_beyond_buckets_whose_last_is_empty_is_refused() -> N
                                                                                          "Max-Min:\t 899 2")
     with pytest.raises(BadInput, match="the last is empty"):
         of_text(changed)
+
+
+def test_system_management_interrupts_that_hwlatdetect_counted_are_no_reason_to_refuse() -> None:
+    text = (CASES / "hwlatdetect-2.4.txt").read_text()
+    end = "Samples exceeding threshold: 3\n"
+    found = of_text(text.replace(end, f"{end}5 SMIs occured on cpu 0\n4 SMIs occured on cpu 1\nSMIs during run: 9\n"))
+    assert found.facts["SMIs during run"] == "9" and found.series[0].count == 3
+
+
+def after_s(found: Found) -> list[float]:
+    """When each event came, as reports say it."""
+    head, *rest = recording_lines(found, Source("file", b"-"), "run")
+    begin_ns: int = head["begin"]["mono_ns"]
+    return [(line["at"]["mono_ns"] - begin_ns) / 1e9 for line in rest if line["type"] == "event"]
+
+
+def test_gaps_of_hwlatdetect_are_told_with_the_times_between_them() -> None:
+    found = of_text((CASES / "hwlatdetect-2.4.txt").read_text())
+    assert [round(each, 3) for each in after_s(found)] == [0.0, 10.126, 20.341]
