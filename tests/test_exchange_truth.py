@@ -129,3 +129,17 @@ def after_s(found: Found) -> list[float]:
 def test_gaps_of_hwlatdetect_are_told_with_the_times_between_them() -> None:
     found = of_text((CASES / "hwlatdetect-2.4.txt").read_text())
     assert [round(each, 3) for each in after_s(found)] == [0.0, 10.126, 20.341]
+
+
+def spikes(said: int, *at_us: int) -> str:
+    """``cyclictest --spike=100``: it lists no more than ``--spike-nodes``, and counts all."""
+    listed = "".join(f"T: 0 Spike:     123: TS: {us:12d}\n" for us in at_us)
+    return ("T: 0 (26467) P: 5 I:500 C:    100 Min:      5 Act:    7 Avg:    9 Max:     130\n"
+            f"\n{listed}spikes = {said}\n\n")
+
+
+def test_spikes_are_told_with_the_times_between_them_though_not_all_are_listed() -> None:
+    found = of_text(spikes(5000, 4_000_000_000, 4_000_250_000))
+    assert after_s(found) == [0.0, 0.25] and "5000" in found.facts["spikes"]
+    with pytest.raises(BadInput, match="lists 2 spikes and says 1"):
+        of_text(spikes(1, 4_000_000_000, 4_000_250_000))
