@@ -143,3 +143,10 @@ def test_spikes_are_told_with_the_times_between_them_though_not_all_are_listed()
     assert after_s(found) == [0.0, 0.25] and "5000" in found.facts["spikes"]
     with pytest.raises(BadInput, match="lists 2 spikes and says 1"):
         of_text(spikes(1, 4_000_000_000, 4_000_250_000))
+
+
+def test_a_row_that_a_kernels_histogram_could_never_reach_is_refused_at_once() -> None:
+    text = (CASES / "osadl-latency-hist.txt").read_text()
+    for bound in (10**11, 10**18):
+        with pytest.raises(BadInput, match="do not reach"):
+            of_text(text.replace("equal than ", f"equal than {bound}"))
