@@ -150,3 +150,36 @@ def test_a_row_that_a_kernels_histogram_could_never_reach_is_refused_at_once() -
     for bound in (10**11, 10**18):
         with pytest.raises(BadInput, match="do not reach"):
             of_text(text.replace("equal than ", f"equal than {bound}"))
+
+
+def rtla(cpus: Sequence[Sequence[int]], entries: int, width: int, *, summary: bool) -> str:
+    """``rtla timerlat hist -E entries -b width``, without ``summary`` with ``--no-summary``; values in us."""
+    counts = [np.bincount([min(value // width, entries) for value in values], minlength=entries + 1).tolist()
+              for values in cpus]
+    rows = [(str(place * width), [each[place] for each in counts]) for place in range(entries)]
+    rows = [row for row in rows if any(row[1])] + [("over:", [each[entries] for each in counts])]
+    if summary:
+        rows += [("count:", [len(values) for values in cpus]), ("min:", [min(values) for values in cpus]),
+                 ("avg:", [sum(values) // len(values) for values in cpus]), ("max:", [max(values) for values in cpus])]
+    names = "".join(f"   Thr-{cpu:03d}" for cpu in range(len(cpus)))
+    return ("# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:10\n"
+            f"Index{names}\n" + "".join(f"{name:8}{''.join(f'{n:>10}' for n in each)}\n" for name, each in rows))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_buckets_of_rtla_of_any_width_are_never_understated(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(20):
+        cpus = [[int(draw.lognormvariate(draw.uniform(0, 5), draw.random())) for _ in range(draw.choice((1, 3, 90)))]
+                for _ in range(draw.choice((1, 3)))]
+        entries, width = draw.choice((4, 64, 256)), draw.choice((1, 2, 5, 1000))
+        found = of_text(rtla(cpus, entries, width, summary=True)).series
+        assert all(never_understates(series, [value * 1000 for value in values])
+                   for series, values in zip(found, cpus, strict=True))
+        try:
+            found = of_text(rtla(cpus, entries, width, summary=False)).series
+        except BadInput as error:
+            assert "run rtla without --no-summary" in str(error)
+            continue
+        assert all(never_understates(series, [value * 1000 for value in values])
+                   for series, values in zip(found, cpus, strict=True))
