@@ -236,12 +236,15 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
     path = put(ring, 2)
     path.write_bytes(b"".join(HOSTILE[what](path.read_bytes().splitlines(keepends=True))))
     put(ring, 3)
+    gaps = []
     for _ in range(2):
         told = pulled(ring, store)
         assert [one.name for one in told.refused] == [path.name]
+        gaps += [(gap.dropped, gap.reason) for gap in told.gaps]
+    assert gaps == [(0, "what was recorded between them is refused")]
     path.unlink()
-    for old in (store / "pulled").glob("*/*.part"):
-        old.unlink()
+    assert [one.name for one in pulled(ring, store).refused] == [path.name]
+    assert rest(store) == [] and not pulled(ring, store).refused
     check_all_there(ring, store)
 
 
