@@ -319,3 +319,16 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1
     done = command_line("monitor", "pull", f"--ring={ring}/nowhere", f"--store={store}")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "there is no ring" in done.stderr
+
+
+def test_a_gap_before_a_recording_that_grows_is_told_once(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=0)
+    path = put(ring, 2, begin_ns=10 * SECOND, intervals=6)
+    whole = path.read_bytes().splitlines(keepends=True)
+    gaps = []
+    for lines in (2, 4, len(whole), len(whole)):
+        path.write_bytes(b"".join(whole[:lines]))
+        gaps.append([gap.ns for gap in pulled(ring, store).gaps])
+    assert gaps == [[7 * SECOND], [], [], []]
+    check_all_there(ring, store)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
@@ -218,7 +218,8 @@ class _Pull:
 
     def _tell_gap(self, file: RingFile, head: Head) -> None:
         last = self._last
-        if last is None or (head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
+        if last is None or last.gap_told == file.run_id or (
+                head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
             return
         refused = sum(last.serial < serial < file.serial for serial in self._refused_serials)
         dropped = max(0, file.serial - last.serial - 1 - refused)
@@ -226,6 +227,8 @@ class _Pull:
                   "what was recorded between them is refused" if refused else
                   "nothing was recorded between them" if last.ended else "the first of them was cut off")
         self.done.gaps.append(Gap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
+        self._last = replace(last, gap_told=file.run_id)
+        self._spool.keep_last(self._last)
 
 
 def _between_ns(last: Last, begin: Instant) -> int | None:
