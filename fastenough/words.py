@@ -14,12 +14,13 @@ _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms"
 
 
 def duration(ns: float) -> str:
-    """A duration in the largest unit of which there are at least two (one, below a minute)."""
+    """A duration with three digits, in the largest unit of which there are at least two (one, below a minute)."""
+    rounded_ns = float(f"{ns:.3g}")
     for unit, length_ns in _DURATIONS:
         least = 2.0 if length_ns > 1e9 else 1.0
-        if abs(ns) >= least * length_ns:
-            return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 1000 * length_ns else f"{ns / length_ns:,.0f} {unit}"
-    return f"{ns:.3g} ns"
+        if abs(rounded_ns) >= least * length_ns:
+            return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 999.5 * length_ns else f"{ns / length_ns:,.0f} {unit}"
+    return f"{rounded_ns:.3g} ns"
 
 
 def microseconds(ns: float | None) -> str:
