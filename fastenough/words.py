@@ -58,6 +58,11 @@ def digits_down(value: float, digits: int = 3) -> str:
     return f"{steps / 10.0**decimals:,.{decimals}f}"
 
 
+def kilohertz(hz: float | None) -> str:
+    """A frequency as a bare number of kHz.  A lower one is a weaker promise, so it is never rounded up."""
+    return "–" if hz is None else digits_down(hz / 1000)
+
+
 def latency(ns: float | None) -> str:
     """A latency in µs, with its unit."""
     return "–" if ns is None else f"{microseconds(ns)} µs"

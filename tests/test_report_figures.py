@@ -147,7 +147,7 @@ def test_a_single_sample_is_seen_in_the_heat_map() -> None:
         red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    one, ground = luminance(to_hex(heat_map._COLOURS(0))), luminance(heat_map._GROUND)
+    one, ground = luminance(to_hex(plot.DENSITY(0))), luminance(plot.GROUND)
     assert (ground + 0.05) / (one + 0.05) > 2
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastenough import words
-from fastenough.report.sections import experiment, frequency
 
 NS = st.one_of(st.integers(-10**13, 10**13).map(float), st.floats(-1e13, 1e13))
 
@@ -49,7 +48,7 @@ def test_latencies_as_printed(ns: float, shown: str) -> None:
 @pytest.mark.parametrize(("hz", "shown"), [(35.4, "0.0354"), (35.49, "0.0354"), (16_666.7, "16.6"), (999.99, "0.999"),
                                            (1_000_000, "1,000"), (123_456_789, "123,456"), (None, "–")])
 def test_frequencies_as_printed(hz: float | None, shown: str) -> None:
-    assert frequency._khz(hz) == experiment._khz(hz) == shown
+    assert words.kilohertz(hz) == shown
 
 
 @pytest.mark.parametrize(("ns", "shown"), [

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ UNNAMED = "#8c8c8c"
 """What has no name in the legend."""
 
 LIMIT = "#b00020"
+
+GROUND = "#fefefe"
+DENSITY = ListedColormap(mpl.colormaps["YlGnBu"](np.linspace(0.45, 1.0, 256)))
+"""How many there are, from one to the most.  It begins where a single sample, which is what a tail consists of, still
+stands out from the ground."""
 
 FLOOR = 0.5
 """Where a logarithmic axis of counts begins, so that a single sample is seen.  No tick stands there."""
