@@ -49,6 +49,8 @@ CUT_AT = 30
 _TITLE_LETTERS_PER_IN = 9
 _LEGEND_SHARE = 0.98
 """So much of a figure's width a legend may take."""
+_LEGEND_IN = 1.0
+"""So high a legend may be without taking from the axes what they need."""
 _HANDLE_LETTERS = 6
 """How many letters are as wide as what stands before a legend's text."""
 _MOST_STEPS = 2000
@@ -81,7 +83,8 @@ def _inline(svg: str, name: str) -> str:
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) -> None:
     """A legend outside the axes, where nothing can lie under it; in fewer columns where the figure is too narrow for
-    as many, and with its lines broken where it is too narrow for one.  A dollar sign in it is no formula.
+    as many, and with its lines broken where it is too narrow for one.  The figure grows by what is too high for it.
+    A dollar sign in a legend is no formula.
     """
     legend = figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     for text in legend.get_texts():
@@ -90,10 +93,13 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) ->
     if share > 1 and columns > 1:
         legend.remove()
         legend_below(figure, handles, columns - 1)
-    elif share > 1:
+        return
+    if share > 1:
         letters = int(max(len(text.get_text()) for text in legend.get_texts()) / share) - _HANDLE_LETTERS
         for text in legend.get_texts():
             text.set_text(textwrap.fill(text.get_text(), width=max(1, letters)))
+    too_high_in = legend.get_window_extent().height / figure.dpi - _LEGEND_IN
+    figure.set_figheight(figure.get_figheight() + max(0.0, too_high_in))
 
 
 def count_axis(axes: Axes, most: int) -> None:

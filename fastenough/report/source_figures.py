@@ -175,7 +175,7 @@ def overlay(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> 
         axes.set_facecolor(plot.GROUND)
         mesh = axes.pcolormesh(edges_us, _LEVELS, np.ma.masked_equal(found, 0), cmap=plot.DENSITY, norm=norm,
                                rasterized=True)
-        _named(axes, f"{name}: last at {words.latency(values.maximum_ns)}")
+        _named(axes, f"{name}: max {words.latency(values.maximum_ns)}")
         data += [(one.configuration, one.implementation, *band) for band in zip(
             edges_us[:-1], edges_us[1:], found[1], strict=True) if band[-1]]
     rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(drawn.levels))
