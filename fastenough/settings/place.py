@@ -13,6 +13,7 @@ from fastenough.model import FastenoughError
 
 _FLAGS = {"other": "-o", "fifo": "-f", "rr": "-r", "batch": "-b", "idle": "-i"}
 _RESET = "SCHED_RESET_ON_FORK"
+_CPUS_ALLOWED = "Cpus_allowed_list:"
 
 
 class Gone(FastenoughError):
@@ -112,6 +113,43 @@ class TaskPlace:
 
     def __str__(self) -> str:
         return f"task {self.tid} ({self.comm})"
+
+
+@dataclass(frozen=True)
+class CpusPlace:
+    """The CPUs that one of the bench's own threads may use, as the kernel lists them; ``start_ticks`` as of a task."""
+
+    tid: int
+    start_ticks: int
+
+    def read(self, link: Link) -> str:
+        self._check(link)
+        status = link.read(f"/proc/{self.tid}/status").decode(errors="replace")
+        return next(line.partition(":")[2].strip() for line in status.splitlines() if line.startswith(_CPUS_ALLOWED))
+
+    def write(self, link: Link, value: str) -> None:
+        self._check(link)
+        completed = link.run(["taskset", "-cp", value, str(self.tid)])
+        if completed.status != 0:
+            raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
+
+    def _check(self, link: Link) -> None:
+        if start_ticks(link, self.tid) != self.start_ticks:
+            raise Gone(f"thread {self.tid} of the bench has ended")
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "cpus", "tid": self.tid, "start_ticks": self.start_ticks}
+
+    def label(self) -> dict[str, Any]:
+        """Without its number, which is another in each run."""
+        return {"thread": "bench"}
+
+    @property
+    def suffix(self) -> str:
+        return ""
+
+    def __str__(self) -> str:
+        return f"the CPUs of thread {self.tid} of the bench"
 
 
 def start_ticks(link: Link, tid: int) -> int | None:
