@@ -163,9 +163,10 @@ def test_housekeeping_is_the_benchs_own(tmp_path: Path) -> None:
     """What it starts may use every CPU that it could use before: the probe and its load are not the bench."""
     before = os.sched_getaffinity(0)
     with Settings(LocalLink(), tmp_path / "journal") as settings:
-        entries = settings.apply("housekeeping", min(before))
-        assert {entry.in_effect for entry in entries} == {str(min(before))}
-        assert os.sched_getaffinity(0) == {min(before)}
+        (entry,) = settings.apply("housekeeping", min(before))
+        assert (entry.in_effect, entry.thread) == (str(min(before)), "bench")
+        threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
+        assert all(os.sched_getaffinity(thread) == {min(before)} for thread in threads)
         assert LocalLink().run(["sh", "-c", "grep Cpus_allowed_list /proc/$$/status"]).text.split()[1] == (
             list_form(set(before)))
     assert os.sched_getaffinity(0) == before

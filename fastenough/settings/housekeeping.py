@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from fastenough.facts.cpu import cpu_list, list_form
 from fastenough.link import Link
@@ -23,9 +23,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
         raise NotApplicable("the bench is not on the board")
     if link.which("taskset") is None:
         raise NotApplicable("taskset is not there: apt-get install util-linux")
-    threads = sorted(int(thread.name) for thread in Path("/proc/self/task").iterdir())
-    began = ((thread, start_ticks(link, thread)) for thread in threads)
-    return [(CpusPlace(tid, ticks), list_form(wanted)) for tid, ticks in began if ticks is not None]
+    return [(CpusPlace(os.getpid(), start_ticks(link, os.getpid()) or 0), list_form(wanted))]
 
 
 SETTING = Setting("housekeeping", "the CPUs that the bench itself runs on", _steps)

@@ -63,7 +63,7 @@ def _task(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TaskPla
 
 
 def _cpus(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> CpusPlace:
-    return CpusPlace(_number(entry, "tid", 1), _number(entry, "start_ticks", 0))
+    return CpusPlace(_number(entry, "pid", 1), _number(entry, "start_ticks", 0))
 
 
 def _pin(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> PinPlace:
