@@ -154,7 +154,8 @@ def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -
         for comparison in same:
             _print_quantiles(comparison, ORDINALS[[other.run_id for other in others].index(comparison.second_id)])
         _print_maxima(same)
-    say(f"\n{how_judged(comparisons[0].together, comparisons[0].confidence)}")
+    print()
+    say(how_judged(comparisons[0].together, comparisons[0].confidence))
 
 
 def how_judged(together: int, confidence: float) -> str:
