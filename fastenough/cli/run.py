@@ -77,7 +77,7 @@ def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configurati
     return on_board(plan, board) if context.get_parameter_source("board") is _GIVEN or not plan.boards else plan
 
 
-def _check(plan: Plan) -> None:
+def check_plan(plan: Plan) -> None:
     """What an implementation would refuse is refused before anything is done; a far board's probe is its own judge."""
     try:
         known = catalogue()
@@ -166,7 +166,7 @@ def command(
     entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
     plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **written(loads)})
-    _check(plan)
+    check_plan(plan)
     store = Store(store_path)
     with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
