@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock monitor setup setup-test clean
+.PHONY: assess check bench fresh lint lock man monitor setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -38,6 +38,13 @@ lock:
 
 setup:
 	@setup/install run
+
+# Manual pages of all commands and programs, in build/man: man -M build/man fastenough-run
+man: monitor
+	@for section in 1 8; do mkdir -p build/man/man$$section; done
+	@PYTHONPATH=. $(PYTHON) packaging/man_pages.py build/man build/target/probe/fastenough-probe \
+		build/target/monitor/fastenough-monitor
+	@for section in 1 8; do mv build/man/*.$$section build/man/man$$section; done
 
 # What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.
 monitor:
