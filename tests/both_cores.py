@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COMPUTING = ("analysis_*", "campaign_language", "campaign_plan", "campaign_toml", "docs", "format_*", "gauge_core",
              "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_truth", "hostile_*", "house", "house_costs",
              "implementation_words", "layers", "man_pages", "module_build", "module_kernels", "mutants", "overview",
-             "plan_*", "probe_builds", "recording_*", "report_*", "store_*", "wheel", "words")
+             "packaging", "plan_*", "probe_builds", "recording_*", "release", "report_*", "store_*", "wheel", "words")
 """Files that judge nothing by the wall clock: no guest, no instrument at its pace.  A new file is not among them."""
 _NICE = "5"
 

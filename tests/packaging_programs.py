@@ -21,3 +21,4 @@ def _loaded(name: str) -> ModuleType:
 
 
 man_pages = _loaded("man_pages")
+release = _loaded("release")
