@@ -18,9 +18,14 @@ from fastenough.cli import COMMANDS, cli
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, probe_binary: str, monitor_binary: Path) -> Path:
+def programs(probe_binary: str, monitor_binary: Path, inject_binary: Path) -> dict[str, str]:
+    return {Path(program).name: str(program) for program in (probe_binary, monitor_binary, inject_binary)}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, programs: dict[str, str]) -> Path:
     out = tmp_path_factory.mktemp("man")
-    man_pages.main([str(out), probe_binary, str(monitor_binary)])
+    man_pages.main([str(out), *programs.values()])
     return out
 
 
@@ -43,7 +48,7 @@ def _words(text: str) -> str:
 
 def test_every_page_is_set_without_a_complaint(made: Path, read: Callable[[str], str]) -> None:
     pages = {page.name for page in made.iterdir()}
-    assert pages == {"fastenough.1", "fastenough-probe.8", "fastenough-monitor.8",
+    assert pages == {"fastenough.1", "fastenough-probe.8", "fastenough-monitor.8", "fastenough-inject.8",
                      *(f"fastenough-{name}.1" for name in COMMANDS)}
     assert all(read(page).startswith(page.partition(".")[0].upper()) for page in pages)
 
@@ -61,14 +66,14 @@ def test_a_command_says_in_its_page_what_its_help_says(name: str, read: Callable
     assert _words(COMMANDS[name][1]) in read("fastenough.1")
 
 
-@pytest.mark.parametrize("name", ["fastenough-probe", "fastenough-monitor"])
-def test_a_program_says_in_its_page_what_its_help_says(name: str, read: Callable[[str], str], probe_binary: str,
-                                                       monitor_binary: Path) -> None:
-    program = probe_binary if name == "fastenough-probe" else str(monitor_binary)
-    listed = json.loads(subprocess.run([program, "--list-json"], text=True, capture_output=True, check=True).stdout)
-    options = [option for probe in listed["probes"] for option in probe["options"]]
-    if name == "fastenough-probe":
-        options += listed["options"]
+@pytest.mark.parametrize("name", ["fastenough-probe", "fastenough-monitor", "fastenough-inject"])
+def test_a_program_says_in_its_page_what_its_help_says(name: str, read: Callable[[str], str],
+                                                       programs: dict[str, str]) -> None:
+    listed = json.loads(subprocess.run([programs[name], "--list-json"], text=True, capture_output=True,
+                                       check=True).stdout)
+    watches = all(probe["watches"] for probe in listed["probes"])
+    options = [*(option for probe in listed["probes"] for option in probe["options"]),
+               *(option for option in listed["options"] if not (watches and option["acts"]))]
     said = read(f"{name}.8")
     assert options
     for option in options:
