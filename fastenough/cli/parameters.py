@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fastenough.units import parse_duration_ns, parse_share
 
@@ -70,6 +71,10 @@ class Names(click.ParamType[list[str]]):
         if not names or len(set(names)) != len(names):
             self.fail(f"name each {self._kind} once, at least one of: {', '.join(self._known)}", param, ctx)
         return names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        given, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(given + comma + name) for name in self._known if name.startswith(begun)]
 
 
 DURATION = Duration()

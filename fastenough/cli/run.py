@@ -19,7 +19,7 @@ from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.probes import catalogue, takes
+from fastenough.cli.probes import catalogue, probe_names, takes
 from fastenough.cli.stores import store_option
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Implementation, Value, find_implementation
 from fastenough.implementations.catalogue import ProbeEntry, in_parameters
@@ -137,7 +137,7 @@ def worst_status(store: Store, campaign: Campaign) -> int:
 
 
 @click.command(cls=_Run)
-@click.argument("probe", required=False)
+@click.argument("probe", required=False, shell_complete=probe_names)
 @click.argument("parameters", nargs=-1)
 @click.option("--plan", "plan_path", type=click.Path(path_type=Path, dir_okay=False),
               help="A plan file (see campaigns/).")

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import FastenoughError
 from fastenough.virtual.module import CHECKOUT, compiler
 from fastenough.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
 
@@ -49,9 +49,7 @@ class Archive:
 
 
 def build_agent(arch: str) -> bytes:
-    """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without sources."""
-    if not AGENT.is_dir():
-        raise NotApplicable("what the bench runs is built from a checkout of fastenough, not from the installed wheel")
+    """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without one."""
     with cache_lock() as cache:
         agent = cache / f"agent-{arch}"
         command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s",
