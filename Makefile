@@ -19,6 +19,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
+	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	$(PYTHON) -m pytest -q -m matrix
 

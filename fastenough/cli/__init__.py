@@ -30,7 +30,9 @@ COMMANDS = {
                     "units."),
     "list": ("fastenough.cli.listing", "List the runs in the store, oldest first."),
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
-    "compare": ("fastenough.cli.compare", "Compare run FIRST with run SECOND."),
+    "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
+                "difference with its interval."),
+    "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
     "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
     "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
                "read."),

@@ -63,11 +63,12 @@ def build_agent(arch: str) -> bytes:
 def build_initramfs(kernel: Kernel) -> bytes:
     """What the guest boots into: busybox, the agent, and the modules of the port they talk over."""
     archive = Archive()
-    for directory in ("bin", "dev", "lib", "proc", "root", "sys", "tmp", "var", "etc"):
+    for directory in ("bin", "dev", "etc", "lib", "proc", "root", "run", "sys", "tmp", "var"):
         archive.directory(directory)
     archive.device("dev/console", _CONSOLE)
     archive.file("bin/busybox", busybox(kernel).read_bytes(), 0o755)
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
     archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
     for module in GUEST_MODULES:
         content = kernel.module(module)
