@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock monitor setup setup-test clean
+.PHONY: assess check bench fresh lint lock man monitor release setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -19,6 +19,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_scale.py
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
+	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
@@ -37,8 +38,19 @@ lock:
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
+# Sources and static probes with their checksums, of the last commit, in build/release; the same bytes each time.
+release: setup-test
+	PYTHONPATH=. $(PYTHON) packaging/release.py build/release $(ARGS)
+
 setup:
 	@setup/install run
+
+# Manual pages of all commands and programs, in build/man: man -M build/man fastenough-run
+man: monitor
+	@for section in 1 8; do mkdir -p build/man/man$$section; done
+	@PYTHONPATH=. $(PYTHON) packaging/man_pages.py build/man build/target/probe/fastenough-probe \
+		build/target/monitor/fastenough-monitor build/target/monitor/inject/fastenough-inject
+	@for section in 1 8; do mv build/man/*.$$section build/man/man$$section; done
 
 # What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.
 monitor:

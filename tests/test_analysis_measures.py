@@ -197,8 +197,72 @@ def test_what_may_not_be_compared_is_refused(tmp_path: Path, change: dict[str, o
     values = latencies(2, cpus=1, intervals=2)
     one = recording(tmp_path, Plan(values))
     other = recording(tmp_path, Plan(values, run_id="run-2", **change))  # type: ignore[arg-type]
-    with pytest.raises(MixedRuns, match=f"cannot be compared.*{word}"):
+    with pytest.raises(MixedRuns, match=f"cannot be compared.*{word}.*[(][a-z].*[)]"):
         compare(one, other)
+    third = recording(tmp_path, Plan(values, run_id="run-3"))
+    with pytest.raises(MixedRuns, match=r"runs run-1 and run-2 cannot be compared"):
+        compare(one, third, other)
+
+
+def test_every_key_that_forbids_is_named_with_its_reason(tmp_path: Path) -> None:
+    values = latencies(2, cpus=1, intervals=2)
+    one = recording(tmp_path, Plan(values))
+    other = recording(tmp_path, Plan(values, run_id="run-2", period_ns=200_000, head={"probe": "spin"}))
+    with pytest.raises(MixedRuns, match=r"different probe.*another probe times another act.*; different act.*interval"):
+        compare(one, other)
+
+
+def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
+    values = latencies(2, cpus=1, intervals=2)
+    profile = PROFILE | {"modules": ["loop", "nfs"], "cmdline": "root=/dev/sda1 quiet splash isolcpus=2 nohz=on",
+                         "kernel_config": {"sha256": "b2" * 32, "of_interest": {"CONFIG_HZ": "1000"}}}
+    before = PROFILE | {"cmdline": "root=/dev/sda1 quiet splash isolcpus=1"}
+    del profile["clocksource"]
+    runs = [recording(tmp_path, Plan(values, run_id=name, head={"profile": of} | tool)) for name, of, tool in (
+        ("run-1", before, {}), ("run-2", profile, {"tool": {"name": "test", "version": "1"}}))]
+    differs = compare(*runs)[0].differs
+    assert [text.split(":")[0] for text in differs] == [
+        "different kernel configuration", "different command line",
+        "whether these agree is not known of run run-2 (its profile does not have clocksource)", "different tool",
+        "different modules"]
+    assert "CONFIG_HZ: None against '1000'" in differs[0]
+    assert differs[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
+
+
+def test_three_runs_beside_a_base_err_no_more_often_than_one(tmp_path: Path) -> None:
+    """Without allowing for how many differences are judged, one of these would be called one in every third trial."""
+    random = np.random.default_rng(29)
+    wrong, unadjusted, trials = 0, 0, 24
+    for trial in range(trials):
+        runs = [recording(tmp_path, Plan([[random.integers(0, 1900, 50) for _ in range(40)]], run_id=f"r-{trial}-{i}",
+                                         views=("wakeup",))) for i in range(4)]
+        found = [each for comparison in compare(*runs) for each in comparison.quantiles if each.chance is not None]
+        wrong += any(each.shown for each in found)
+        unadjusted += any(each.chance < 0.05 for each in found if each.chance is not None)
+        assert all(each.ends is not None and (each.ends[0] <= 0 <= each.ends[1]) == (each.chance > 0.05) for each in
+                   found if each.chance is not None and abs(each.chance - 0.05) > 0.005), "both say the same"
+    assert wrong <= 4 and wrong < unadjusted
+
+
+def test_latencies_that_lie_within_one_bucket_of_intervals_are_no_surer(tmp_path: Path) -> None:
+    """All within 2 %: draws of buckets that are 6 % wide cannot tell how much their quantiles vary."""
+    random = np.random.default_rng(31)
+    held, trials = 0, 30
+    for trial in range(trials):
+        runs = [recording(tmp_path, Plan([[random.normal(5100, 20, 60).astype(np.int64) for _ in range(40)]],
+                                         run_id=f"n-{trial}-{i}", views=("wakeup",))) for i in range(2)]
+        median = compare(*runs)[0].quantiles[0]
+        assert median.ends is not None and median.ends[0] < median.ends[1]
+        held += median.ends[0] <= 0 <= median.ends[1]
+    assert held >= 0.8 * trials
+
+
+def test_an_interval_needs_values_beyond_the_quantile_not_beside_it(tmp_path: Path) -> None:
+    """Of 2,000 values two lie above 99.9 %, whatever else is in the bucket that holds it."""
+    random = np.random.default_rng(37)
+    one = _all(recording(tmp_path, Plan([[random.integers(0, 1900, 50) for _ in range(40)]], views=("wakeup",))))
+    assert measure(one).quantile(0.95).lower_ns is not None
+    assert measure(one).quantile(0.999).lower_ns is None
 
 
 def test_runs_without_samples_cannot_be_compared(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def runs_agree(counts: Sequence[IntArray]) -> bool:
     return chance_of_equal(gathered) > LEVEL
 
 
-def resampled(runs: Sequence[IntArray]) -> FloatArray | None:
+def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | None:
     """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
 
     Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.  Fewer are drawn
@@ -99,7 +99,7 @@ def resampled(runs: Sequence[IntArray]) -> FloatArray | None:
     narrower = float(special.ndtri(_TAIL) / special.stdtrit(blocks - 1, _TAIL)) ** 2
     drawn = max(2, round((blocks - 1) * narrower))
     random = np.random.default_rng(_SEED)
-    weights = random.multinomial(drawn, np.full(sums.shape[0], 1.0 / sums.shape[0]), size=_DRAWS)
+    weights = random.multinomial(drawn, np.full(sums.shape[0], 1.0 / sums.shape[0]), size=draws)
     return np.asarray(weights.astype(np.float64) @ sums.astype(np.float64))
 
 
@@ -108,10 +108,12 @@ def _moving(run: IntArray, length: int) -> IntArray:
     return np.asarray(up_to[length:] - up_to[:-length])
 
 
-def ranks_of_quantile(draws: FloatArray, total: IntArray, quantile: float) -> FloatArray:
+def ranks_of_quantile(draws: FloatArray, total: IntArray, quantile: float,
+                      size_of: Callable[[int], float]) -> FloatArray:
     """Rank, among all values, of the quantile of each draw; ``draws`` (draws x buckets) and ``total`` by bucket.
 
-    Within a bucket, values are taken to lie as they do in all samples.
+    Within a bucket, values lie as they do in all samples, but for chance: of the bucket's values, in clusters of
+    ``size_of`` it, so many more or fewer lie below a place in it as a binomial number varies.
     """
     up_to = np.cumsum(draws, axis=1)
     wanted = quantile * up_to[:, -1:]
@@ -119,5 +121,11 @@ def ranks_of_quantile(draws: FloatArray, total: IntArray, quantile: float) -> Fl
     row = np.arange(draws.shape[0])
     here = draws[row, bucket]
     share = np.where(here > 0, (wanted[:, 0] - (up_to[row, bucket] - here)) / np.maximum(here, 1e-9), 1.0)
+    share = np.clip(share, 0.0, 1.0)
+    sizes = np.zeros(total.size)
+    for one in np.unique(bucket):
+        sizes[one] = size_of(int(one))
+    chance = np.random.default_rng(_SEED + 1).standard_normal(row.size)
+    share += chance * np.sqrt(share * (1 - share) * sizes[bucket] / np.maximum(total[bucket], 1))
     before = np.cumsum(total) - total
     return np.asarray(np.maximum(1.0, before[bucket] + np.clip(share, 0.0, 1.0) * total[bucket]))

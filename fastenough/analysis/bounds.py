@@ -16,6 +16,10 @@ import math
 import numpy as np
 from scipy import special
 
+_LEAST_CHANCE = 1e-9
+"""Smaller ones are not told apart."""
+_HALVINGS = 40
+
 
 def rate_upper(exceeded: int, n: int, confidence: float) -> float:
     """One-sided upper bound of a rate of which ``exceeded`` of ``n`` were seen (Clopper-Pearson)."""
@@ -104,3 +108,13 @@ def rate_difference(first: tuple[float, float], second: tuple[float, float], con
     (l1, u1), (l2, u2) = _wilson(*first, z), _wilson(*second, z)
     difference = p2 - p1
     return (difference - float(np.hypot(p2 - l2, u1 - p1)), difference + float(np.hypot(u2 - p2, p1 - l1)))
+
+
+def chance_of_equal_rates(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """The least error at which :func:`rate_difference` excludes zero."""
+    low, high = _LEAST_CHANCE, 1.0
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        lower, upper = rate_difference(first, second, 1.0 - middle)
+        low, high = (low, middle) if lower > 0 or upper < 0 else (middle, high)
+    return high

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two runs side by side: differences with intervals, and in what the runs differ.
+"""Runs beside a base: differences with intervals, and in what the runs differ.
 
 Runs may be compared only where they measured the same thing; what else differs is named, so that nobody
 takes the sum of two changes for the effect of one.
@@ -7,38 +7,48 @@ takes the sum of two changes for the effect of one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import TypeVar
 
 from fastenough.analysis import bounds
-from fastenough.analysis.differences import all_differences, difference, run_values, series_values
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
 from fastenough.analysis.disturbances import size_of_clusters
-from fastenough.analysis.keys import FOR_COMPARING, RUN_KEYS, SERIES_KEYS
-from fastenough.analysis.measures import CONFIDENCE, QUANTILES, drawn_ranks
-from fastenough.analysis.merged import FloatArray, Merged, MixedRuns, judged_series, merge_samples
+from fastenough.analysis.drawn import Drawn, difference_of
+from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
+from fastenough.analysis.measures import CONFIDENCE, QUANTILES
+from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
-
-_SEED = 20260101
 
 
 @dataclass(frozen=True)
 class QuantileDifference:
     """Second minus first, in ns, with the interval; None where a run has too few samples for the quantile, or blocks of
-    time for an interval, or where its source only counted the values there."""
+    time for an interval, or where its source only counted the values there.
+
+    ``chance``: the least error at which the interval excludes zero.  ``shown``: zero is excluded also when all
+    differences that are told together are judged together.
+    """
 
     quantile: float
-    first_ns: float | None
-    second_ns: float | None
-    difference_ns: float | None
-    lower_ns: float | None
-    upper_ns: float | None
+    first_ns: float | None = None
+    second_ns: float | None = None
+    difference_ns: float | None = None
+    lower_ns: float | None = None
+    upper_ns: float | None = None
+    chance: float | None = None
+    shown: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return None if self.lower_ns is None or self.upper_ns is None else (self.lower_ns, self.upper_ns)
 
 
 @dataclass(frozen=True)
 class RateDifference:
-    """Rates above a limit and second minus first with its interval."""
+    """Rates above a limit and second minus first with its interval; ``chance`` and ``shown`` as of a quantile."""
 
     limit_ns: float
     first: tuple[int, int]
@@ -46,11 +56,20 @@ class RateDifference:
     difference: float
     lower: float
     upper: float
+    chance: float
+    shown: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.lower, self.upper
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One kind of series of two runs.  The maxima are given without an interval: they have none."""
+    """One kind of series of two runs.  The maxima are given without an interval: they have none.
+
+    ``together``: so many differences were judged together (Holm 1979).
+    """
 
     first_id: str
     second_id: str
@@ -61,6 +80,24 @@ class Comparison:
     maxima_ns: tuple[float | None, float | None]
     rates: tuple[RateDifference, ...]
     confidence: float
+    together: int = 0
+
+    def chances(self) -> list[float]:
+        """Of each difference that has one, in order."""
+        found = [*(each.chance for each in self.quantiles), *(each.chance for each in self.rates)]
+        return [chance for chance in found if chance is not None]
+
+    def with_shown(self, shown: Iterator[bool], together: int) -> Comparison:
+        """The same, told of each difference that has a chance whether it is shown."""
+        return replace(self, together=together, quantiles=tuple(_marked(each, shown) for each in self.quantiles),
+                       rates=tuple(_marked(each, shown) for each in self.rates))
+
+
+_Tested = TypeVar("_Tested", QuantileDifference, RateDifference)
+
+
+def _marked(each: _Tested, shown: Iterator[bool]) -> _Tested:
+    return each if each.chance is None else replace(each, shown=next(shown))
 
 
 def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
@@ -70,38 +107,22 @@ def _refuse(first: Recording, second: Recording, difference: str) -> MixedRuns:
 def _differences(first: Recording, second: Recording) -> tuple[str, ...]:
     """What differs between two runs; raises MixedRuns where that forbids a comparison."""
     one, other = run_values(first), run_values(second)
-    forbidding = difference(RUN_KEYS, one, other, FOR_COMPARING)
+    forbidding = refusal(RUN_KEYS, one, other)
     if forbidding is not None:
         raise _refuse(first, second, forbidding)
     return all_differences(RUN_KEYS, one, other)
 
 
-def _at_ranks(values: Merged, ranks: FloatArray, tail: bool) -> tuple[FloatArray, FloatArray]:
-    lowest, highest, count = values.magnitudes() if tail else (*values.edges_ns(), values.histogram.count)
-    position = np.searchsorted(np.cumsum(count), ranks)
-    return lowest[position], highest[position]
-
-
-def _quantile_difference(first: Merged, second: Merged, quantile: float, confidence: float) -> QuantileDifference:
-    needed = round(1 / (1 - quantile))
-    if min(first.n, second.n) < needed:
-        return QuantileDifference(quantile, None, None, None, None, None)
-    tail = quantile > 0.5
-    seen = [float(_at_ranks(p, np.array([max(1, np.ceil(quantile * p.n - 1e-9))]), tail)[1][0])
-            for p in (first, second)]
-    for place, p in enumerate((first, second)):
-        if p.overflow_from_ns is not None and seen[place] >= p.overflow_from_ns:
-            return QuantileDifference(quantile, None, None, None, None, None)
-    drawn = drawn_ranks(first, quantile), drawn_ranks(second, quantile)
-    if drawn[0] is None or drawn[1] is None:
-        return QuantileDifference(quantile, seen[0], seen[1], seen[1] - seen[0], None, None)
-    low1, high1 = _at_ranks(first, drawn[0], tail)
-    low2, high2 = _at_ranks(second, np.random.default_rng(_SEED).permutation(drawn[1]), tail)
-    outside = (1 - confidence) / 2
-    return QuantileDifference(
-        quantile, seen[0], seen[1], seen[1] - seen[0],
-        float(np.quantile(low2 - high1, outside)), float(np.quantile(high2 - low1, 1 - outside)),
-    )
+def _quantile_difference(first: Drawn, second: Drawn, quantile: float, confidence: float) -> QuantileDifference:
+    one, other = first.value_ns(quantile), second.value_ns(quantile)
+    if one is None or other is None:
+        return QuantileDifference(quantile)
+    seen = QuantileDifference(quantile, one, other, other - one)
+    drawn = difference_of(first.edges(quantile), second.edges(quantile))
+    if drawn is None:
+        return seen
+    lower_ns, upper_ns = drawn.interval(confidence)
+    return replace(seen, lower_ns=lower_ns, upper_ns=upper_ns, chance=drawn.chance_of_none())
 
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
@@ -110,70 +131,110 @@ def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence:
     one, other = ((exceeded / size, n / size) for (exceeded, n), size in zip(counts, sizes, strict=True))
     lower, upper = bounds.rate_difference(one, other, confidence)
     rates = [exceeded / n for exceeded, n in counts]
-    return RateDifference(limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper)
+    return RateDifference(limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper,
+                          bounds.chance_of_equal_rates(one, other))
 
 
-def _by_kind(recording: Recording) -> dict[str, list[Series]]:
-    found: dict[str, list[Series]] = {}
-    for series in recording.series:
-        label = ", ".join(f"{name} {value}" for name, value in sorted(series.labels.items()))
-        found.setdefault(f"{series.name} ({label})" if label else series.name, []).append(series)
-    return found
+def _kind(series: Series) -> str:
+    label = ", ".join(f"{name} {value}" for name, value in sorted(series.labels.items()))
+    return f"{series.name} ({label})" if label else series.name
 
 
-def _pairs(first: Recording, second: Recording) -> list[tuple[str, list[Series], list[Series]]]:
-    """Series of one name, and beside them the series a verdict rests on, where none of these has its name in both.
+def _judged_kinds(run: Recording) -> list[str]:
+    return list(dict.fromkeys(map(_kind, judged_series(run))))
+
+
+def _pairs(first: Recording, second: Recording) -> list[tuple[str, str]]:
+    """Kinds of one name, and beside them those a verdict rests on, where none of these has its name in both.
 
     An instrument and a board that measures itself, user space and kernel call what they measure by other names.
     """
-    mine, theirs = _by_kind(first), _by_kind(second)
-    pairs = [(name, mine[name], theirs[name]) for name in mine if name in theirs]
-    judged = [{name: series for name, series in kinds.items() if any(each in judged_series(run) for each in series)}
-              for run, kinds in ((first, mine), (second, theirs))]
+    mine, theirs = (list(dict.fromkeys(map(_kind, run.series))) for run in (first, second))
+    pairs = [(name, name) for name in mine if name in theirs]
+    judged = [_judged_kinds(run) for run in (first, second)]
     if not any(name in judged[1] for name in judged[0]):
-        pairs += [(f"{one} and {other}", judged[0][one], judged[1][other])
-                  for one, other in zip(judged[0], judged[1], strict=False)][:1]
+        pairs += list(zip(judged[0], judged[1], strict=False))[:1]
     return pairs
 
 
-def _compared(first: Recording, second: Recording, pair: tuple[str, list[Series], list[Series]],
-              limits_ns: tuple[float, ...], confidence: float) -> Comparison | None:
+@dataclass(frozen=True)
+class Sides:
+    """One kind of series of a base and of what is compared with it, each the merged samples of one or more runs;
+    ``judged``: a verdict rests on it."""
+
+    name: str
+    judged: bool
+    differs: tuple[str, ...]
+    base: Drawn
+    other: Drawn
+
+
+def _sides(base: Sequence[Recording], other: Sequence[Recording], pair: tuple[str, str]) -> Sides | None:
     """None where one of them holds no sample; raises MixedRuns."""
-    name, mine, theirs = pair
-    one_key, other_key = series_values(first, mine[0]), series_values(second, theirs[0])
-    forbidding = difference(SERIES_KEYS, one_key, other_key, FOR_COMPARING)
+    name = " and ".join(dict.fromkeys(pair))
+    parts = [[(run, series) for run in runs for series in run.series if _kind(series) == kind]
+             for runs, kind in zip((base, other), pair, strict=True)]
+    keys = [series_values(*of[0]) for of in parts]
+    forbidding = refusal(SERIES_KEYS, *keys)
     if forbidding is not None:
-        raise _refuse(first, second, f"in series {name}, {forbidding}")
-    one = merge_samples([(first, series) for series in mine])
-    other = merge_samples([(second, series) for series in theirs])
-    if not one.judged or not other.judged:
+        raise _refuse(base[0], other[0], f"in series {name}, {forbidding}")
+    one, two = (merge_samples(of) for of in parts)
+    if not one.judged or not two.judged:
         return None
+    differs = tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, *keys))
+    return Sides(name, pair[0] in _judged_kinds(base[0]), differs, Drawn(one), Drawn(two))
+
+
+def sides_of(base: Sequence[Recording], other: Sequence[Recording]) -> tuple[tuple[str, ...], list[Sides]]:
+    """In what two groups of runs differ that may each be merged, and their kinds of series beside each other.
+
+    Raises MixedRuns (says which key differed, and why that matters), BadInput (nothing in common), or FastenoughError
+    for a run that is not believed.
+    """
+    for recording in (*base, *other):
+        if recording.damage is not None:
+            raise FastenoughError(f"run {recording.run_id} is not believed and cannot be compared: {recording.damage}")
+    differs = _differences(base[0], other[0])
+    found = [_sides(base, other, pair) for pair in _pairs(base[0], other[0])]
+    sides = [each for each in found if each is not None]
+    if not sides:
+        raise BadInput(f"runs {base[0].run_id} and {other[0].run_id} have no series with samples in common; "
+                       "compare runs of one probe")
+    return differs, sides
+
+
+def comparison_of(sides: Sides, differs: tuple[str, ...], limits_ns: Sequence[float] = (),
+                  confidence: float = CONFIDENCE) -> Comparison:
+    """One kind of series; nothing is marked as shown yet."""
+    one, other = sides.base.merged, sides.other.merged
     return Comparison(
-        first.run_id, second.run_id, name, (one.n, other.n),
-        tuple(f"in series {name}, {text}" for text in all_differences(SERIES_KEYS, one_key, other_key)),
-        tuple(_quantile_difference(one, other, quantile, confidence) for quantile in QUANTILES),
+        "+".join(one.run_ids), "+".join(other.run_ids), sides.name, (one.n, other.n), differs + sides.differs,
+        tuple(_quantile_difference(sides.base, sides.other, quantile, confidence) for quantile in QUANTILES),
         (one.maximum_ns, other.maximum_ns),
         tuple(_rate_difference(one, other, limit, confidence) for limit in limits_ns),
         confidence,
     )
 
 
-def compare(first: Recording, second: Recording, limits_ns: tuple[float, ...] = (),
-            confidence: float = CONFIDENCE) -> list[Comparison]:
-    """Compare two runs, series by series, all CPUs together.
+def _with_base(base: Recording, other: Recording, limits_ns: Sequence[float], confidence: float) -> list[Comparison]:
+    differs, found = sides_of([base], [other])
+    return [comparison_of(sides, differs, limits_ns, confidence) for sides in found]
 
-    ``limits_ns``: limits at which the rates above are compared.  Intervals come from blocks of time (:mod:`resampling`)
-    and hold within these runs: two runs do not say how much runs differ.  The same input gives the same output: the
-    bootstrap's seed is fixed.  Raises MixedRuns (says which key differed), BadInput (nothing in common), or
-    FastenoughError for a run that is not believed.
+
+def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same, each difference marked by whether it is shown where all of them are judged together (Holm 1979)."""
+    chances = [chance for each in comparisons for chance in each.chances()]
+    shown = iter(holm(chances, 1 - comparisons[0].confidence if comparisons else 0.0))
+    return [each.with_shown(shown, len(chances)) for each in comparisons]
+
+
+def compare(base: Recording, *others: Recording, limits_ns: Sequence[float] = (),
+            confidence: float = CONFIDENCE) -> list[Comparison]:
+    """Compare runs with a base, one after the other, series by series, all CPUs together.
+
+    ``limits_ns``: limits at which the rates above are compared.  Intervals come from blocks of time (:mod:`drawn`) and
+    hold within these runs: two runs do not say how much runs differ.  Each is one by itself; what is marked as shown
+    holds for all of them together.  The same input gives the same output: the bootstrap's seed is fixed.  Raises as
+    :func:`sides_of` does.
     """
-    for recording in (first, second):
-        if recording.damage is not None:
-            raise FastenoughError(f"run {recording.run_id} is not believed and cannot be compared: {recording.damage}")
-    differs = _differences(first, second)
-    compared = [_compared(first, second, pair, limits_ns, confidence) for pair in _pairs(first, second)]
-    comparisons = [replace(each, differs=differs + each.differs) for each in compared if each is not None]
-    if not comparisons:
-        raise BadInput(f"runs {first.run_id} and {second.run_id} have no series with samples in common; "
-                       "compare runs of one probe")
-    return comparisons
+    return judged_together([each for other in others for each in _with_base(base, other, limits_ns, confidence)])

@@ -7,7 +7,16 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS, Forbids, Key, Unknown
+from fastenough.analysis.keys import (
+    FOR_COMPARING,
+    FOR_MERGING,
+    KEYED_FACTS,
+    RUN_KEYS,
+    SERIES_KEYS,
+    Forbids,
+    Key,
+    Unknown,
+)
 from fastenough.model import Series
 from fastenough.recording import Recording
 
@@ -42,17 +51,33 @@ def difference(keys: Sequence[Key], one: Values, other: Values, forbidding: Sequ
     return next((_words(key, one, other) for key in differing), None)
 
 
+def refusal(keys: Sequence[Key], one: Values, other: Values) -> str | None:
+    """In words, every key in which two differ that may then not be compared, each with why; None: they may be."""
+    differing = _differing([key for key in keys if key.forbids in FOR_COMPARING], one, other)
+    return "; ".join(f"{_words(key, one, other)} ({key.why})" for key in differing) or None
+
+
 def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[str, ...]:
-    """In words, every key in which two runs (or series) differ; what is not known for one reason is told at once."""
-    texts: list[str] = []
+    """In words, every key in which two runs (or series) differ, those first that shape a latency; what is not known for
+    one reason is told at once."""
+    shaping: list[str] = []
+    others: list[str] = []
     unknown: dict[str, list[str]] = {}
     for key in _differing(keys, one, other):
         missing = [value for value in (one[key.name], other[key.name]) if isinstance(value, Unknown)]
         if missing:
             unknown.setdefault(str(missing[0]), []).append(key.name)
         else:
-            texts.append(_words(key, one, other))
-    return (*texts, *(f"whether these agree is {why}: {', '.join(names)}" for why, names in unknown.items()))
+            (others if key.forbids is Forbids.NOTHING else shaping).append(_words(key, one, other))
+    not_known = (f"whether these agree is {why}: {', '.join(names)}" for why, names in unknown.items())
+    return (*shaping, *not_known, *others)
+
+
+def other_facts(one: Recording, other: Recording) -> tuple[str, ...]:
+    """The facts in which two profiles differ and that no key takes: no latency is known to follow from them."""
+    mine, theirs = one.head.profile or {}, other.head.profile or {}
+    return tuple(name for name in sorted((mine.keys() & theirs.keys()) - KEYED_FACTS - {"absent"})
+                 if mine[name] != theirs[name])
 
 
 def _words(key: Key, one: Values, other: Values) -> str:
@@ -67,7 +92,16 @@ def _brief(one: Any, other: Any) -> str:
     if isinstance(one, list) and isinstance(other, list):
         return (f"{[item for item in one if item not in other]} against "
                 f"{[item for item in other if item not in one]}")
+    if isinstance(one, str) and isinstance(other, str) and min(one.count(" "), other.count(" ")) >= _MANY_WORDS:
+        mine, theirs = one.split(), other.split()
+        apart = [" ".join(word for word in words if word not in others)
+                 for words, others in ((mine, theirs), (theirs, mine))]
+        one, other = apart if any(apart) else (one, other)
     return f"{_said(one)} against {_said(other)}"
+
+
+_MANY_WORDS = 3
+"""Blanks in a text from which on only its differing words are told, as of a command line."""
 
 
 def _said(value: Any) -> str:

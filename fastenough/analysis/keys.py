@@ -76,11 +76,15 @@ def _of_series(name: str) -> Callable[[Head, Series | None], Any]:
     return lambda _, series: getattr(series, name)
 
 
-def _fact(name: str, *parts: str) -> Callable[[Head, Series | None], Any]:
+@dataclass(frozen=True)
+class _Fact:
     """A fact of the profile, or some parts of one; where it cannot be told here, the reason stands for it."""
 
-    def of(head: Head, _: Series | None) -> Any:
-        profile = head.profile
+    name: str
+    parts: tuple[str, ...]
+
+    def __call__(self, head: Head, _: Series | None) -> Any:
+        profile, name = head.profile, self.name
         if not profile:
             return Unknown(head.run_id, _NO_PROFILE)
         if name not in profile:
@@ -91,9 +95,11 @@ def _fact(name: str, *parts: str) -> Callable[[Head, Series | None], Any]:
             why = str(why)
             return Unknown(head.run_id, why) if why.startswith(_NOT_UNDERSTOOD) else {"absent": _PATH.sub("", why)}
         fact = profile[name]
-        return fact if not parts or not isinstance(fact, dict) else {part: fact.get(part) for part in parts}
+        return fact if not self.parts or not isinstance(fact, dict) else {part: fact.get(part) for part in self.parts}
 
-    return of
+
+def _fact(name: str, *parts: str) -> _Fact:
+    return _Fact(name, parts)
 
 
 def _processor(head: Head, series: Series | None) -> Any:
@@ -185,7 +191,7 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("configuration", Forbids.MERGING, _configuration, "what was booted is what is judged", titled=True),
     Key("kernel", Forbids.MERGING, _fact("kernel", "release", "version", "preemption"),
         "the kernel decides when a task runs", titled=True),
-    Key("kernel configuration", Forbids.MERGING, _fact("kernel_config", "sha256"),
+    Key("kernel configuration", Forbids.MERGING, _fact("kernel_config", "of_interest", "sha256"),
         "one release can be built with and without what costs latency"),
     Key("command line", Forbids.MERGING, _fact("cmdline"), "isolation, idle states and mitigations are chosen there"),
     Key("implementation", Forbids.MERGING, _head("implementation"), "user space and kernel are compared, never mixed",
@@ -246,6 +252,9 @@ SERIES_KEYS: tuple[Key, ...] = (
     Key("labels", Forbids.MERGING, _of_series("labels"), "they tell variants of one series apart"),
 )
 """What two series must share beyond their runs; the CPU may differ."""
+
+KEYED_FACTS = frozenset({key.of.name for key in RUN_KEYS if isinstance(key.of, _Fact)})
+"""Facts of a profile that a key takes, or parts of which it takes."""
 
 DOES_NOT_MATTER: Mapping[str, str] = {
     "duration, loops": "longer runs hold more of the same",

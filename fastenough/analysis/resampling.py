@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.blocks import ranks_of_quantile, resampled
+from fastenough.analysis.blocks import LEAST_BLOCKS, ranks_of_quantile, resampled
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -35,21 +36,40 @@ class Blocks:
     counts: tuple[IntArray, ...]
     draws: FloatArray | None
 
+    def redrawn(self, draws: int) -> Blocks:
+        """The same with another number of draws."""
+        return self if self.draws is None else Blocks(self.counts, resampled(self.counts, draws))
+
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
         if self.draws is None or self._independent_above(quantile) < LEAST_ABOVE:
             return None
-        return ranks_of_quantile(self.draws, sum(run.sum(axis=0) for run in self.counts), quantile)
+        total = np.concatenate(self.counts)
+        return ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
 
     def _independent_above(self, quantile: float) -> float:
         """As how many independent exceedances those of the quantile count, or the values below it where these are
-        fewer."""
+        fewer.
+
+        Of the bucket that holds the quantile only those that lie beyond it count.
+        """
         total = np.concatenate(self.counts)
         up_to = np.cumsum(total.sum(axis=0))
         bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
         above = total[:, bucket:].sum(axis=1)
         few = above if quantile >= 0.5 else total.sum(axis=1) - above
-        return float(few.sum() / size_at_all_scales(few))
+        beyond = min(float(few.sum()), float(up_to[-1]) * min(quantile, 1.0 - quantile))
+        return beyond / size_at_all_scales(few)
+
+
+def _size_within(total: IntArray, bucket: int) -> float:
+    """In clusters of what size the values of a bucket come, by what lies beside it (cells x buckets).
+
+    Where that is too little to tell, nobody knows; they are then taken to be as long as a block.
+    """
+    beside = [total[:, :bucket].sum(axis=1), total[:, bucket + 1:].sum(axis=1)]
+    known = [size_at_all_scales(each) for each in beside if each.sum() >= LEAST_ABOVE]
+    return max(known) if known else float(total[:, bucket].sum()) / LEAST_BLOCKS
 
 
 def blocks_of(parts: Sequence[tuple[Recording, Series]], magnitudes: bool) -> Blocks:

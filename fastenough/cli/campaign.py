@@ -16,7 +16,7 @@ from fastenough import words
 from fastenough.campaign import Plan, expand, on_board, read_plan
 from fastenough.campaign.expand import kept
 from fastenough.campaign.matrix import Matrix, Row, matrix_of
-from fastenough.cli.making import Begin, check, make_runs
+from fastenough.cli.making import Begin, check_plan, make_runs
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option
 from fastenough.cli.privileges import LOCAL, as_granted_option
@@ -52,7 +52,7 @@ def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
     """Show what PLAN comes to and how long it takes; nothing is measured."""
     plan = _placed(read_plan(plan_path), board)
     with suppress(NotApplicable):  # where the probe is yet to be built
-        check(plan)
+        check_plan(plan)
     specs = expand(plan)
     matrix = matrix_of(specs)
     if as_json:

@@ -1,112 +1,200 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough compare``: two runs: what follows, then what it rests on; refuses to mix what may not be mixed."""
+"""``fastenough compare``: runs beside a base: what follows, then what it rests on; refuses to mix what may not be
+mixed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import click
 
 from fastenough.analysis import Comparison, compare, words
+from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import QuantileDifference
+from fastenough.analysis.differences import other_facts
+from fastenough.analysis.machine import is_emulated
 from fastenough.cli.output import micros, print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.model import Role
+from fastenough.model import BadInput, Role, Verdict
 from fastenough.recording import Recording
 
 GREATER, SMALLER, OPEN, NONE = "greater", "smaller", "may be equal", "no interval"
+BY_ITSELF = " by itself"
+ORDINALS = ("second", "third", "fourth")
+"""What the runs beside the base are called, in order."""
 
 
-def finding(difference: QuantileDifference) -> str:
-    """What the interval of a difference says of the second run."""
-    if difference.lower_ns is None or difference.upper_ns is None:
+class Difference(Protocol):
+    """What was seen to differ, or not."""
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Of its interval; None where there is none."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is shown where all that is told with it is judged together."""
+
+
+def finding(difference: Difference) -> str:
+    """What the interval of a difference says of the run beside the base."""
+    if difference.ends is None:
         return NONE
-    if difference.lower_ns > 0:
-        return GREATER
-    return SMALLER if difference.upper_ns < 0 else OPEN
+    lower, upper = difference.ends
+    if lower <= 0 <= upper:
+        return OPEN
+    return (GREATER if lower > 0 else SMALLER) + ("" if difference.shown else BY_ITSELF)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     return f"{share * 100:.10g} %"
 
 
-def _interval(difference: QuantileDifference) -> str:
-    return "–" if difference.lower_ns is None else f"{micros(difference.lower_ns)} to {micros(difference.upper_ns)}"
+def interval(difference: QuantileDifference) -> str:
+    """In µs, without the unit."""
+    return "–" if difference.ends is None else " to ".join(map(micros, difference.ends))
 
 
-def _one(comparison: Comparison) -> str:
-    """What the intervals of one kind of series say, the highest quantile that differs with its figures."""
-    found = {what: [each for each in comparison.quantiles if finding(each) == what]
-             for what in (GREATER, SMALLER, OPEN)}
-    said = [f"{what} at {', '.join(_percent(each.quantile) for each in found[what])}" for what in (GREATER, SMALLER)
-            if found[what]]
+def said_of(comparison: Comparison, which: str) -> str:
+    """What the intervals of one kind of series say of a run, the highest quantile that differs with its figures."""
+    found = {what: [each for each in comparison.quantiles if finding(each) == what] for what in (GREATER, SMALLER)}
+    said = [f"{what} at {', '.join(percent(each.quantile) for each in each_found)}" for what, each_found in
+            found.items() if each_found]
     if said:
         tail = max(found[GREATER] + found[SMALLER], key=lambda each: each.quantile)
-        return (f"the second run is {' and '.join(said)} (at {_percent(tail.quantile)} by "
-                f"{words.latency(tail.difference_ns)}, {_percent(comparison.confidence)} interval "
-                f"{_interval(tail)} µs)")
-    if found[OPEN]:
-        return f"no difference is shown: every {_percent(comparison.confidence)} interval includes zero"
-    return "nothing can be said: there are too few samples for any interval"
+        return (f"the {which} run is {' and '.join(said)} (at {percent(tail.quantile)} by "
+                f"{words.latency(tail.difference_ns)}, {percent(comparison.confidence)} interval {interval(tail)} µs)")
+    if comparison.chances():
+        return f"no difference of the {which} run is shown"
+    return f"of the {which} run nothing can be said: there are too few samples for any interval"
+
+
+def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list[Comparison]:
+    """Those of the series that a limit is judged by, or all where there is none of these."""
+    return [each for each in comparisons if each.series.split(" ")[0] in judged] or list(comparisons)
 
 
 def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> str:
     """One sentence, of the series that a limit is judged by, or of all where there is none of these."""
-    telling = [each for each in comparisons if each.series.split(" ")[0] in judged] or list(comparisons)
+    others = list(dict.fromkeys(each.second_id for each in comparisons))
+    said = [_of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
+            for place, run in enumerate(others)]
+    return "; ".join(said)
+
+
+def _of_one(comparisons: Sequence[Comparison], judged: Collection[str], which: str) -> str:
+    telling = _telling(comparisons, judged)
     if len(telling) == 1:
-        return f"{telling[0].series}: {_one(telling[0])}"
+        return f"{telling[0].series}: {said_of(telling[0], which)}"
     found = [{finding(each) for each in comparison.quantiles} for comparison in telling]
     greater, smaller = (sum(what in each for each in found) for what in (GREATER, SMALLER))
     if not greater and not smaller:
-        return f"no difference is shown in any of {len(telling)} series"
-    return (f"of {len(telling)} series, the second run is greater at some quantile in {greater} and smaller in "
+        return f"no difference of the {which} run is shown in any of {len(telling)} series"
+    return (f"of {len(telling)} series, the {which} run is greater at some quantile in {greater} and smaller in "
             f"{smaller}; each is below")
 
 
-def _print(comparison: Comparison) -> None:
+def _print_quantiles(comparison: Comparison, which: str) -> None:
     first, second = comparison.n
-    percent = _percent(comparison.confidence)
+    stated = percent(comparison.confidence)
     print_table(
-        f"\n{comparison.series}: second minus first in µs, n = {words.number(first)} and {words.number(second)}; "
-        f"each interval is one of {percent} by itself",
-        ("quantile", "first", "second", "difference", f"{percent} interval", "second is"),
-        [(_percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), _interval(q),
+        f"\n{comparison.series}: {which} minus base in µs, n = {words.number(second)} and {words.number(first)}",
+        ("quantile", "base", which, "difference", f"{stated} interval", f"{which} is"),
+        [(percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), interval(q),
           finding(q)) for q in comparison.quantiles],
     )
-    say(f"maxima, of which no test can say whether they differ: {words.latency(comparison.maxima_ns[0])} and "
-        f"{words.latency(comparison.maxima_ns[1])}")
     for rate in comparison.rates:
-        excluded = "zero is excluded" if rate.lower > 0 or rate.upper < 0 else "zero is not excluded"
         say(f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
-            f"({rate.lower:.3g} to {rate.upper:.3g}: {excluded})")
+            f"({rate.lower:.3g} to {rate.upper:.3g}): {finding(rate)}")
+
+
+def _print_maxima(comparisons: Sequence[Comparison]) -> None:
+    """Of one kind of series in all runs."""
+    maxima = [("base", comparisons[0].maxima_ns[0])]
+    maxima += [(which, each.maxima_ns[1]) for which, each in zip(ORDINALS, comparisons, strict=False)]
+    say("maxima, of which no test can say whether they differ: "
+        + ", ".join(f"{which} {words.latency(maximum)}" for which, maximum in maxima))
+
+
+def _print_differences(base: Recording, other: Recording, which: str, comparisons: Sequence[Comparison]) -> None:
+    """What else is not the same, what shapes a latency first."""
+    differs = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
+    say(f"what else differs in the {which} run, any of which may be the cause:" if differs else
+        f"nothing else is known to differ in the {which} run")
+    for text in differs:
+        say(text, "  ")
+    facts = other_facts(base, other)
+    if facts:
+        say(f"also different, and no latency is known to follow from it: {', '.join(facts)}", "  ")
+
+
+def cautions(recordings: Sequence[Recording]) -> list[str]:
+    """What stands against believing in a comparison of these runs."""
+    broken = [f"run {recording.run_id}: {found.text}" for recording in recordings for found in findings_of(recording)
+              if found.verdict is Verdict.BROKEN]
+    emulated = ["emulated: function is compared here, never speed"] if any(map(is_emulated, recordings)) else []
+    return broken + emulated
+
+
+def _print(recordings: Sequence[Recording], comparisons: Sequence[Comparison]) -> None:
+    base, *others = recordings
+    by_run = [[each for each in comparisons if each.second_id == other.run_id] for other in others]
+    for which, recording in zip(("base", *ORDINALS), recordings, strict=False):
+        say(f"{which}: run {recording.run_id}", "  ")
+    for text in cautions(recordings):
+        say(f"mind: {text}")
+    for which, other, each in zip(ORDINALS, others, by_run, strict=False):
+        _print_differences(base, other, which, each)
+    for name in dict.fromkeys(each.series for each in comparisons):
+        same = [comparison for comparison in comparisons if comparison.series == name]
+        for comparison in same:
+            _print_quantiles(comparison, ORDINALS[[other.run_id for other in others].index(comparison.second_id)])
+        _print_maxima(same)
+    print()
+    say(how_judged(comparisons[0].together, comparisons[0].confidence))
+
+
+def how_judged(together: int, confidence: float) -> str:
+    """What the marks of differences mean."""
+    if not together:
+        return "no difference has an interval: measure longer"
+    return (f"\"{GREATER}\" and \"{SMALLER}\" hold for all {together} differences together at {percent(confidence)} "
+            f"(Holm); \"{BY_ITSELF.strip()}\" marks one whose own interval excludes zero, which is not enough among so "
+            "many. All of it holds within these runs: how much runs differ they do not tell (fastenough ab does)")
 
 
 def _judged(recordings: Sequence[Recording]) -> set[str]:
     return {series.name for recording in recordings for series in recording.series if series.role is Role.VERDICT}
 
 
+def _loaded(store_path: Path, base: str, others: Sequence[str]) -> list[Recording]:
+    if len(others) > len(ORDINALS):
+        raise BadInput(f"up to {len(ORDINALS)} runs stand beside a base, not {len(others)}; compare fewer at a time")
+    store = existing_store(store_path)
+    ids = [store.find(name) for name in (base, *others)]
+    twice = next((run for run in ids[1:] if ids[1:].count(run) > 1), None)
+    if twice is not None:
+        raise BadInput(f"run {twice} is named twice; name each once")
+    return [store.load(run) for run in ids]
+
+
 @click.command()
-@click.argument("first")
-@click.argument("second")
+@click.argument("base")
+@click.argument("others", nargs=-1, required=True)
 @click.option("--limit", "limits", type=DURATION, multiple=True, help="Compare the rates above this latency too.")
 @store_option
 @json_option
-def command(first: str, second: str, limits: tuple[int, ...], store_path: Path, as_json: bool) -> None:
-    """Compare run FIRST with run SECOND."""
-    store = existing_store(store_path)
-    recordings = store.load(first), store.load(second)
-    comparisons = compare(*recordings, tuple(float(limit) for limit in limits))
+def command(base: str, others: tuple[str, ...], limits: tuple[int, ...], store_path: Path, as_json: bool) -> None:
+    """Compare up to three OTHERS with the run BASE: what follows, and each difference with its interval."""
+    recordings = _loaded(store_path, base, others)
+    comparisons = compare(*recordings, limits_ns=tuple(map(float, limits)))
+    said = conclusion(comparisons, _judged(recordings))
     if as_json:
-        print_json(comparisons)
+        print_json({"conclusion": said, "cautions": cautions(recordings), "comparisons": comparisons})
         return
-    say(conclusion(comparisons, _judged(recordings)))
-    differences = list(dict.fromkeys(text for comparison in comparisons for text in comparison.differs))
-    print("what else differs between the runs, any of which may be the cause:" if differences else
-          "nothing else is known to differ between the runs")
-    for difference in differences:
-        say(difference, "  ")
-    for comparison in comparisons:
-        _print(comparison)
+    say(said)
+    _print(recordings, comparisons)

@@ -110,10 +110,18 @@ class Work(_Moving):
         return self._step.picture()
 
 
-class Display(_Moving):
-    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run."""
+def _nothing_to_note(standing: Standing) -> str:
+    return ""
 
-    def __init__(self) -> None:
+
+class Display(_Moving):
+    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run.
+
+    ``note``: what is to be said of a run beside its probe and load.
+    """
+
+    def __init__(self, note: Callable[[Standing], str] = _nothing_to_note) -> None:
+        self._note = note
         self._standing: Standing | None = None
         self._begun_s = self._heard_s = time.monotonic()
         self._worst_ns: int | None = None
@@ -136,7 +144,7 @@ class Display(_Moving):
         left_s = max(standing.later_s, standing.remaining_s - (now_s - self._heard_s))
         phase = _PHASES.get(standing.phase, standing.phase)
         where = [clean(kernel_of(standing.profile))] if standing.profile else []
-        return Group(Text(", ".join([f"{_what(standing)}: {phase}", *where])),
+        return Group(Text(", ".join([f"{self._what(standing)}: {phase}", *where])),
                      bar(now_s - self._begun_s, now_s - self._begun_s + left_s, left(left_s * 1e9), self._worst()))
 
     def _worst(self) -> str:
@@ -152,11 +160,12 @@ class Display(_Moving):
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
         if standing.phase == "ended":
             worst = "" if worst_ns is None else f", worst {readable(worst_ns)}"
-            self._console.print(f"{_what(standing)}: {standing.outcome or 'cut off'}{worst}")
+            self._console.print(f"{self._what(standing)}: {standing.outcome or 'cut off'}{worst}")
             for reason in standing.reasons:
                 self.tell(f"  {reason}")
 
-
-def _what(standing: Standing) -> str:
-    where = f" {standing.spec.place}" if standing.spec.place else ""
-    return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}")
+    def _what(self, standing: Standing) -> str:
+        where = f" {standing.spec.place}" if standing.spec.place else ""
+        note = self._note(standing)
+        return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
+                     + (f", {note}" if note else ""))

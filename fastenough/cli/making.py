@@ -41,7 +41,7 @@ class Begin(Enum):
 def make_runs(plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, as_json: bool,
               booted: str | None = None) -> int:
     """All runs of the plan, or those that are left; the exit status.  ``booted``: what a person has booted already."""
-    check(plan)
+    check_plan(plan)
     if booted is not None and booted not in plan.configurations:
         raise BadInput(f"--booted {booted}: the plan has no such configuration, only {', '.join(plan.configurations)}")
     store = Store(store_path)
@@ -98,7 +98,7 @@ def worst_status(store: Store, campaign: Campaign) -> int:
     return ExitStatus.DONE if ExitStatus.DONE in statuses else ExitStatus.NOT_APPLICABLE
 
 
-def check(plan: Plan) -> None:
+def check_plan(plan: Plan) -> None:
     """What an implementation would refuse is refused before anything is done; a far board's probe is its own judge."""
     try:
         known = catalogue()

@@ -22,8 +22,8 @@ from fastenough.settings.places import Unusable, noted
 from fastenough.settings.setting import Requested, Setting
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
-__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "journals",
-           "left_behind", "restored_text", "run_journal", "tell_settings"]
+__all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "is_in_effect",
+           "journals", "left_behind", "restored_text", "run_journal", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(__name__, "SETTING", (
     "governor",
@@ -35,6 +35,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "irq_threads",
     "timer_threads",
     "control_priority",
+    "housekeeping",
     "pin",
     "kernel_module",
     "trace",
@@ -99,6 +100,17 @@ def _boot_id(link: Link) -> str | None:
         return None
 
 
+def is_in_effect(link: Link, name: str, requested: Requested) -> bool:
+    """Whether a setting is there already; raises as ``Settings.apply`` does."""
+    return all(place.read(link.raised) == value for place, value in _known(name).steps(link.raised, requested))
+
+
+def _known(name: str) -> Setting:
+    if name not in SETTINGS:
+        raise BadInput(f"no setting is called {name!r}; use {', '.join(SETTINGS)}")
+    return SETTINGS[name]
+
+
 class Settings:
     """Use as a context: what is applied inside is put back at its end, or by the next one to open the journal.
 
@@ -133,10 +145,8 @@ class Settings:
 
         Raises NotApplicable where the board has no such thing, BadInput for a setting or a value that cannot be.
         """
-        if name not in SETTINGS:
-            raise BadInput(f"no setting is called {name!r}; use {', '.join(SETTINGS)}")
         entries = []
-        for place, value in SETTINGS[name].steps(self._link, requested):
+        for place, value in _known(name).steps(self._link, requested):
             try:
                 entries.append(self._set(name, place, value))
             except Gone:

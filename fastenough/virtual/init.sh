@@ -14,6 +14,7 @@ mount -t tracefs trace /sys/kernel/tracing
 mkdir -p /var/tmp /dev/shm
 mount -t tmpfs shm /dev/shm
 hostname virtual-board
+ifconfig lo up
 for module in /lib/*.ko; do insmod "$module"; done
 (while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
 while :; do

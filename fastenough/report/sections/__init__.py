@@ -18,6 +18,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "culprits",
     "experiment:response",
     "experiment:periodic",
+    "experiment:timer",
     "agreement",
     "primitives",
     "throughput",

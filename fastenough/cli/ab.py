@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough ab``: what a setting does, from runs without and with it that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from fastenough.analysis import words
+from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, paired
+from fastenough.campaign import Entry, Plan, Progress
+from fastenough.cli.compare import GREATER, OPEN, SMALLER, finding, percent
+from fastenough.cli.live import Display
+from fastenough.cli.making import check_plan
+from fastenough.cli.output import micros, print_json, print_table, say
+from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.run import parse_parameters
+from fastenough.cli.stores import store_option
+from fastenough.implementations.catalogue import in_parameters
+from fastenough.implementations.task import Refused
+from fastenough.jobs.ab import Made, Trial, make_trial
+from fastenough.loads import LOADS
+from fastenough.model import BadInput, ExitStatus
+from fastenough.store import Store
+
+
+def parse_settings(said: Sequence[str]) -> dict[str, str]:
+    """``name=value``, each name once; raises BadInput."""
+    change: dict[str, str] = {}
+    for one in said:
+        name, _, value = one.partition("=")
+        if not name or not value:
+            raise BadInput(f"--set {one}: write NAME=VALUE, as in governor=performance (names: docs/settings.md)")
+        if name in change:
+            raise BadInput(f"--set {name} is given twice; give each setting once")
+        change[name] = value
+    return change
+
+
+def conclusion(effects: Effects, change: str) -> str:
+    """One sentence."""
+    found = {what: [each for each in effects.effects if finding(each) == what] for what in (GREATER, SMALLER)}
+    said = [f"{what} at {', '.join(percent(each.quantile) for each in each_found)}" for what, each_found in
+            found.items() if each_found]
+    if said:
+        tail = max(found[GREATER] + found[SMALLER], key=lambda each: each.quantile)
+        return (f"with {change}, {effects.series} is {' and '.join(said)} (at {percent(tail.quantile)} by "
+                f"{micros(tail.effect_ns)} µs, {percent(effects.confidence)} interval {micros(tail.lower_ns)} to "
+                f"{micros(tail.upper_ns)} µs)")
+    if effects.effects:
+        widest = effects.effects[-1]
+        return (f"no effect of {change} on {effects.series} is shown (at {percent(widest.quantile)}: "
+                f"{micros(widest.lower_ns)} to {micros(widest.upper_ns)} µs, {percent(effects.confidence)} interval)")
+    return f"nothing can be said of {change}: the runs are too short for any quantile"
+
+
+def _print(effects: Effects) -> None:
+    print_table(
+        f"\n{effects.series}: with less without, in µs, means over the runs of {effects.rounds} rounds of 4; "
+        f"n = {words.number(effects.n[0])} without and {words.number(effects.n[1])} with",
+        ("quantile", "without", "with", "effect", f"{percent(effects.confidence)} interval", "with it"),
+        [(percent(each.quantile), micros(each.without_ns), micros(each.with_ns), micros(each.effect_ns),
+          " to ".join(map(micros, each.ends)), finding(each)) for each in effects.effects],
+    )
+    for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):
+        say(f"maxima of the runs {which}, in µs: {', '.join(map(micros, maxima))}")
+    say("of maxima no test can say whether they differ")
+    print()
+    say(f"The intervals come from the spread of the rounds (Student's t), so they hold how much runs differ; "
+        f"\"{GREATER}\" and \"{SMALLER}\" hold for all {len(effects.effects)} quantiles together (Holm), \"{OPEN}\" is "
+        "no proof that they are equal")
+    for text in effects.left_out:
+        say(f"left out: {text}")
+    say("what differs between a run without and one with it:")
+    for text in effects.differs:
+        say(text, "  ")
+
+
+def _tell(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
+    rounds = made.rounds(store.load)
+    effects = paired(rounds, trial.change)
+    change = trial.label(1).removeprefix("B: ")
+    enough = effects is not None and bool(effects.effects)
+    said = (conclusion(effects, change) if effects is not None else
+            f"nothing can be said of {change}: {LEAST_ROUNDS} sound rounds are needed, and there are fewer")
+    if as_json:
+        print_json({"conclusion": said, "campaign": made.campaign, "change": trial.change, "runs": made.runs,
+                    "effects": effects})
+        return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
+    say(said)
+    if any(is_emulated(recording) for each in rounds for recording in each):
+        say("mind: emulated: function is compared here, never speed")
+    if effects is not None:
+        _print(effects)
+    print(f"runs: {made.campaign} (fastenough list), each put back as it was")
+    return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
+
+
+def _noting(trial: Trial) -> Display:
+    def note(standing: Progress) -> str:
+        return trial.label(standing.run - 1)
+
+    return Display(note)
+
+
+def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration_ns: int, board: str) -> Plan:
+    if len(load) != 1:
+        raise BadInput("--load: a trial is made under one load; name one")
+    given = parse_parameters(parameters)
+    return Plan("ab", (Entry(probe, tuple(load), duration_ns / 1e9, given),), boards=(board,))
+
+
+@click.command()
+@click.argument("probe")
+@click.argument("parameters", nargs=-1)
+@click.option("--set", "settings", multiple=True, required=True, metavar="NAME=VALUE",
+              help="The setting on trial (docs/settings.md); several are one change.")
+@click.option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=5, show_default=True,
+              help="Of four runs each: without, with, with, without.")
+@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
+@click.option("--load", type=Names("load", list(LOADS)), default="none", show_default=True,
+              help="What runs in the background.")
+@click.option("--board", default="local", show_default=True, help="Which board to measure.")
+@as_granted_option
+@store_option
+@json_option
+def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...], rounds: int, duration_ns: int,
+            load: list[str], board: str, as_granted: bool, store_path: Path, as_json: bool) -> int:
+    """Say what a setting does to PROBE: runs without and with it take turns.
+
+    As in: fastenough ab --set governor=performance -- timer interval=200us.  The setting is put back after each run.
+    """
+    change: Mapping[str, str] = parse_settings(settings)
+    plan = _plan(probe, parameters, load, duration_ns, board)
+    check_plan(plan)
+    trial = Trial(plan, change, rounds)
+    with _noting(trial) as display:
+        opened, granted = boards_for(trial.with_change(), as_granted, display.tell)
+        trial = trial.measured_by(granted)
+        store = Store(store_path)
+        try:
+            made = make_trial(trial, store, display, opened=opened, tell=display.tell)
+        except Refused as error:
+            raise BadInput(in_parameters(str(error))) from error
+    if made.signal and len(made.runs) < LEAST_ROUNDS * len(ORDER):
+        say(f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept")
+        return 128 + made.signal
+    status = _tell(trial, made, store, as_json)
+    return 128 + made.signal if made.signal else status

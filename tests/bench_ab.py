@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How far the effect of an A/B trial can be trusted: coverage of its interval by simulation, ``make bench``.
+
+With ``--write`` the table in docs/compare.md is replaced by what was simulated.  Status 1 where what is stated does not
+hold within the 99.9 % quantile of chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from bench_confidence import percent
+from confidence import most_errors
+from paired_truth import MACHINES, QUANTILES, Held, trials
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "compare.md"
+BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
+REPETITIONS = 2000
+SEED = 20260101
+ROUNDS, INTERVALS, SHIFT_US = 5, 10, 1.0
+
+
+def rows(repetitions: int) -> Iterator[tuple[str, Held]]:
+    """Each machine with numbers of its own, so that one more changes no other."""
+    for place, (name, machine) in enumerate(MACHINES.items()):
+        random = np.random.default_rng([SEED, place])
+        yield name, trials(machine, random, repetitions, rounds=ROUNDS, intervals=INTERVALS, shift_us=SHIFT_US)
+
+
+def table(repetitions: int) -> tuple[str, bool]:
+    """The table, and whether all of it is within what is stated."""
+    most = most_errors(repetitions)
+    heads = [f"at {100 * quantile:g} % (mean width)" for quantile in QUANTILES]
+    lines = [f"Simulated by `tests/bench_ab.py` (seed {SEED}), {repetitions:,} trials each of {ROUNDS} rounds of runs "
+             f"of {INTERVALS} s at 1 kHz; the true effect is {SHIFT_US:g} µs. Stated: 95 % and 5 %; what so many "
+             f"trials may show: {percent(1 - most)} and {percent(most)}.", "",
+             "| machine | " + " | ".join(f"interval holds the effect {head}" for head in heads)
+             + " | an effect is shown where there is none |", "|" + "---|" * (len(heads) + 2)]
+    held = True
+    for name, found in rows(repetitions):
+        cells = [f"{percent(share)} ({width:.2g} µs)" for share, width in zip(found.covered, found.width_us,
+                                                                            strict=True)]
+        lines.append("| " + " | ".join([name, *cells, percent(found.false_effect)]) + " |")
+        held = held and min(found.covered) >= 1 - most and found.false_effect <= most
+    return "\n".join([*lines, ""]), held
+
+
+def with_table(document: str, text: str) -> str:
+    """The page, with this between the marks."""
+    before, rest = document.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{text}{END}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--write", action="store_true", help="replace the table in docs/compare.md")
+    asked = parser.parse_args()
+    text, held = table(asked.repetitions)
+    print(text)
+    print("all within what is stated: " + ("yes" if held else "NO"))
+    if asked.write:
+        PAGE.write_text(with_table(PAGE.read_text(), text))
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

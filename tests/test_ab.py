@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough ab`` on this machine: runs take turns, and the setting is put back however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_calls import command_line, environment
+from processes import eventually
+
+from fastenough.store import Store
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+needs_huge_pages = pytest.mark.skipif(os.geteuid() != 0 or not HUGE_PAGES.exists(),
+                                      reason="no setting of this machine may be changed")
+
+
+def other() -> str:
+    return "never" if "[never]" not in HUGE_PAGES.read_text() else "madvise"
+
+
+def words(*more: str) -> list[str]:
+    return ["ab", "--set", f"transparent-huge-pages={other()}", *more]
+
+
+@needs_huge_pages
+def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path) -> None:
+    before, wanted = HUGE_PAGES.read_text(), other()
+    done = command_line(*words("--rounds", "3", "--duration", "1s", "--json", "--", "timer", "interval=1ms"),
+                        cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert HUGE_PAGES.read_text() == before
+    said = json.loads(done.stdout)
+    store = Store(tmp_path / "fastenough-data")
+    runs = [store.load(run) for run in said["runs"]]
+    set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]
+    assert set_ == [[], [wanted], [wanted], []] * 3
+    summaries = store.runs(campaign=said["campaign"])
+    assert [run.id for run in sorted(summaries, key=lambda run: run.position or 0)] == said["runs"]
+    assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == ["A:", "B:", "B:", "A:"] * 3
+    assert [effect["quantile"] for effect in said["effects"]["effects"]] == [0.5, 0.95, 0.99]
+    assert "transparent-huge-pages=" in said["conclusion"]
+    marks = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    assert len(marks) == 12 and marks[1].startswith("[2/12] timer, load none, B: transparent-huge-pages=")
+
+
+@pytest.mark.skipif(FREQUENCY.exists(), reason="this machine has governors")
+def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe_binary: Path) -> None:
+    done = command_line("ab", "--set", "governor=performance", "--", "timer", cwd=tmp_path)
+    assert done.returncode == 5
+    assert done.stderr.strip() == ("fastenough: not applicable: the kernel scales no frequencies here (no cpufreq "
+                                   "driver)")
+    assert not list(tmp_path.glob("fastenough-data/runs/*"))
+
+
+@needs_huge_pages
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--set", "governor"), "write NAME=VALUE"),
+    (("--set", "no-such=1"), "no setting is called 'no-such'"),
+    (("--set", "transparent-huge-pages=some"), "cannot be"),
+    (("--set", "transparent-huge-pages=never", "--set", "transparent-huge-pages=always"), "given twice"),
+    (("--set", "transparent-huge-pages={now}"), "is in effect already"),
+    (("--set", "transparent-huge-pages=never", "--load", "none,cpu"), "name one"),
+    (("--set", "transparent-huge-pages=never", "--rounds", "2"), "--rounds"),
+    ((), "--set"),
+])
+def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: tuple[str, ...], said: str) -> None:
+    now = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
+    done = command_line("ab", *(word.format(now=now) for word in arguments), "--", "timer", cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+@needs_huge_pages
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: Path, number: signal.Signals) -> None:
+    """In the midst of a run that has it; after SIGKILL by whoever measures next, or by doctor."""
+    before, wanted = HUGE_PAGES.read_text(), other()
+    process = subprocess.Popen([sys.executable, "-m", "fastenough", *words("--duration", "5s", "--", "timer")],
+                               cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    runs = tmp_path / "fastenough-data" / "runs"
+    assert eventually(lambda: process.poll() is not None or (
+        f"[{wanted}]" in HUGE_PAGES.read_text() and any(runs.glob("*/recording.jsonl"))), 90)
+    assert process.poll() is None, "it ended before the setting was made"
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == (-number if number is signal.SIGKILL else 128 + number), (out, errors)
+    if number is signal.SIGKILL:
+        assert HUGE_PAGES.read_text() != before
+        restored = command_line("doctor", "--restore", cwd=tmp_path)
+        assert "transparent_hugepage" in restored.stdout + restored.stderr
+    assert HUGE_PAGES.read_text() == before
