@@ -133,6 +133,8 @@ def of_machine(head: Line, events: list[Line], intervals: list[Line], end: Line,
     if any(counters.get("throttled") or counters.get("cgroup_throttled") for counters in told) or any(
             event["kind"] == "throttled" for event in events):
         yield "it was throttled"
+    if any(counters.get("suspended_ns") for counters in told):
+        yield "it was suspended"
     if any(counters.get("thermal_throttled") or counters.get("frequency_limited") for counters in told):
         yield "it was slowed down"
     if "instrument" not in head and (profile.get("frequency") or {}).get("cpus") and all(

@@ -78,6 +78,7 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("CPU time", {"counters": COUNTERS | {"throttled": 1}}, Verdict.BROKEN, "RT throttling"),
     ("CPU time, told by an event", {"counters": COUNTERS | {"throttled": None}, "events": [{"kind": "throttled"}]},
      Verdict.BROKEN, "RT throttling"),
+    ("being awake", {"counters": COUNTERS | {"suspended_ns": 3 * 10**9}}, Verdict.BROKEN, "suspended for 3 s"),
     ("its quota", {"counters": COUNTERS | {"cgroup_throttled": 1}}, Verdict.BROKEN,
      "CPU quota was used up in 1 period:"),
     ("a cool machine", {"counters": COUNTERS | {"thermal_throttled": 3}}, Verdict.INCONCLUSIVE,

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import io
+import json
+import re
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from monitor_recordings import PARTS, SUMS, Watched, lines
@@ -11,7 +15,10 @@ from rich.console import Console
 
 from fastenough.cli.drawing import picture
 from fastenough.cli.progress_words import plain_line, telling
+from fastenough.cli.station_stream import Stream
+from fastenough.folder import Folder
 from fastenough.jobs.following import Following
+from fastenough.jobs.watching import Watch
 from fastenough.recording.building import line_bytes
 
 
@@ -62,3 +69,20 @@ def test_culprits_are_told_once() -> None:
     assert following.culprits_seen == 8
     assert len(following.culprits_after(0)) == 8 and len(following.culprits_after(6)) == 2
     assert following.culprits_after(8) == []
+
+
+def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tmp_path: Path) -> None:
+    (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
+    stream = io.StringIO()
+    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+        told = Stream(stream)
+        told.show(watch)
+        told.end(watch)
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (said[0]["type"], said[-1]["type"]) == ("begin", "end")
+    assert [one["seq"] for one in said if one["type"] == "interval"] == [0, 1, 2, 3, 4]
+    counts = [sum(station["n"] for station in one["stations"]) for one in said if one["type"] == "interval"]
+    assert counts == sorted(set(counts)), "each as it stood then"
+    assert not [line for line in stream.getvalue().splitlines() if re.search(r"_ns\": \d+\.", line)], "whole ns"
+    wakeups = [(one["mono_ns"], one["cpu"]) for one in said if one["type"] == "wake-up"]
+    assert wakeups and len(set(wakeups)) == len(wakeups)

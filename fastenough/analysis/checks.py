@@ -217,11 +217,19 @@ def _on_wall_clock(recording: Recording) -> bool:
 
 
 def _clock_steady(recording: Recording) -> Iterator[Finding]:
-    stepped = (any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets", "suspended_ns"))
+    stepped = (any(counter_total(recording, name) for name in ("clock_step_ns", "clock_sets"))
                or events_of(recording, "clock-step"))
     if _on_wall_clock(recording) and stepped:
         yield Finding(Verdict.BROKEN, "the wall clock, by which this run was timed, was set while it ran",
                       "stop what sets the clock and run it again, or use the monotonic clock")
+
+
+def _not_suspended(recording: Recording) -> Iterator[Finding]:
+    """To the monotonic clock no time passed; to whoever waited for the task it did."""
+    ns = counter_total(recording, "suspended_ns")
+    if ns:
+        yield Finding(Verdict.BROKEN, f"the machine was suspended for {words.duration(ns)} while it was measured, and "
+                      "did nothing in time", "keep it from being suspended (systemd-inhibit) and run it again")
 
 
 def _not_throttled(recording: Recording) -> Iterator[Finding]:
@@ -330,7 +338,7 @@ def _measured_by_us(recording: Recording) -> Iterator[Finding]:
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
     _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
-    _without_holes, _not_emulated, _measured_by_us,
+    _without_holes, _not_suspended, _not_emulated, _measured_by_us,
 )
 
 

@@ -27,8 +27,9 @@ class Stream:
 
     def show(self, watch: Watch) -> None:
         """What came since the last call."""
+        watch.each_interval = self._new
         watch.look()
-        self._new(watch.following)
+        self._head(watch.following)
         if not watch.over:
             time.sleep(_LOOK_S)
 
@@ -41,10 +42,13 @@ class Stream:
                    "counters": {} if end is None else dict(end.counters)})
         return ExitStatus.BROKEN if end is None else ExitStatus.DONE
 
-    def _new(self, following: Following) -> None:
+    def _head(self, following: Following) -> None:
         if following.head is not None and not self._begun:
             self._begun = True
             self._say({"type": "begin", "run": following.head.run_id, "parameters": dict(following.head.parameters)})
+
+    def _new(self, following: Following) -> None:
+        self._head(following)
         events = following.culprits_after(self._told_culprits)
         self._told_culprits = following.culprits_seen
         for wakeup in reversed(newest_wakeups(following.head, events)):
@@ -58,9 +62,13 @@ class Stream:
         self._stream.flush()
 
 
+def _whole(ns: float | None) -> int | None:
+    return None if ns is None else round(ns)
+
+
 def _wakeup(wakeup: Wakeup) -> dict[str, Any]:
     return {"type": "wake-up", "mono_ns": wakeup.at.mono_ns, "wall_ns": wakeup.at.wall_ns, "cpu": wakeup.cpu,
-            "delay_ns": wakeup.delay_ns, "stations": dict(wakeup.parts), "longest": wakeup.longest or None,
+            "delay_ns": _whole(wakeup.delay_ns), "stations": dict(wakeup.parts), "longest": wakeup.longest or None,
             "blamed": wakeup.blamed, "culprit": dict(wakeup.culprit)}
 
 
@@ -68,7 +76,7 @@ def _interval(following: Following) -> dict[str, Any]:
     """The newest interval: each series that has seen anything, its current and its worst value, and how old that is."""
     last = following.last
     stations = [{"station": standing.series.name, "cpu": standing.series.cpu, "n": standing.n, "lost": standing.lost,
-                 "current_ns": standing.latest_ns, "worst_ns": standing.maximum_ns,
+                 "current_ns": _whole(standing.latest_ns), "worst_ns": _whole(standing.maximum_ns),
                  "age_ns": standing.since_maximum_ns} for standing in following.standings() if standing.n]
     return {"type": "interval", "seq": None if last is None else last.seq,
             "end_mono_ns": None if last is None else last.end_mono_ns, "stations": stations}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -53,7 +53,8 @@ def _owner(path: Path) -> str:
 class Watch:
     """One recording that may still grow.  ``path`` is for messages; raises BadInput for what cannot be followed.
 
-    ``remark``: what became of the file, once; "" otherwise.
+    ``remark``: what became of the file, once; "" otherwise.  ``each_interval`` is called behind each interval, of which
+    a look may take several.
     """
 
     def __init__(self, folder: Folder, name: str) -> None:
@@ -62,6 +63,7 @@ class Watch:
         self._name = name
         self.remark = ""
         self.over = ""
+        self.each_interval: Callable[[Following], None] = lambda _: None
         self._begin()
 
     def _begin(self) -> None:
@@ -122,7 +124,10 @@ class Watch:
         with _readable(self.path):
             lines = self._tail.take()
         for line in lines:
+            before = self.following.last
             self.following.take(line)
+            if self.following.last is not before:
+                self.each_interval(self.following)
         if lines:
             self._grown_mono_s = time.monotonic()
         if self.following.end is not None:

@@ -7,6 +7,7 @@
 
 #define MOST "cpufreq/scaling_max_freq" /* cooling by software lowers it too */
 #define THROTTLED "thermal_throttle/core_throttle_count"
+#define PACKAGE_THROTTLED "thermal_throttle/package_throttle_count" /* not every CPU has a sensor of its package */
 
 static bool read_of(const struct frequency *frequency, int index, const char *name, int64_t *value)
 {
@@ -34,6 +35,8 @@ static void count_throttles(const struct frequency *frequency, struct counters *
 		if (!read_of(frequency, i, THROTTLED, &of_cpu))
 			return;
 		times += of_cpu;
+		if (read_of(frequency, i, PACKAGE_THROTTLED, &of_cpu))
+			times += of_cpu;
 	}
 	counter_set(counters, COUNTER_THERMAL_THROTTLED, times);
 }

@@ -66,6 +66,8 @@ static void throttles(void)
 	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == -1); /* the other does not tell */
 	put(3, "thermal_throttle", "core_throttle_count", 38);
 	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 42);
+	put(0, "thermal_throttle", "package_throttle_count", 7); /* the whole package was too hot, no core by itself */
+	check(counted(&frequency, COUNTER_THERMAL_THROTTLED) == 49);
 	free(frequency.most_khz);
 }
 
