@@ -47,5 +47,5 @@ def loaded(link: Link, load: Load, spec: RunSpec, profile: Mapping[str, Any]) ->
         yield Loaded(LoadStated(load.name, source=load.source))
         return
     cpus = (profile.get("cpu") or {}).get("count") or 1
-    with RunningLoad(link, load, cpus, spec.duration_s + spec.warm_up_s) as running:
+    with RunningLoad(link, load, cpus, spec.whole_s) as running:
         yield Loaded(running.head(), running)

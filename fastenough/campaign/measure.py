@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted, marks_in
-from fastenough.campaign.acts import board_act, instrument_request, pins_requested
+from fastenough.campaign.acts import board_act, instrument_request, of_the_bench, pins_requested
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.loading import Loaded, loaded
@@ -105,7 +105,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
 def _wanted(act: Act, link: Link) -> dict[str, str | int]:
     """The settings that this one act needs, by name."""
     pins = pins_requested(act)
-    return in_kernel(act, link) | ({"pin": pins} if pins else {})
+    return in_kernel(act, link) | ({"pin": pins} if pins else {}) | of_the_bench(act, link)
 
 
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
