@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ def test_frequencies_follow_from_percentiles(out: Path) -> None:
 def test_the_serial_line_is_where_it_is_computed(out: Path) -> None:
     assert pytest.approx(12 * 10 / 115_200 * 1e6) == SERIAL_US
     assert f"12 serial bytes at 115,200 bps: {SERIAL_US:,.0f} µs" in (out / "figures/response-bars.svg").read_text()
+
+
+def test_the_serial_line_crosses_no_label(out: Path) -> None:
+    """It is drawn before them, and each has its own ground."""
+    drawn = (out / "figures/response-bars.svg").read_text()
+    labels = [found.start() for found in re.finditer(r">(?:95|100) %: ", drawn)]
+    assert len(labels) == 2 * len(CELLS)
+    for before, label in itertools.pairwise([drawn.index("stroke: #444444"), *labels]):
+        assert "fill: #ffffff" in drawn[before:label]
 
 
 def test_emulated_runs_get_no_verdict(runs: list[Recording]) -> None:

@@ -29,6 +29,9 @@ NAMES = {4: "response-{}percentiles", 5: "response-{}frequencies", 6: "periodic-
          7: "periodic-{}frequencies", 8: "response-{}across-kernels", 9: "periodic-{}across-kernels"}
 PERCENTILES = (4, 6, 8, 9)
 
+pytestmark = pytest.mark.timeout(900)
+"""The report of sixteen runs is drawn for it, which takes minutes where the machine is busy."""
+
 
 @pytest.fixture(scope="module")
 def beagleboard(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -16,7 +16,7 @@ one, and a good CPU must not hide a bad one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough.analysis import checks, evidence, wording
@@ -147,6 +147,24 @@ def _missing_loads(recordings: Sequence[Recording], loads: Sequence[str] | None)
     return [load for load in loads or () if load not in present]
 
 
+def _unfit(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
+    """(run, why) of those that could not be made here."""
+    return tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
+                 for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
+
+
+def _speed_gap(measured: Sequence[Recording], judgeable: Sequence[Recording], required: bool) -> Iterator[str]:
+    """That what was measured is nothing that can be late; of a monitor nobody expects more."""
+    if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
+        yield "what was measured is throughput or for diagnosis: there is no latency to judge"
+
+
+def _probe_gap(judgments: Sequence[Judgment], probe: str | None) -> Iterator[str]:
+    """That the limit given for ``probe`` was for none of the runs; None: it was for all, or none was given."""
+    if probe is not None and all(judgment.requirement is None for judgment in judgments):
+        yield f"the limit is for the probe {probe}, and none of the runs is of it"
+
+
 def judge(recordings: Sequence[Recording], requirement: Requirement | None = None, *, probe: str | None = None,
           confidence: float = CONFIDENCE, loads: Sequence[str] | None = None, missing: Sequence[str] = (),
           minimum_duration_ns: int = MINIMUM_DURATION_NS, look: int = 0) -> Assessment:
@@ -159,8 +177,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
     """
     recordings, again = distinct(_judged_ones(recordings))
-    unfit = tuple((recording.run_id, "; ".join(recording.reasons) or "no reason is recorded")
-                  for recording in recordings if recording.outcome is Outcome.NOT_APPLICABLE)
+    unfit = _unfit(recordings)
     measured = [recording for recording in recordings if recording.outcome is not Outcome.NOT_APPLICABLE]
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
     asked = _asked_of(judgeable, requirement, probe)
@@ -169,11 +186,9 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     weighed = [_weigh(one, Minimum(minimum_duration_ns), sure if one[0] else confidence) for one in asked]
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
-    gaps = wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing)
-    if measured and not judgeable and (required or not all(is_monitor(recording.head) for recording in measured)):
-        gaps.append("what was measured is throughput or for diagnosis: there is no latency to judge")
-    if requirement and judgeable and all(judgment.requirement is None for judgment in judgments):
-        gaps.append(f"the limit is for the probe {probe}, and none of the runs is of it")
+    gaps = [*wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing),
+            *_speed_gap(measured, judgeable, required),
+            *_probe_gap(judgments, probe if requirement and judgeable else None)]
     verdicts = [judgment.verdict for judgment in judgments]
     if gaps and required:
         verdicts.append(Verdict.INCONCLUSIVE)

@@ -15,19 +15,19 @@ from fastenough.board import Booted, marks_in
 from fastenough.campaign.acts import board_act, instrument_request, of_the_bench, pins_requested
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
+from fastenough.campaign.loading import Loaded, loaded
 from fastenough.campaign.monitoring import monitor_beside
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.tracing import in_kernel, keep_trace, traced
-from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_load, no_proof
+from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
 from fastenough.implementations import Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
 from fastenough.link import BoardGone, Link
-from fastenough.loads import RunningLoad
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
-from fastenough.recording import LoadProof, LoadStated, LoadUse
+from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
 from fastenough.settings import Settings
@@ -87,7 +87,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             find_implementation(spec.implementation).needs(site.booted)
             entries = settings.apply_all(_wanted(act, site.booted.link))
             act = traced(act, entries, context.tell)
-            load = stack.enter_context(loaded(site, spec, added.profile or {}))
+            load = stack.enter_context(loaded(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
                 stack.enter_context(monitored(site, spec, context, added, load))
@@ -127,42 +127,6 @@ def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     hostname = profile.get("hostname") if booted.link.name == "local" else None
     return Added(str(hostname or board), booted.configuration, None, profile, profile_sha256(profile),
                  tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A load at work, or none."""
-
-    stated: LoadStated
-    running: RunningLoad | None = None
-
-    def begin(self) -> None:
-        """What it did before does not count."""
-        if self.running is not None:
-            self.running.begin()
-
-    def proof(self) -> LoadProof:
-        """Whether it ran; what cannot be asked any more proves nothing."""
-        try:
-            return LoadProof(self.stated.name, True) if self.running is None else self.running.proof()
-        except FastenoughError as error:
-            return LoadProof(self.stated.name, False, (f"whether the load ran cannot be asked: {error}",))
-
-    def follow(self) -> Callable[[], LoadUse | None]:
-        """For each recording one of its own: what the load did since its last interval."""
-        return no_load if self.running is None else self.running.follow()
-
-
-@contextmanager
-def loaded(site: Site, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Loaded]:
-    """While inside, the load runs, for as many CPUs as the board's profile says."""
-    load = site.plan.load(spec.load)
-    if not load.commands:
-        yield Loaded(LoadStated(load.name, source=load.source))
-        return
-    cpus = (profile.get("cpu") or {}).get("count") or 1
-    with RunningLoad(site.booted.link, load, cpus, spec.whole_s) as running:
-        yield Loaded(running.head(), running)
 
 
 def monitored(site: Site, spec: RunSpec, context: Context, added: Added,
