@@ -104,6 +104,7 @@ struct run {
 	int64_t counted_ns;       /* from when on acts are counted: the start, or the end of the warm-up; 0 before it */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
+	char online[256]; /* CPUs, as the kernel lists them */
 	uint64_t seq;
 	uint64_t events, events_dropped;
 
