@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from control_groups import own_group
+from processes import eventually
 
 from fastenough.exchange.cyclictest import IMPORTER
 from fastenough.exchange.source import Source
@@ -174,3 +176,39 @@ def test_the_deepest_idle_state_is_held_or_cannot_be(probe_binary: str, tmp_path
         assert _settings(recording, "deepest_idle_state")[0][:2] in [(0, 0), (0, -1)]
         assert _settings(recording, "cpu_dma_latency_us")[0][1] is not None
     assert "give one of them" in _refused(probe_binary, *words, "--latency", "5")
+
+
+_WITH_STATES = """
+mount -t tmpfs none /sys/devices/system/cpu || exit 77
+for cpu in 0 1; do
+    for state in 0:0 1:2 2:133; do
+        mkdir -p "/sys/devices/system/cpu/cpu$cpu/cpuidle/state${state%:*}"
+        echo "${state#*:}" >"/sys/devices/system/cpu/cpu$cpu/cpuidle/state${state%:*}/latency"
+    done
+done
+exec "$@"
+"""
+"""In a mount namespace of its own: two CPUs with three idle states."""
+_HOLD = Path("/dev/cpu_dma_latency")
+
+
+def _held_us() -> int:
+    """By anybody: the least that somebody holds."""
+    return int.from_bytes(_HOLD.read_bytes()[:4], sys.byteorder, signed=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not _HOLD.exists(), reason="needs root: a namespace, and /dev/cpu_dma_latency")
+def test_the_hold_on_idle_states_ends_with_its_owner(probe_binary: str, tmp_path: Path) -> None:
+    """Other probes on this machine may hold a shorter wake-up meanwhile: then that is what is in effect."""
+    path = tmp_path / "r"
+    command = ["unshare", "-m", "sh", "-c", _WITH_STATES, "sh", probe_binary, "timer", "-a", "0", "-D", "60s", "-q",
+               "--report", "50ms", "--deepest-idle-state", "1", "--record", str(path), *ORDINARY]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        assert eventually(lambda: path.exists() and path.read_bytes().count(b"\n") > 2, 30)
+        assert _held_us() in (0, 2)
+        process.kill()
+    assert _held_us() != 2
+    recording = read_recording(path)
+    settings = {setting.name: (setting.requested, setting.in_effect) for setting in recording.head.settings}
+    assert settings["cpu_dma_latency_us"] in [(2, 2), (2, 0)]
+    assert settings["deepest_idle_state"] in [(1, 1), (1, 0)]
