@@ -18,7 +18,7 @@ from fastenough.link.guard import descendants
 from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad, find_load, require_tools, stretches
 from fastenough.loads.brought import bring
 from fastenough.loads.load import again_and_again
-from fastenough.loads.proof import Sample, Use, parse_numbers, parse_stat, prove
+from fastenough.loads.proof import Sample, Use, look, parse_numbers, parse_stat, prove
 from fastenough.model import BadInput, NotApplicable
 
 CPUS = len(os.sched_getaffinity(0))
@@ -217,6 +217,14 @@ def test_numbers_out_of_proc() -> None:
     assert parse_stat(stat) == (3, 555, 100)
     assert parse_numbers("rchar: 12\nName:\tx\nvoluntary_ctxt_switches:\t7\n") == \
         {"rchar": 12, "voluntary_ctxt_switches": 7}
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_gone() -> None:
+    stat = "5 (a) S 1 5 5 0 -1 0 1 2 3 4 10 20 30 40 20 0 1 0 555 0 0"
+    status = "voluntary_ctxt_switches: 7\n"
+    board = FakeLink({"/proc/5/stat": stat, "/proc/5/status": status, "/proc/5/io": "rchar: 1\n",
+                      "/proc/6/stat": "", "/proc/6/status": "", "/proc/6/io": ""})
+    assert look(board, [5, 6], 1.0).uses == {(5, 555): Use(100, 7, 0, 1, 0)}
 
 
 def test_a_reused_process_number_is_another_process() -> None:

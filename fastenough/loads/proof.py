@@ -55,9 +55,12 @@ def parse_numbers(text: str) -> dict[str, int]:
 
 
 def look(link: Link, roots: Iterable[int], mono_s: float, *, with_bytes: bool = True) -> Sample:
-    """Look at every process below the roots, them included; the bytes they moved cost one file more for each."""
+    """Look at every process below the roots, them included; the bytes they moved cost one file more for each.
+
+    The file of a process that ends while it is read is empty: it is not there any more.
+    """
     stats = {int(path.split("/")[2]): parse_stat(content.decode(errors="replace"))
-             for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items()}
+             for path, content in read_matching(link, ["/proc/[0-9]*/stat"]).items() if content}
     tree = set(roots) & set(stats)
     grown = bool(tree)
     while grown:
