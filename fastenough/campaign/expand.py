@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +15,10 @@ from fastenough.board import AS_BOOTED
 from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
 from fastenough.implementations import DEFAULT, Value
 from fastenough.model import Requirement
+from fastenough.units import parse_duration_ns
 
+ACTS_WARM_UP = "warm-up"
+"""The probe's parameter: acts take place for so long before any is counted."""
 PLAN_FILE = "plan.toml.zst"
 """What each run of a plan that was a file is kept with: the text of that file."""
 WHOLE = ""
@@ -42,6 +46,14 @@ class RunSpec:
     def key(self) -> dict[str, Any]:
         """What makes this run the same as another, in a form that hashes alike everywhere."""
         return asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
+
+    @property
+    def whole_s(self) -> float:
+        """From the begin of the load to the end of the act, which may have a warm-up of its own."""
+        own_s = 0.0
+        with suppress(ValueError):
+            own_s = parse_duration_ns(str(self.parameters.get(ACTS_WARM_UP, ""))) / 1e9
+        return self.warm_up_s + own_s + self.duration_s
 
     @property
     def place(self) -> str:
