@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock man monitor release setup setup-test clean
+.PHONY: assess check bench fresh lint lock man monitor package release setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -21,6 +21,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
+	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
@@ -36,6 +37,10 @@ lock:
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
+
+# Debian packages of the last commit, built in a bare Debian 12, tried in another, in build/package: needs root.
+package:
+	@setup/package
 
 # Sources and static probes with their checksums, of the last commit, in build/release; the same bytes each time.
 release: setup-test
