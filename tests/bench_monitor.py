@@ -8,9 +8,15 @@ them alike.  A tracer's cost is the median over all repetitions of how much long
 same repetition.  Ratios of costs come with a one-sided 95 % upper bound: repetitions drawn anew, all tracers of one
 together (scipy.stats.bootstrap).
 
-ftrace is a ring buffer of its own (an instance) that nobody reads: less than any program does that uses it.  The
-kernel's own statistics (run time of each BPF program) are on while somebody holds them open, so that nothing is left
-switched on, however this program ends.
+ftrace is a ring buffer of its own (an instance) that nobody reads, which is less than any program does that uses it;
+and the same, read into files, as trace-cmd does it, which not every machine lets run.  perf records into files, as
+people use it.  All are told the events that the monitor's stations are made of, and no interrupts, which the monitor
+follows besides; perf sched record has events of its own, without the return to user space.  What a tracer's own
+programs take is no part of a round: it is the CPU time of all processes that are started, by how much more that is for
+ten times as many rounds.
+
+The kernel's own statistics (run time of each BPF program) are on while somebody holds them open, so that nothing is
+left switched on, however this program ends.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -36,10 +43,12 @@ from scipy import stats
 
 from fastenough.link import MONITOR, LocalLink, find_probe, find_program
 
-BLOCKS, ROUNDS = 60, 500
-"""Of one timing: the median over blocks of rounds."""
+BLOCKS, ROUNDS = 300, 100
+"""Of one timing: the quickest tenth of blocks of rounds, in which no neighbour disturbs the pair."""
 REPETITIONS = 30
-MOST_OF = {"ftrace": 1 / 3, "trace-cmd": 1 / 3, "perf sched record": 1 / 5}
+LONGER, WHOLE = 10, 5
+"""So many times the rounds, and so many repetitions: what grows with the rounds is no part of a tracer's start."""
+MOST_OF = {"ftrace": 1 / 3, "ftrace, read": 1 / 3, "trace-cmd": 1 / 3, "perf record": 1 / 5, "perf sched record": 1 / 5}
 MOST_NS = {"fifo": 700.0, "other": 300.0}
 """A round may take so much longer: of real-time threads, which the monitor traces, and of others, which it does not."""
 EVENTS = ("timer:hrtimer_expire_entry", "timer:hrtimer_expire_exit", "sched:sched_waking", "sched:sched_switch",
@@ -48,9 +57,12 @@ EVENTS = ("timer:hrtimer_expire_entry", "timer:hrtimer_expire_exit", "sched:sche
 FTRACE = """
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing
 own=/sys/kernel/tracing/instances/fastenough-bench-$$
-events=$1; shift
+events=$1 into=$2 readers=; shift 2
 mkdir "$own"
-trap 'for event in $events; do echo 0 >"$own/events/$event/enable"; done; rmdir "$own"' EXIT
+trap 'for event in $events; do echo 0 >"$own/events/$event/enable"; done
+    [ -z "$readers" ] || { kill $readers || :; wait $readers || :; }
+    rmdir "$own"' EXIT
+for cpu in ${into:+"$own"/per_cpu/*}; do cat "$cpu/trace_pipe_raw" >"$into.${cpu##*/}" & readers="$readers $!"; done
 for event in $events; do echo 1 >"$own/events/$event/enable"; done
 "$@"
 """
@@ -120,8 +132,10 @@ def contenders(monitor: str, place: Path) -> list[Contender]:
     told = [word for event in EVENTS for word in ("-e", event)]
     names = " ".join(event.replace(":", "/") for event in EVENTS)
     others = (
-        Contender("ftrace", ("unshare", "-m", "sh", "-euc", FTRACE, "ftrace", names)),
+        Contender("ftrace", ("unshare", "-m", "sh", "-euc", FTRACE, "ftrace", names, "")),
+        Contender("ftrace, read", ("unshare", "-m", "sh", "-euc", FTRACE, "ftrace", names, str(place / "raw"))),
         Contender("trace-cmd", ("trace-cmd", "record", "-q", "-o", str(place / "trace"), *told)),
+        Contender("perf record", ("perf", "record", "-a", "-m", "16M", *told, "-o", str(place / "perf"), "--")),
         Contender("perf sched record", ("perf", "sched", "record", "-m", "16M", "-o", str(place / "perf"), "--")),
     )
     return [Contender("nothing"), Contender("monitor", monitor=monitor),
@@ -150,6 +164,30 @@ def repeat(running: list[Contender], pingpong: Sequence[str], repetitions: int, 
         first = repetition % len(running)
         for contender in running[first:] + running[:first]:
             contender.time(pingpong, place)
+
+
+def _cpu_ns() -> float:
+    """CPU time of all processes that were started here and have ended, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def whole_ns(contender: Contender, pingpong: str, cpu: str, policy: str, place: Path) -> float:
+    """CPU time a round of all that runs for it, the tracer's own programs with it: what more rounds take more."""
+    def used(blocks: int) -> float:
+        before = _cpu_ns()
+        contender.run([pingpong, cpu, str(blocks), str(ROUNDS), policy], place)
+        return _cpu_ns() - before
+
+    few, many = BLOCKS, LONGER * BLOCKS
+    return float(np.median([used(many) - used(few) for _ in range(WHOLE)])) / ((many - few) * ROUNDS)
+
+
+def _print_whole(running: list[Contender], pingpong: str, cpu: str, policy: str, place: Path) -> None:
+    nothing, *tracers = [(one.name, whole_ns(one, pingpong, cpu, policy, place)) for one in running]
+    print("    with the CPU time of the tracers' own programs:")
+    for name, ns in tracers:
+        print(f"    {name:20}{ns - nothing[1]:+9.0f} ns a round")
 
 
 def _said(good: bool) -> str:
@@ -232,6 +270,7 @@ def main() -> None:
             print(f"\nPing-pong of two {policy} threads on one CPU, {chosen.repetitions} repetitions")
             repeat(running, [program, cpu, str(BLOCKS), str(ROUNDS), policy], chosen.repetitions, place)
             _print_costs(running, most_ns)
+            _print_whole(running, program, cpu, policy, place)
         _print_statistics(monitor, [program, cpu, str(BLOCKS), str(ROUNDS), "fifo"], BLOCKS * ROUNDS, place)
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.matrix
 BLOCKS, ROUNDS = "20", "50"
 WAKEUPS = 2
 """Of a round."""
-MOST = {"fifo": 3000.0, "other": 850.0}
+MOST = {"fifo": 1850.0, "other": 750.0}
 """Instructions added to a wake-up: of a task that is watched, and of one that is not."""
 STEADY = 0.01
 _LONGEST_S = 300.0

@@ -108,7 +108,7 @@ class Watching:
     def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
         act = Act("timer", {"affinity": self._plan.cpu, "priority": _TASK_PRIORITY,
                             "interval": f"{self._plan.period_ns}ns", "samples": f"{folder}/task"},
-                  limit_s=seconds + 4 * MARGIN_S)
+                  limit_s=seconds + 2 * _SILENCE_S + 4 * MARGIN_S)
         with in_user_space(self._booted, act) as task:
             yield task
 
@@ -135,7 +135,7 @@ class Watching:
             "station": station, "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
             "priority": _INJECTOR_PRIORITY, "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns), "each": plan.each,
             "interval": f"{plan.interval_ns}ns", "lead": f"{plan.lead_ns}ns", "begin": first_ns,
-            "samples": f"{folder}/injected"}, limit_s=seconds + 4 * MARGIN_S)
+            "samples": f"{folder}/injected"}, limit_s=seconds + 2 * _SILENCE_S + 4 * MARGIN_S)
         program = find_program(INJECTOR, self._booted.link)
         with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, _SILENCE_S) as injector:
             def inject() -> Injected:
@@ -148,7 +148,7 @@ class Watching:
     def _watch(self, task: Probing, folder: str, seconds: float) -> Iterator[Probing]:
         act = Act("monitor", {"affinity": self._plan.cpu, "pid": _process_of(self._booted.link, task.pid),
                               "threshold": f"{min(self._plan.sizes_ns) // 2}ns", "report": REPORT,
-                              "samples": f"{folder}/seen"}, limit_s=seconds + 3 * MARGIN_S)
+                              "samples": f"{folder}/seen"}, limit_s=seconds + _SILENCE_S + 3 * MARGIN_S)
         with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s, _SILENCE_S) as monitor:
             yield monitor
 
