@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock monitor setup setup-test clean
+.PHONY: assess check bench fresh lint lock man monitor package release setup setup-test clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -37,8 +37,23 @@ lock:
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
+# Debian packages of the last commit, built in a bare Debian 12, tried in another, in build/package: needs root.
+package:
+	@setup/package
+
+# Sources and static probes with their checksums, of the last commit, in build/release; the same bytes each time.
+release: setup-test
+	PYTHONPATH=. $(PYTHON) packaging/release.py build/release $(ARGS)
+
 setup:
 	@setup/install run
+
+# Manual pages of all commands and programs, in build/man: man -M build/man fastenough-run
+man: monitor
+	@for section in 1 8; do mkdir -p build/man/man$$section; done
+	@PYTHONPATH=. $(PYTHON) packaging/man_pages.py build/man build/target/probe/fastenough-probe \
+		build/target/monitor/fastenough-monitor build/target/monitor/inject/fastenough-inject
+	@for section in 1 8; do mv build/man/*.$$section build/man/man$$section; done
 
 # What watches wake-ups in the kernel: fastenough-monitor, in build/target/monitor.
 monitor:

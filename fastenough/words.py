@@ -14,12 +14,13 @@ _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms"
 
 
 def duration(ns: float) -> str:
-    """A duration in the largest unit of which there are at least two (one, below a minute)."""
+    """A duration with three digits, in the largest unit of which there are at least two (one, below a minute)."""
+    rounded_ns = float(f"{ns:.3g}")
     for unit, length_ns in _DURATIONS:
         least = 2.0 if length_ns > 1e9 else 1.0
-        if abs(ns) >= least * length_ns:
-            return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 1000 * length_ns else f"{ns / length_ns:,.0f} {unit}"
-    return f"{ns:.3g} ns"
+        if abs(rounded_ns) >= least * length_ns:
+            return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 999.5 * length_ns else f"{ns / length_ns:,.0f} {unit}"
+    return f"{rounded_ns:.3g} ns"
 
 
 def microseconds(ns: float | None) -> str:
@@ -55,6 +56,11 @@ def digits_down(value: float, digits: int = 3) -> str:
     near = round(steps)
     steps = near if abs(steps - near) < _NEARLY_WHOLE else math.floor(steps)
     return f"{steps / 10.0**decimals:,.{decimals}f}"
+
+
+def kilohertz(hz: float | None) -> str:
+    """A frequency as a bare number of kHz.  A lower one is a weaker promise, so it is never rounded up."""
+    return "–" if hz is None else digits_down(hz / 1000)
 
 
 def latency(ns: float | None) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from both_cores import COMPUTING, ROOT, computing, main
+from both_cores import BESIDE, ROOT, files_beside, main
 
-IN_REAL_TIME = ("VirtualBoard", "Paced", "paced")
+IN_REAL_TIME = ("simulated_gauge", "Paced", "paced")
 
 
 @pytest.mark.parametrize("failing", ["words", "other", None])
@@ -24,9 +24,9 @@ def test_each_test_runs_once_and_a_failure_of_either_lot_is_told(tmp_path: Path,
     assert failing is None or f"test_of_{failing}" in said
 
 
-def test_what_runs_beside_is_there_and_has_no_guest_and_no_instrument_at_its_pace() -> None:
-    assert all(list(ROOT.glob(f"tests/test_{name}.py")) for name in COMPUTING)
-    found = computing(ROOT)
+def test_what_runs_beside_is_there_and_has_no_instrument_at_its_pace() -> None:
+    assert all(list(ROOT.glob(f"tests/test_{name}.py")) for name in BESIDE)
+    found = files_beside(ROOT)
     assert len(found) == len(set(found))
     for path in found:
         text = (ROOT / path).read_text()

@@ -10,7 +10,8 @@ import pytest
 from cli_calls import fastenough
 
 from fastenough.campaign import expand, read_plan
-from fastenough.campaign.reading import LOAD_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
+from fastenough.campaign.reading import PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
+from fastenough.campaign.written import LOAD_KEYS
 from fastenough.model import BadInput, Requirement
 
 ROOT = Path(__file__).resolve().parents[1]

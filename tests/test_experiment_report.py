@@ -21,7 +21,7 @@ from fastenough.report.context import make_context
 from fastenough.report.document import Table
 from fastenough.report.sections import agreement as agreement_section
 from fastenough.report.sections import experiment
-from fastenough.report.sections.experiment import SERIAL_US
+from fastenough.report.source_figures import SERIAL_US
 
 CELLS = list(itertools.product(("linux-user", "linux-kernel"), ("stock", "rt")))
 SAMPLES = 2000
@@ -67,10 +67,10 @@ def test_every_cell_is_filled(out: Path, probe: str) -> None:
         found = rows(out / "tables" / f"{probe}-{table}.csv")
         assert [(row["implementation"], row["configuration"]) for row in found] == CELLS
         assert all(value for row in found for value in row.values())
-    for figure in ("histograms", "bars"):
+    for figure in ("histograms", "bars", "overlay"):
         drawn = (out / "figures" / f"{probe}-{figure}.svg").read_text()
         assert all(f"{configuration} {implementation}" in drawn for implementation, configuration in CELLS)
-    published = rows(out / "tables" / f"{probe}-published.csv")
+    published = rows(out / "tables" / f"{probe}-published-percentiles.csv")
     assert {"stock", "rt", "xenomai"} == {row["configuration"] for row in published}
 
 

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
 
 import pytest
 from processes import eventually, start_bench, with_words
+from tools import require
 
 from fastenough.link import FakeLink, LocalLink
 from fastenough.link.guard import descendants
-from fastenough.loads import LOADS, Expectation, Load, RunningLoad, find_load, require_tools
+from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad, find_load, require_tools, stretches
+from fastenough.loads.brought import bring
+from fastenough.loads.load import again_and_again
 from fastenough.loads.proof import Sample, Use, parse_numbers, parse_stat, prove
 from fastenough.model import BadInput, NotApplicable
 
@@ -110,12 +114,90 @@ def test_work_of_ended_children_counts() -> None:
         assert eventually(lambda: running.proof().cpu_time_s > 0.3)
 
 
+class _Bare(LocalLink):
+    """This machine, without the tools of loads."""
+
+    def which(self, tool: str) -> str | None:
+        return None if tool in TOOL_PACKAGES else super().which(tool)
+
+
 def test_missing_tool_names_its_fix() -> None:
-    fake = FakeLink({})
-    with pytest.raises(NotApplicable, match="apt-get install stress-ng"):
-        RunningLoad(fake, LOADS["cpu"], 2, 3)
+    with pytest.raises(NotApplicable, match=r"load cpu needs stress-ng, .*: apt-get install stress-ng$"):
+        RunningLoad(_Bare(), LOADS["cpu"], 2, 3)
     with pytest.raises(NotApplicable, match="apt-get install rt-tests"):
-        RunningLoad(fake, LOADS["hackbench"], 2, 3)
+        RunningLoad(_Bare(), LOADS["hackbench"], 2, 3)
+    with pytest.raises(NotApplicable, match="needs no-such-tool, which is not there: install it"):
+        RunningLoad(LocalLink(), Load("mine", "here", ("no-such-tool",), (("true",),)), 2, 3)
+
+
+@pytest.mark.parametrize(("machine", "reason"), [
+    ("sparc64", "Debian has no programs for a board of the kind 'sparc64'"),
+    ("aarch64", "the package sources cannot be reached"),
+])
+def test_what_cannot_be_brought_is_not_applicable(machine: str, reason: str, monkeypatch: pytest.MonkeyPatch,
+                                                  tmp_path: Path) -> None:
+    """The reason is told after what would fix it; here there is no way to the package sources."""
+    require("apt-get", "readelf")
+    monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path))
+    for scheme in ("http", "https"):
+        monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")
+    with pytest.raises(NotApplicable) as refusal:
+        bring(FakeLink({}, {"uname -m": machine}), LOADS["cpu"], 3)
+    told = str(refusal.value)
+    assert told.startswith("load cpu needs stress-ng, which is not there: apt-get install stress-ng; it could not be "
+                           f"brought either: {reason}") and "\n" not in told
+
+
+def test_a_command_that_fails_again_and_again_ends_the_load() -> None:
+    load = Load("failing", "here", ("sh",), (again_and_again("sh -c 'echo the disk is full >&2; exit 3'"),))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.begin()
+        assert eventually(lambda: not running.proof().ran)
+        assert running.proof().reasons == ("sh of load failing ended too early: the disk is full",)
+
+
+def test_statuses_that_are_fine_do_not_end_it() -> None:
+    load = Load("fine", "here", ("sh",), (again_and_again("sh -c 'sleep 0.05; exit 124'", "0|124"),))
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.begin()
+        time.sleep(0.5)
+        assert running.proof().ran
+
+
+@pytest.mark.parametrize(("goes_on", "ran"), [("dd if=/dev/zero of={scratch}/f bs=64k count=9 status=none", True),
+                                              (":", False)])
+def test_a_load_that_works_no_more_in_the_middle_did_not_run(goes_on: str, ran: bool,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it wrote at first is enough for the whole run; it still computes, as one does that a full disk refuses."""
+    monkeypatch.setattr(stretches, "STRETCH_S", 0.5)
+    script = ("dd if=/dev/zero of={scratch}/first bs=1M count=64 status=none; touch {scratch}/written; "
+              f"while :; do {goes_on}; done")
+    load = Load("stuck", "here", ("dd",), (("sh", "-c", script),), Expectation(bytes_written_per_s=1000.0))
+    with RunningLoad(LocalLink(), load, 1, 20) as running:
+        running.begin()
+        scratch = re.findall(r"/\S*/fastenough-[0-9a-f]{12}", running.command_lines[0][2])[0]
+        assert eventually(Path(scratch, "written").exists)
+        use = running.follow()
+        for _ in range(40):
+            time.sleep(0.1)
+            seen = use()
+            assert seen is None or seen.processes
+        proof = running.proof()
+    assert (proof.bytes_written or 0) > 64_000_000
+    assert proof.ran == ran
+    assert ran or re.match(r"load stuck had 0 bytes written, at least \d+.* were expected, in the \d s before \d+ s$",
+                           proof.reasons[0])
+
+
+def test_one_weak_stretch_is_no_fault_and_two_in_succession_are() -> None:
+    load = Load("x", "here", expects=Expectation(bytes_written_per_s=100.0))
+    for wrote, fails in (((1, 0, 1, 0, 1), False), ((1, 1, 0, 0, 1), True), ((0, 0, 1, 1, 1), True), ((0,), False)):
+        total, watch = 0, stretches.Stretches(load, 1, Sample(0.0, frozenset(), {(5, 1): Use()}))
+        for number, worked in enumerate(wrote, 1):
+            total += 1000 * worked
+            assert not watch.due(5.0 * number - 0.1) and watch.due(5.0 * number)
+            watch.take(Sample(5.0 * number, frozenset(), {(5, 1): Use(bytes_written=total)}))
+        assert bool(watch.reasons()) == fails, wrote
 
 
 def test_unknown_load() -> None:
@@ -158,7 +240,7 @@ with RunningLoad(LocalLink(), find_load(sys.argv[1]), 2, 600) as running:
 """
 
 
-@pytest.mark.parametrize("name", ["full", "hackbench"])
+@pytest.mark.parametrize("name", ["full", "hackbench", "at91", "brown-martin", "osadl"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_load_outlives_the_bench(name: str, number: signal.Signals) -> None:
     _needed(name)

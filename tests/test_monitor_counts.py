@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from monitored import TIMER_STATIONS, Slept, added, counted, events, sleeper, stored, unseen, watching
+from tools import ROOT
 
 from fastenough.model import Outcome
 from fastenough.recording import Recording
@@ -77,3 +81,51 @@ def test_buckets_of_each_width_hold_what_was_counted(monitor_binary: Path, sleep
     slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--k", str(k), acts=500)
     assert_counts_agree(recording, slept)
     assert {series.k for series in recording.series} == {k}
+
+
+SAME_PLACE = """
+import os, sys, threading, time
+
+acts, places, begin = int(sys.argv[1]), int(sys.argv[2]), threading.Event()
+
+def sleep():
+    begin.wait()
+    for _ in range(acts):
+        time.sleep(0.002)
+
+def one_of_place(place):
+    \"\"\"A thread whose number has that place.\"\"\"
+    while True:
+        said, go = [], threading.Event()
+        def run():
+            said.append(threading.get_native_id())
+            go.set()
+            if said[0] % places == place:
+                sleep()
+        thread = threading.Thread(target=run)
+        thread.start()
+        go.wait()
+        if said[0] % places == place:
+            return thread
+        thread.join()
+
+threads = [one_of_place(7) for _ in range(3)]
+print("ready", flush=True)
+sys.stdin.readline()
+begin.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_tasks_whose_numbers_have_the_same_place_are_each_counted(monitor_binary: Path, tmp_path: Path) -> None:
+    (places,) = re.findall(r"#define PLACES (\d+)", (ROOT / "target" / "monitor" / "bpf" / "tasks.h").read_text())
+    acts = 200
+    with subprocess.Popen([sys.executable, "-c", SAME_PLACE, str(acts), places], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as task:
+        assert task.stdout is not None and task.stdout.readline() == "ready\n"
+        with watching(monitor_binary, tmp_path / "recording.jsonl", f"--pid={task.pid}", "--policy=any") as watch:
+            task.communicate("go\n", timeout=60)
+    recording = watch.recording()
+    assert counted(recording, "monitor_dropped") == 0
+    assert 3 * acts <= stored(recording, "expiry-to-running") + unseen(recording) <= 3 * acts + 3

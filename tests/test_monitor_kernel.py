@@ -75,9 +75,10 @@ STATION = """
 
 WAKEUP_STATION(interrupt_to_running)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->interrupt_ns, wakeup->running_ns) : NO_VALUE;
+	return between(wakeup->interrupt_ns, wakeup->running_ns);
 }
 """
+LINE = "  '{}': {{'origin': 'timer', 'from': 'a', 'to': 'b'}},"
 CRASHING = f"""
 #include "programs.h"
 
@@ -101,7 +102,7 @@ def add_station(copy: Path, name: str, line: str, text: str) -> Path:
 
 def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(copy: Path, sleeper_binary: Path,
                                                                       tmp_path: Path) -> None:
-    program = add_station(copy, "interrupt_to_running", "  'interrupt-to-running': {'from': 'a', 'to': 'b'},", STATION)
+    program = add_station(copy, "interrupt_to_running", LINE.format("interrupt-to-running"), STATION)
     with sleeper(sleeper_binary, "fe-more", acts=100) as task:
         with watching(program, tmp_path / "recording.jsonl", "--pid", str(task.pid)) as watch:
             task.sleep()
@@ -109,7 +110,7 @@ def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(copy: Path
     assert stored(recording, "interrupt-to-running") == stored(recording, "expiry-to-running") > 50
     assert {series.role for series in recording.series} == {"diagnostic"}
     crashing = CRASHING + STATION.replace("interrupt_to_running", "crashing")
-    program = add_station(copy, "crashing", "  'crashing': {'from': 'a', 'to': 'b'},", crashing)
+    program = add_station(copy, "crashing", LINE.format("crashing"), crashing)
     done = subprocess.run([program, "-D", "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert done.stderr.count("\n") == 1 and CRASHES in done.stderr and "not on the list" in done.stderr

@@ -7,20 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packaging_programs import release
 from tools import ROOT, build_probe, require
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
-CROSS = {  # target/cross/NAME.ini: its compiler, and the program that runs what it builds
-    "arm64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
-    "armhf": ("arm-linux-gnueabihf-gcc", "qemu-arm"),
-    "armel": ("arm-linux-gnueabi-gcc", "qemu-arm"),
-    "powerpc": ("powerpc-linux-gnu-gcc", "qemu-ppc"),
-    "mips": ("mips-linux-gnu-gcc", "qemu-mips"),
-    "mipsel": ("mipsel-linux-gnu-gcc", "qemu-mipsel"),
-    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64"),
-}
+CROSS = release.architectures()
 
 
 def _program_headers(binary: Path | str) -> str:
@@ -36,10 +29,9 @@ def test_the_probe_depends_on_nothing(probe_binary: str) -> None:
 
 @pytest.mark.parametrize("architecture", CROSS)
 def test_cross_built_probe_records_there(tmp_path: Path, architecture: str) -> None:
-    compiler, runner = CROSS[architecture]
-    require(compiler, runner)
-    cross_file = ROOT / "target" / "cross" / f"{architecture}.ini"
-    binary = build_probe(tmp_path / "build", "--cross-file", str(cross_file))
+    runner = CROSS[architecture].runner
+    require(CROSS[architecture].compiler, runner)
+    binary = build_probe(tmp_path / "build", "--cross-file", str(ROOT / CROSS[architecture].cross_file))
     assert "INTERP" not in _program_headers(binary)
     path = tmp_path / "r"
     done = subprocess.run([runner, str(binary), "timer", "-D", "500ms", "-i", "2ms", "--report", "100ms", "--method",

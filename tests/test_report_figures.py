@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from recordings import Plan, latencies, recording
 
 from fastenough.analysis import judge, words
@@ -108,6 +109,19 @@ def test_no_colour_stands_twice_and_the_unnamed_are_grey(tmp_path: Path, cpus: i
         assert any(label.startswith(f"{greatest.name}:") for label in named)
 
 
+@pytest.mark.parametrize("name", ["load none", "load none · stock 6.12.43+deb13-rt-amd64 · linux-user",
+                                  "load none · parameters " + "method clock_nanosleep-abs, interval 1 ms, " * 5,
+                                  "one" * 60, "costs $5 and $6"])
+def test_a_legend_is_as_wide_as_its_figure_at_most(name: str) -> None:
+    figure, _ = plot.new_figure("", (5.8, 4.0))
+    plot.legend_below(figure, [Line2D([], [], label=f"{name} {place}") for place in range(4)])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    seen = legend.get_tightbbox()
+    assert seen.x0 >= 0 and seen.x1 <= figure.bbox.width
+    assert "".join(legend.get_texts()[1].get_text().split()) == "".join(f"{name} 1".split()), "nothing is left out"
+
+
 def test_neighbours_share_their_axes_and_their_colours(tmp_path: Path) -> None:
     plans = [Plan(latencies(seed, intervals=3, tail_us=tail), run_id=f"run-{load}", load=load)
              for seed, (load, tail) in enumerate((("none", 40.0), ("cpu", 200.0)))]
@@ -133,7 +147,7 @@ def test_a_single_sample_is_seen_in_the_heat_map() -> None:
         red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    one, ground = luminance(to_hex(heat_map._COLOURS(0))), luminance(heat_map._GROUND)
+    one, ground = luminance(to_hex(plot.DENSITY(0))), luminance(plot.GROUND)
     assert (ground + 0.05) / (one + 0.05) > 2
 
 

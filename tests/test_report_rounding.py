@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastenough import words
-from fastenough.report.sections import experiment, frequency
 
 NS = st.one_of(st.integers(-10**13, 10**13).map(float), st.floats(-1e13, 1e13))
 
@@ -49,4 +48,19 @@ def test_latencies_as_printed(ns: float, shown: str) -> None:
 @pytest.mark.parametrize(("hz", "shown"), [(35.4, "0.0354"), (35.49, "0.0354"), (16_666.7, "16.6"), (999.99, "0.999"),
                                            (1_000_000, "1,000"), (123_456_789, "123,456"), (None, "–")])
 def test_frequencies_as_printed(hz: float | None, shown: str) -> None:
-    assert frequency._khz(hz) == experiment._khz(hz) == shown
+    assert words.kilohertz(hz) == shown
+
+
+@pytest.mark.parametrize(("ns", "shown"), [
+    (0, "0 ns"), (999.4, "999 ns"), (999.9, "1 µs"), (999_900, "1 ms"), (999_400_000, "999 ms"), (999_900_000, "1 s"),
+    (-999_900_000, "-1 s"), (119.4e9, "119 s"), (119.96e9, "2 min"), (47.99 * 3600e9, "2 days"),
+    (999.9 * 86400e9, "1,000 days"), (12_345 * 86400e9, "12,345 days")])
+def test_durations_as_printed(ns: float, shown: str) -> None:
+    assert words.duration(ns) == shown
+
+
+@given(st.floats(-1e20, 1e20))
+def test_no_duration_is_printed_with_a_power_of_ten(ns: float) -> None:
+    number, unit = words.duration(ns).split(" ")
+    assert "e" not in number or abs(ns) < 1e-4, "nobody measures so little"
+    assert unit == "days" or abs(_number(number)) < 1000

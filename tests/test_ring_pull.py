@@ -236,12 +236,15 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
     path = put(ring, 2)
     path.write_bytes(b"".join(HOSTILE[what](path.read_bytes().splitlines(keepends=True))))
     put(ring, 3)
+    gaps = []
     for _ in range(2):
         told = pulled(ring, store)
         assert [one.name for one in told.refused] == [path.name]
+        gaps += [(gap.dropped, gap.reason) for gap in told.gaps]
+    assert gaps == [(0, "what was recorded between them is refused")]
     path.unlink()
-    for old in (store / "pulled").glob("*/*.part"):
-        old.unlink()
+    assert [one.name for one in pulled(ring, store).refused] == [path.name]
+    assert rest(store) == [] and not pulled(ring, store).refused
     check_all_there(ring, store)
 
 
@@ -316,3 +319,16 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     assert done.returncode == 4 and done.stderr.startswith("refused 0000000004-") and done.stderr.count("\n") == 1
     done = command_line("monitor", "pull", f"--ring={ring}/nowhere", f"--store={store}")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "there is no ring" in done.stderr
+
+
+def test_a_gap_before_a_recording_that_grows_is_told_once(tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1, begin_ns=0)
+    path = put(ring, 2, begin_ns=10 * SECOND, intervals=6)
+    whole = path.read_bytes().splitlines(keepends=True)
+    gaps = []
+    for lines in (2, 4, len(whole), len(whole)):
+        path.write_bytes(b"".join(whole[:lines]))
+        gaps.append([gap.ns for gap in pulled(ring, store).gaps])
+    assert gaps == [[7 * SECOND], [], [], []]
+    check_all_there(ring, store)

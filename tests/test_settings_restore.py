@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from processes import start_bench
 
+from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.recording.head import Setting
@@ -100,7 +101,8 @@ def test_not_applicable_has_its_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "requested"), [
     ("governor", "fastest"), ("idle-latency", -1), ("rt-throttling", "all"), ("transparent-huge-pages", "some"),
     ("irq-affinity", "7-9"), ("irq-affinity", "x"), ("rt-ceiling", 0), ("rt-ceiling", 100), ("irq-threads", "high"),
-    ("timer-threads", True), ("control-priority", 0), ("no-such-setting", 1),
+    ("timer-threads", True), ("control-priority", 0), ("housekeeping", "first"), ("housekeeping", "7"),
+    ("no-such-setting", 1),
 ])
 def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) -> None:
     files = {CPUFREQ.format(0, "governor"): "powersave", CPUFREQ.format(0, "available_governors"): "powersave",
@@ -155,6 +157,19 @@ def test_control_priority_is_the_benchs_own(tmp_path: Path, sleeper: subprocess.
         answer = LocalLink().run(["chrt", "-p", "0"]).text
         assert "SCHED_OTHER" in answer
     assert os.sched_getscheduler(0) == before
+
+
+def test_housekeeping_is_the_benchs_own(tmp_path: Path) -> None:
+    """What it starts may use every CPU that it could use before: the probe and its load are not the bench."""
+    before = os.sched_getaffinity(0)
+    with Settings(LocalLink(), tmp_path / "journal") as settings:
+        (entry,) = settings.apply("housekeeping", min(before))
+        assert (entry.in_effect, entry.thread) == (str(min(before)), "bench")
+        threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
+        assert all(os.sched_getaffinity(thread) == {min(before)} for thread in threads)
+        assert LocalLink().run(["sh", "-c", "grep Cpus_allowed_list /proc/$$/status"]).text.split()[1] == (
+            list_form(set(before)))
+    assert os.sched_getaffinity(0) == before
 
 
 _BENCH = """

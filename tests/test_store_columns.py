@@ -288,6 +288,27 @@ def test_sums_that_contradict_the_end_are_refused_even_where_hashes_fit(store: S
     assert said(store.load(run)) == said(truth(store, run))
 
 
+@pytest.mark.parametrize("path", ["intervals", "begin_mono_ns", "counters/steal_ns/sum", "events/maximum", "load/ran",
+                                  "covered_ns/0", "order/order_unknown/0"])
+@pytest.mark.parametrize("value", ["5", None, 0.5])
+def test_sums_that_are_no_numbers_are_passed_over_even_where_hashes_fit(store: Store, path: str, value: Any) -> None:
+    run = keep(store)
+    file = folder_of(store, run) / TOTALS_FILE
+    table = pq.read_table(file)
+    beside = json.loads(table.schema.metadata[b"fastenough"])
+    *above, last = path.split("/")
+    place = beside
+    for name in above:
+        place = place.setdefault(name, {"known": 1, "sum": 1, "least": 1} if name == "steal_ns" else {})
+    place[last] = value
+    rewrite(file, b"")
+    with pq.ParquetWriter(file, table.schema.with_metadata({b"fastenough": json.dumps(beside)})) as writer:
+        writer.write_table(table)
+    _sign(folder_of(store, run))
+    assert said(store.load(run)) == said(truth(store, run))
+    assert believed(store, run), "made again"
+
+
 @pytest.mark.parametrize("name", [TOTALS_FILE, INTERVALS_FILE])
 def test_more_rows_than_the_recording_can_hold_are_not_expanded(store: Store, name: str) -> None:
     """50 million rows of nothing take a few kilobytes in Parquet."""

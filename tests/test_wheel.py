@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``pip install .`` gives the whole thing: bench, schema and probe."""
+"""``pip install .`` gives the whole thing: bench, probe, firmware, and the sources of what is built for boards."""
 
 from __future__ import annotations
 
@@ -8,27 +8,71 @@ import os
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
+import pytest
+from packaging_programs import release
+from tools import require
+
 ROOT = Path(__file__).resolve().parents[1]
+TOOLS = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+IN_WHEEL = {"fastenough": "", "campaigns": "fastenough/sources/", "format": "fastenough/sources/",
+            "gauge": "fastenough/sources/", "target": "fastenough/sources/", "meson.build": "fastenough/sources/",
+            "meson_options.txt": "fastenough/sources/"}
+"""What is committed in these folders lies in the wheel, below which folder."""
 
 
-def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    tools = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    wheels = tmp_path / "wheels"
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheels")
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--no-index",
-                    "-w", str(wheels), str(ROOT)], check=True, env=tools, timeout=280)
-    home = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+                    "-w", out, ROOT], check=True, env=TOOLS, timeout=280)
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, and what it depends on."""
+    home = tmp_path_factory.mktemp("installed") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
     site = next(home.glob("lib/python*/site-packages"))
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    subprocess.run([str(home / "bin" / "pip"), "install", "-q", "--no-deps", "--no-index", *map(str, wheels.iterdir())],
-                   check=True)
+    subprocess.run([home / "bin" / "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    return home
 
-    doctor = subprocess.run([str(home / "bin" / "fastenough"), "doctor", "--json"], cwd=tmp_path, text=True,
+
+def test_the_wheel_is_whole(wheel: Path) -> None:
+    require("avr-gcc")
+    packed = {name.rpartition(".data/purelib/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+    listed = subprocess.run(["git", "ls-files", *IN_WHEEL], cwd=ROOT, text=True, capture_output=True,
+                            check=True).stdout.splitlines()
+    expected = {IN_WHEEL[name.partition("/")[0]] + name for name in listed}
+    assert len(expected) > 500
+    assert not expected - packed
+    assert {f"fastenough/recording/recording-{version}.schema.json" for version in (1, 2)} <= packed
+    assert {f"fastenough/firmware/gauge-{mcu}.hex" for mcu in ("atmega328p", "atmega32u4", "atmega2560")} <= packed
+    assert [name for name in packed if name.endswith("/scripts/fastenough-probe")]
+
+
+def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
+    doctor = subprocess.run([home / "bin" / "fastenough", "doctor", "--json"], cwd=tmp_path, text=True,
                             capture_output=True, check=False)
     probe = next(finding for finding in json.loads(doctor.stdout) if finding["matter"] == "probe")
     assert probe["text"] == str(home / "bin" / "fastenough-probe")
-    ran = subprocess.run([str(home / "bin" / "fastenough"), "run", "timer", "policy=other", "allow-difference",
+    ran = subprocess.run([home / "bin" / "fastenough", "run", "timer", "policy=other", "allow-difference",
                           "--duration", "1s"], cwd=tmp_path, text=True, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_installed_bench_builds_the_probe_for_a_board(home: Path, tmp_path: Path) -> None:
+    architecture = release.architectures()["riscv64"]
+    require(architecture.compiler, architecture.runner)
+    probe = tmp_path / "probe"
+    ask = ("import sys; from pathlib import Path; from fastenough.board.files import file_for\n"
+           "Path(sys.argv[1]).write_bytes(file_for('riscv64'))")
+    built = subprocess.run([home / "bin" / "python", "-c", ask, probe], cwd=tmp_path, text=True, capture_output=True,
+                           env=TOOLS | {"FASTENOUGH_CACHE": str(tmp_path / "cache")}, check=False)
+    assert built.returncode == 0, built.stderr
+    probe.chmod(0o755)
+    release.try_out(probe, architecture)

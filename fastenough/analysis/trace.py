@@ -23,7 +23,7 @@ _REAL_TIME_BELOW = 100
 
 
 class Kind(IntEnum):
-    """What takes a CPU; of several at once the one that began last does, and of those the greatest."""
+    """What takes a CPU; of several at once no task does, but the one that began last, and of those the greatest."""
 
     TASK = 0
     SOFTIRQ = 1
@@ -114,8 +114,9 @@ def shares(trace: Trace, cpu: int, begin_ns: int, end_ns: int) -> list[Share]:
     An interrupt's time is its own and not the task's that it interrupted; likewise a soft-IRQ's, while who runs it is
     not itself off the CPU.
     """
-    slices = [one for one in trace.within(begin_ns, end_ns) if one.cpu == cpu]
-    edges = sorted({begin_ns, end_ns, *(one.begin_ns for one in slices), *(one.end_ns for one in slices)})
+    slices = [one for one in trace.slices if one.cpu == cpu and one.begin_ns < end_ns and one.end_ns > begin_ns]
+    edges = sorted({begin_ns, end_ns, *(edge for one in slices for edge in (one.begin_ns, one.end_ns)
+                                        if begin_ns < edge < end_ns)})
     taken: dict[tuple[Kind | None, str], int] = {}
     times: dict[tuple[Kind | None, str], set[int]] = {}
     for begin, end in pairwise(edges):
@@ -131,7 +132,7 @@ def _on_top(slices: Iterable[Slice], begin_ns: int, end_ns: int) -> Slice | None
     at = [one for one in slices if one.begin_ns <= begin_ns and one.end_ns >= end_ns]
     ran = {one.task.pid for one in at if one.kind is Kind.TASK}
     return max((one for one in at if one.kind is not Kind.SOFTIRQ or not ran or one.task.pid in ran),
-               key=lambda one: (one.begin_ns, one.kind), default=None)
+               key=lambda one: (one.kind is not Kind.TASK, one.begin_ns, one.kind), default=None)
 
 
 # --- reading

@@ -31,7 +31,7 @@ class Machine:
 
 
 MACHINES = {
-    "x86_64": Machine(64, _LITTLE, 62), "i686": Machine(32, _LITTLE, 3), "i586": Machine(32, _LITTLE, 3),
+    "x86_64": Machine(64, _LITTLE, 62, "amd64"), "i686": Machine(32, _LITTLE, 3), "i586": Machine(32, _LITTLE, 3),
     "aarch64": Machine(64, _LITTLE, 183, "arm64"),
     "armv8l": Machine(32, _LITTLE, 40, "armhf"), "armv7l": Machine(32, _LITTLE, 40, "armhf"),
     "armv6l": Machine(32, _LITTLE, 40, "armel"), "armv5tel": Machine(32, _LITTLE, 40, "armel"),

@@ -12,8 +12,9 @@ from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
 from fastenough.campaign.toml import Table, read_toml
+from fastenough.campaign.written import written_load
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
-from fastenough.loads import LOADS, Expectation, Load
+from fastenough.loads import LOADS
 from fastenough.model import RETURN_TIME_NS, BadInput, NotApplicable, Requirement
 from fastenough.settings import SETTINGS
 from fastenough.units import parse_duration_ns
@@ -25,7 +26,6 @@ PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "lo
              "instrument", "self-test", "calibration", "monitor", "settings", "pins", "load", "run")
 RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
-LOAD_KEYS = ("name", "commands", "tools", "cpu-share")
 PIN_KEYS = ("chip", "in", "out")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
@@ -43,7 +43,7 @@ def read_plan(path: Path) -> Plan:
     configurations = table.words("configurations", (AS_BOOTED,))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
-    loads = {load.name: load for load in map(_custom_load, table.tables("load", []))}
+    loads = {load.name: load for load in (written_load(each, path.parent) for each in table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
     monitor = table.take("monitor", bool, "true", False)
@@ -148,25 +148,6 @@ def _settings(table: Table) -> dict[str, Value]:
         if not isinstance(value, str | int | float):
             raise table.fault(f"{name} = {value} cannot be; write a text in quotes, a number, true or false", name)
     return settings
-
-
-def _custom_load(table: Table) -> Load:
-    name = table.text("name", '"my-load"')
-    if not _NAME.match(name) or name in LOADS:
-        raise table.fault(f"name {name!r} cannot be used; use lower-case letters, digits and dashes, and none "
-                          f"of {', '.join(LOADS)}", "name")
-    commands = table.take("commands", list, '[["command", "argument"]]')
-    if not commands or not all(isinstance(line, list) and line and all(isinstance(word, str) for word in line)
-                               for line in commands):
-        raise table.fault("commands must be a list of lists of words, such as [[\"dd\", \"if=/dev/zero\"]]", "commands")
-    share = table.take("cpu-share", (int, float), "0.05", 0.001)
-    if not 0 <= share <= 1:
-        raise table.fault(f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
-                          "load ran, from 0 to 1", "cpu-share")
-    tools = table.words("tools", (commands[0][0],))
-    table.finish(LOAD_KEYS)
-    return Load(name, "written in the plan", tools, tuple(tuple(line) for line in commands),
-                Expectation(cpu_share=float(share)))
 
 
 def _defaults(table: Table, loads: tuple[str, ...]) -> Entry:

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fastenough import __version__
 from fastenough.cli.output import clean, tame
@@ -50,6 +51,7 @@ COMMANDS = {
     "bench": ("fastenough.cli.bench", "The virtual bench: a board, its pins and the gauge, with no hardware."),
     "calibrate": ("fastenough.cli.calibrate", "Inject known latencies and show that they are found: sizes in order, "
                   "none missed (else status 4)."),
+    "completion": ("fastenough.cli.completion", "Print what makes SHELL complete the words of fastenough."),
 }
 """Command name to the module that defines it as ``command``, loaded only when used, and the first sentence of its help:
 the list of all commands is shown without loading any."""
@@ -69,6 +71,11 @@ class _LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        names = [CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items()
+                 if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -174,6 +181,8 @@ def _leave(status: int) -> None:
 
 def main(argv: list[str] | None = None) -> Any:
     """One command, from the names of the process to its exit status."""
+    if "_FASTENOUGH_COMPLETE" in os.environ:
+        sys.exit(import_module("fastenough.cli.completion").answer(cli))
     tame()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # what libraries remark to programmers is no news to who measures

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from fastenough.analysis import Assessment
 from fastenough.cli.live import Display
+from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.output import print_json, say
-from fastenough.cli.parameters import DURATION, DurationText, Names, json_option
+from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.run import MONITOR_HELP
 from fastenough.cli.stores import store_option
 from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
-from fastenough.loads import LOADS
+from fastenough.loads import Load
 from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus
 from fastenough.report import require_writable
 from fastenough.store import Store
@@ -52,8 +54,8 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @requirement_options
 @click.option("--duration", "duration_ns", type=DURATION, default="2m", show_default=True,
               help="Measuring time, shared by the loads.")
-@click.option("--loads", type=Names("load", list(LOADS)), default=MATRIX, show_default=True,
-              help="Loads to measure under, comma-separated.")
+@click.option("--loads", type=Loads(), default=MATRIX, show_default=True,
+              help="Loads to measure under, comma-separated; or files of your own (docs/loads.md).")
 @click.option("--interval", type=DurationText(), default="500us", show_default=True,
               help="Period of the measuring threads.")
 @click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
@@ -67,7 +69,7 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @json_option
 def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, duration_ns: int, loads: list[str], interval: str, priority: int, board: str, out: Path,
+    return_time_ns: int, duration_ns: int, loads: dict[str, Load], interval: str, priority: int, board: str, out: Path,
     monitor: bool, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
@@ -76,7 +78,8 @@ def command(
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     question = Question(required, confidence, tuple(loads), ASSESSED)
-    plan = assessment_plan(board, loads, duration_ns, interval, priority, requirement=required, monitor=monitor)
+    plan = assessment_plan(board, tuple(loads), duration_ns, interval, priority, requirement=required, monitor=monitor)
+    plan = replace(plan, loads=written(loads))
     require_writable(out)
     store = Store(store_path)
     with Display() as display:

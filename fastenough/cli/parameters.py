@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fastenough.units import parse_duration_ns, parse_share
 
@@ -57,16 +58,23 @@ class Names(click.ParamType[list[str]]):
         self._kind = kind
         self._known = known
 
+    def knows(self, name: str) -> bool:
+        return name in self._known
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         if isinstance(value, list):
             return value
         names = [name.strip() for name in str(value).split(",") if name.strip()]
         for name in names:
-            if name not in self._known:
+            if not self.knows(name):
                 self.fail(f"unknown {self._kind} '{name}'; known: {', '.join(self._known)}", param, ctx)
         if not names or len(set(names)) != len(names):
             self.fail(f"name each {self._kind} once, at least one of: {', '.join(self._known)}", param, ctx)
         return names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        given, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(given + comma + name) for name in self._known if name.startswith(begun)]
 
 
 DURATION = Duration()

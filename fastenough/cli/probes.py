@@ -10,7 +10,7 @@ from fastenough.cli.parameters import json_option
 from fastenough.implementations.catalogue import Parameter, ProbeEntry, read_catalogue
 from fastenough.link import LocalLink, find_probe
 from fastenough.loads import LOADS
-from fastenough.model import BadInput
+from fastenough.model import BadInput, FastenoughError
 
 _WIDTH = 100
 _UNITS = {"duration": "time with unit, as 200us", "integer": "number", "cpus": "CPUs, as 0-3,5", "text": "text",
@@ -21,6 +21,14 @@ def catalogue() -> dict[str, ProbeEntry]:
     """What the probe of this installation can measure; raises NotApplicable where there is none."""
     link = LocalLink()
     return read_catalogue(link, find_probe(link))
+
+
+def probe_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Those that begin so, for a shell; none where there is no probe to ask."""
+    try:
+        return [name for name in catalogue() if name.startswith(incomplete)]
+    except FastenoughError:
+        return []
 
 
 def takes(parameter: Parameter) -> str:
@@ -52,7 +60,7 @@ def _print_all(probes: dict[str, ProbeEntry]) -> None:
 
 
 @click.command()
-@click.argument("probe", required=False)
+@click.argument("probe", required=False, shell_complete=probe_names)
 @json_option
 def command(probe: str | None, as_json: bool) -> None:
     """Name the probes and loads; of one PROBE, its parameters with their units."""

@@ -15,15 +15,16 @@ from fastenough.campaign import Campaign, Entry, Plan, on_board, read_plan, run_
 from fastenough.campaign.acts import parameters_of_board
 from fastenough.campaign.plan import BREAK
 from fastenough.cli.live import Display
+from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.probes import catalogue, takes
+from fastenough.cli.probes import catalogue, probe_names, takes
 from fastenough.cli.stores import store_option
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Implementation, Value, find_implementation
 from fastenough.implementations.catalogue import ProbeEntry, in_parameters
 from fastenough.implementations.task import Refused
-from fastenough.loads import LOADS
+from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable, Outcome
 from fastenough.store import Store
 
@@ -136,12 +137,12 @@ def worst_status(store: Store, campaign: Campaign) -> int:
 
 
 @click.command(cls=_Run)
-@click.argument("probe", required=False)
+@click.argument("probe", required=False, shell_complete=probe_names)
 @click.argument("parameters", nargs=-1)
 @click.option("--plan", "plan_path", type=click.Path(path_type=Path, dir_okay=False),
               help="A plan file (see campaigns/).")
-@click.option("--loads", type=Names("load", list(LOADS)), default="none", show_default=True,
-              help="Comma-separated loads; one run under each.")
+@click.option("--loads", type=Loads(), default="none", show_default=True,
+              help="Comma-separated loads, or files of your own (docs/loads.md); one run under each.")
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--configuration", default=AS_BOOTED, show_default=True,
@@ -156,7 +157,7 @@ def worst_status(store: Store, campaign: Campaign) -> int:
 @store_option
 @json_option
 def command(
-    *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: list[str], duration_ns: int,
+    *, probe: str | None, parameters: tuple[str, ...], plan_path: Path | None, loads: dict[str, Load], duration_ns: int,
     board: str, configuration: str, implementation: list[str], monitor: bool, break_ns: int | None, resume: bool,
     as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
@@ -164,7 +165,7 @@ def command(
     given = breaking(parse_parameters(parameters), break_ns)
     entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
-    plan = replace(plan, monitor=plan.monitor or monitor)
+    plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **written(loads)})
     check_plan(plan)
     store = Store(store_path)
     with Display() as display:

@@ -67,9 +67,9 @@ class _Cyclictest:
         else:
             series = tuple(_threads(source, parts))
         settings = tuple(Setting("priority", None, int(match[3]), thread=match[1]) for match in parts.threads)
+        events = tuple(_events(source, parts, len(series)))
         facts = parts.facts | {name: " ".join(map(str, parts.footers[name])) for name in _TOLD if name in parts.footers}
-        return Found("cyclictest", None, "linux-user", series, settings=settings, facts=facts,
-                     events=tuple(_events(source, parts, len(series))))
+        return Found("cyclictest", None, "linux-user", series, settings=settings, facts=facts, events=events)
 
 
 IMPORTER = _Cyclictest()
@@ -208,8 +208,10 @@ def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool
 def _events(source: Source, parts: _Parts, threads: int) -> Iterator[Event]:
     if parts.spikes_said is None and not parts.spikes:
         return
-    if parts.spikes_said != len(parts.spikes):
+    if parts.spikes_said is None or len(parts.spikes) > parts.spikes_said:
         source.refuse(f"it lists {len(parts.spikes)} spikes and says {parts.spikes_said}: it was cut off")
+    if len(parts.spikes) < parts.spikes_said:
+        parts.facts["spikes"] = f"{parts.spikes_said}, of which it lists {len(parts.spikes)} (--spike-nodes)"
     for thread, value, at_us in parts.spikes:
         if thread >= threads:
             source.refuse(f"a spike is of thread {thread}, which is not there")

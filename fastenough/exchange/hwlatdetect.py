@@ -20,6 +20,7 @@ _SAMPLE = re.compile(r"ts: (\d+)\.(\d{9}), inner:(\d+), outer:(\d+)(?:, cpu:(\d+
 _ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
 _NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
 _KNOWN = ("", "Starting test", "test finished", "parameters:")
+_SMIS = re.compile(r"\d+ SMIs occured on cpu \d+\s*")
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,12 @@ class _Hwlatdetect:
             source.refuse("its end is not there: it was cut off, or hwlatdetect was killed")
         series = tuple(_series(reading, ending, gaps))
         numbers = {one.cpu: number for number, one in enumerate(series)}
-        events = tuple(Event("threshold", Instant(0, gap.wall_ns), series=numbers[gap.cpu], cpu=gap.cpu, value=gap.us,
+        first_wall_ns = min((gap.wall_ns for gap in gaps), default=None)
+        events = tuple(Event("threshold", Instant(gap.wall_ns - (first_wall_ns or 0), gap.wall_ns),
+                             series=numbers[gap.cpu], cpu=gap.cpu, value=gap.us,
                              text=f"inner {gap.inner_us} us, outer {gap.outer_us} us") for gap in gaps)
         return Found("hwlatdetect", None, "linux-kernel", series, facts=facts | ending, events=events,
-                     begin_wall_ns=gaps[0].wall_ns if gaps else None,
+                     begin_wall_ns=first_wall_ns,
                      duration_ns=reading.count(facts["test duration"], "test duration") * 10**9 or None)
 
 
@@ -75,7 +78,8 @@ def _lines(reading: Reading) -> tuple[dict[str, str], dict[str, str], list[_Gap]
             facts[match[1]] = match[2].strip()
         elif match := _ENDING.fullmatch(line):
             ending[match[1]] = match[2].strip()
-        elif facts and line.strip() not in _KNOWN and not line.startswith(("CPU ", "report saved")):
+        elif facts and line.strip() not in _KNOWN and not line.startswith(("CPU ", "report saved")) and (
+                not _SMIS.fullmatch(line)):
             reading.refuse(f"no line of hwlatdetect's: {line[:60]!r}")
     return facts, ending, gaps
 

@@ -36,7 +36,8 @@ class _Osadl:
             source.refuse(f"its head does not say its {missing[0]}: it was cut off")
         above, bound = int(head["above"][1]), int(head["above"][2])
         below, floor = (int(head["below"][1]), int(head["below"][2])) if "below" in head else (0, 0)
-        if list(rows) != list(range(min(rows, default=0), bound)):
+        first = min(rows, default=0)
+        if (bound - first, bound - 1) != (len(rows), max(rows, default=-1)):  # they ascend
             source.refuse(f"its rows do not reach from its first one to {bound - 1} µs: it was cut off")
         buckets = tuple((edge, edge, count) for edge, count in rows.items() if count)
         low, mean, high = (None if head[name][1] == "<undef>" else int(head[name][1]) for name in ("min", "avg", "max"))

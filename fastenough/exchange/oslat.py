@@ -12,11 +12,13 @@ from fastenough.exchange.found import Bucket, Found, FoundSeries
 from fastenough.exchange.rt_tests import found_in, histogram_of, is_of, mean_of, number, threads_of
 from fastenough.exchange.source import Reading, Source
 
-_ROW = re.compile(r"\s*(Core|Counter Freq|\d+ \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
+_ROW = re.compile(r"\s*(Core|Counter Freq|CPU Freq|\d+ \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
                   r"((?: \d+(?:\.\d+)?)+)\s*(\([A-Za-z ]+\))?\s*")
 _OPTION = re.compile(r"([A-Z][A-Za-z ]+): *\t+(.+)")
 _NEEDED = ("Core", "Minimum", "Average", "Maximum", "Duration")
-_BEGAN, _ENDED = "Test starts...", "Test completed."
+_ENDED = "Test completed."
+_LEFT_OUT = "..."
+"""Empty buckets, with -z."""
 
 
 class _Oslat:
@@ -26,7 +28,8 @@ class _Oslat:
         return source.text.startswith("oslat V ") or is_of(source, "freq", "duration", "max")
 
     def read(self, source: Source) -> Found:
-        return _read_text(source) if source.text.startswith("oslat V ") else found_in(source, "oslat", _of_json(source))
+        return _read_text(source) if source.text.startswith("oslat V ") else found_in(
+            source, "oslat", _with_own_means(list(_of_json(source))))
 
 
 IMPORTER = _Oslat()
@@ -40,6 +43,12 @@ def _gap(low: int, high: int, mean: Decimal, step: str, buckets: tuple[Bucket, .
         "gap", "a reading of the clock in a busy loop", "the next reading", 1000, count, low if count else None,
         high if count else None, mean if count else None, Decimal(step), overflow=overflow,
         overflow_from=buckets[-1][0] if buckets else None, buckets=buckets[:-1] if overflow else buckets)
+
+
+def _with_own_means(cores: Sequence[FoundSeries]) -> Iterator[FoundSeries]:
+    """oslat adds what overflowed on the first core to the sum of every core: such a mean is not told."""
+    for place, core in enumerate(cores):
+        yield replace(core, mean=None) if place and (core.overflow or cores[0].overflow) else core
 
 
 def _of_json(source: Source) -> Iterator[FoundSeries]:
@@ -61,7 +70,7 @@ def _read_text(source: Source) -> Found:
             rows[match[1]] = match[2].split()
         elif match := _OPTION.fullmatch(line):
             facts[match[1]] = match[2].strip()
-        elif line.strip() and rows:
+        elif line.strip() not in ("", _LEFT_OUT) and rows:
             reading.refuse(f"no line of oslat's: {line[:60]!r}")
     missing = [name for name in _NEEDED if name not in rows]
     if missing or _ENDED not in source.lines:
@@ -71,7 +80,7 @@ def _read_text(source: Source) -> Found:
     facts["duration_s"] = " ".join(rows["Duration"])
     longest_s = max(map(Decimal, rows["Duration"]))
     return Found("oslat", source.lines[0].removeprefix("oslat V ").strip() or None, "linux-user",
-                 tuple(_of_rows(reading, rows)), facts=facts, duration_ns=int(longest_s * 10**9))
+                 tuple(_with_own_means(list(_of_rows(reading, rows)))), facts=facts, duration_ns=int(longest_s * 10**9))
 
 
 def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]]) -> Iterator[FoundSeries]:
@@ -84,5 +93,7 @@ def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]]) -> Iterator[Fo
         if high - low != spread:
             reading.refuse(f"Max-Min of core {core} is not its maximum less its minimum: it was changed")
         buckets = tuple((edge, edge, n) for edge, n in counts.items() if n)
-        yield replace(_gap(low, high, Decimal(rows["Average"][place]), "0.001", buckets),
-                      cpu=reading.count(core, "Core"))
+        gap = _gap(low, high, Decimal(rows["Average"][place]), "0.001", buckets)
+        if gap.overflow and gap.overflow_from != max(named):
+            reading.refuse(f"the maximum of core {core} is beyond its buckets, and the last is empty: it was changed")
+        yield replace(gap, cpu=reading.count(core, "Core"))

@@ -57,7 +57,8 @@ def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]
 
 
 def _head(found: Found, source: Source, run_id: str) -> Head:
-    begin_mono_ns = min((int(sample.mono_ns[0]) for sample in found.samples if sample.value.size), default=0)
+    begin_mono_ns = min((*(int(sample.mono_ns[0]) for sample in found.samples if sample.value.size),
+                         *(event.at.mono_ns for event in found.events)), default=0)
     text = source.text if len(source.content) <= _MOST_TEXT else ""
     return Head(
         tool=Tool(found.tool, found.version or "unknown"), run_id=run_id, probe=found.probe or found.tool,

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import gcd
+from typing import Any
 
-from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.found import Bucket, Found, FoundSeries
 from fastenough.exchange.source import Reading, Source
 from fastenough.model import Role
 
@@ -129,9 +130,17 @@ def _check_all(reading: Reading, table: _Table) -> None:
                 reading.refuse(f"'{name}' of all CPUs does not fit its columns: it was changed")
 
 
+def _width(reading: Reading, table: _Table) -> int:
+    """Of the buckets, or a multiple of it: empty rows are left out, and -b is not said.  0 where only row 0 is left."""
+    width = gcd(*table.rows)
+    if table.rows and width != 1 and "count:" not in table.summary:
+        reading.refuse("its buckets are wider than one unit (-b), and nothing says where its extremes lie; run rtla "
+                       "without --no-summary")
+    return width
+
+
 def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeries]:
-    edges = list(table.rows)
-    width = gcd(*edges) or 1  # or a multiple of it: empty rows are left out, and -b is not said
+    edges, width = list(table.rows), _width(reading, table)
     for place, (kind, cpu) in enumerate(table.columns):
         name, from_event, to_event = _EVENTS[kind]
 
@@ -139,17 +148,24 @@ def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeri
             word = table.summary[what][place] if what in table.summary else "-"
             return None if word == "-" else word
 
-        buckets = tuple((edge, edge + width - 1, row[place]) for edge, row in table.rows.items() if row[place])
         overflow = reading.count(table.summary["over:"][place], "over:")
         count, low, high = (None if (word := said(what)) is None else reading.count(word, what)
                             for what in ("count:", "min:", "max:"))
-        mean = said("avg:")
+        mean, top = said("avg:"), width - 1 if width else high or 0
+        buckets = tuple((edge, edge + top, row[place]) for edge, row in table.rows.items() if row[place])
         yield FoundSeries(
             name, from_event, to_event, unit_ns, sum(n for _, _, n in buckets) + overflow if count is None else count,
             low if count != 0 else None, high if count != 0 else None, _mean(reading, mean) if count != 0 else None,
-            Decimal("0.01") if mean and "." in mean else Decimal(1), overflow=overflow,
-            overflow_from=edges[-1] + 1 if edges else 0, buckets=buckets, cpu=cpu,
-            role=Role.VERDICT if kind in ("Thr", "Usr", "CPU") else Role.DIAGNOSTIC)
+            Decimal("0.01") if mean and "." in mean else Decimal(1), cpu=cpu,
+            role=Role.VERDICT if kind in ("Thr", "Usr", "CPU") else Role.DIAGNOSTIC,
+            **_histogram(buckets, overflow, edges[-1] + 1 if edges else 0, told=bool(width)))
+
+
+def _histogram(buckets: tuple[Bucket, ...], overflow: int, reach: int, *, told: bool) -> dict[str, Any]:
+    """Nothing where values overflowed buckets whose width is not told."""
+    if buckets and overflow and not told:
+        return {}
+    return {"buckets": buckets, "overflow": overflow, "overflow_from": reach}
 
 
 def _mean(reading: Reading, word: str | None) -> Decimal | None:

@@ -28,6 +28,8 @@ _OURS = re.compile(r"(RTD|RTH|HSH|---)\||==|# *-|warming up|Warning!|Please cont
 _IMPLEMENTATIONS = {"in-kernel periodic task": "xenomai-kernel", "in-kernel timer handler": "xenomai-kernel"}
 _CELL_NS = 1000
 """Of -h, which does not say it; where the extremes do not fit, it was another (-B)."""
+_LAST_CELL = 299
+"""Unless -H said otherwise: all that is greater is counted there."""
 
 
 @dataclass
@@ -113,7 +115,7 @@ def _series(reading: Reading, parts: _Parts) -> FoundSeries:
     count = sum(cells.values())
     if parts.stats.get("avg", count) != count:
         reading.refuse(f"its histogram adds up to {count}, it says {parts.stats['avg']}: it was cut or changed")
-    return _with_cells(series, cells, cell_ns, count)
+    return _with_cells(series, cells, cell_ns, count, width_said=bool(parts.points))
 
 
 def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
@@ -133,15 +135,20 @@ def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
     return {begin[0] // width + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, width
 
 
-def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int) -> FoundSeries:
-    """The series with its histogram, where the extremes show of what; else with its count alone."""
+def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int, *,
+                width_said: bool) -> FoundSeries:
+    """The series with its histogram, where the extremes show of what; else with its count alone.
+
+    A maximum beyond the cells is an overflow, or the sign of wider cells.
+    """
     low, high = series.minimum or 0, series.maximum or 0
     filled = sorted(cells)
     if low < 0:
         return replace(series, count=count, labels={"histogram": "of magnitudes: some values were negative"})
-    if low // cell_ns != filled[0] or high < filled[-1] * cell_ns:
-        return replace(series, count=count, labels={"histogram": "of cells whose width is not said (-B)"})
     over = high >= (filled[-1] + 1) * cell_ns
+    if low // cell_ns != filled[0] or high < filled[-1] * cell_ns or (
+            over and not width_said and filled[-1] != _LAST_CELL):
+        return replace(series, count=count, labels={"histogram": "of cells whose width is not said (-B)"})
     buckets = tuple((cell * cell_ns, (cell + 1) * cell_ns - 1, cells[cell])
                     for cell in (filled[:-1] if over else filled))
     return replace(series, count=count, buckets=buckets, overflow=cells[filled[-1]] if over else 0,

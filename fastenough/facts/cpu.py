@@ -36,6 +36,17 @@ def cpu_list(text: str) -> list[int]:
     return cpus
 
 
+def list_form(cpus: set[int]) -> str:
+    """CPU numbers as the kernel lists them: runs joined by a dash."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and parts[-1][-1] == cpu - 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
 def parse_cpuinfo(text: str) -> list[dict[str, str]]:
     """The blocks of /proc/cpuinfo, one per processor; what stands outside them (board names) is in a block apart."""
     blocks = [block for block in text.split("\n\n") if block.strip()]

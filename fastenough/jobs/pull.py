@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
@@ -121,16 +121,21 @@ class _Pull:
         self._store = store
         self._added = added
         self._last = spool.last()
+        self._refused_serials: list[int] = []
         self.done = Pulled()
 
     def all(self) -> Pulled:
         files = self._ring.listed()
         newest = files[-1] if files else None
-        for file in sorted([*files, *self._vanished(files)], key=lambda file: file.serial):
+        vanished = self._vanished(files)
+        for file in sorted([*files, *vanished], key=lambda file: file.serial):
             try:
                 self._one(file, grows=file == newest)
             except BadInput as error:
                 self.done.refused.append(Refused(file.name, str(error)))
+                self._refused_serials.append(file.serial)
+                if file in vanished:
+                    self._spool.remove(file.name)  # it will never be another
         return self.done
 
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
@@ -213,12 +218,17 @@ class _Pull:
 
     def _tell_gap(self, file: RingFile, head: Head) -> None:
         last = self._last
-        if last is None or (head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
+        if last is None or last.gap_told == file.run_id or (
+                head.begin.mono_ns, head.begin.wall_ns) == (last.mono_ns, last.wall_ns):
             return
-        dropped = max(0, file.serial - last.serial - 1)
+        refused = sum(last.serial < serial < file.serial for serial in self._refused_serials)
+        dropped = max(0, file.serial - last.serial - 1 - refused)
         reason = ("recordings between them made room before they were pulled" if dropped else
+                  "what was recorded between them is refused" if refused else
                   "nothing was recorded between them" if last.ended else "the first of them was cut off")
         self.done.gaps.append(Gap(last.run_id, file.run_id, _between_ns(last, head.begin), dropped, reason))
+        self._last = replace(last, gap_told=file.run_id)
+        self._spool.keep_last(self._last)
 
 
 def _between_ns(last: Last, begin: Instant) -> int | None:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keeps a process tree on a leash: it ends with its command, on request, or with the bench, however that ends.
 
-Run as a program of its own: ``guard.py LIFELINE LIMIT_S SCRATCH COMMAND...``.  LIFELINE is the read end of a pipe whose
-other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  LIFELINE 0, standard
+Run as a program of its own: ``guard.py LIFELINE LIMIT_S SCRATCH CPUS COMMAND...``.  LIFELINE is the read end of a pipe
+whose other end only the bench holds: when the bench dies, even by SIGKILL, the kernel closes it.  LIFELINE 0, standard
 input, is for a guard started through sudo, which closes all others.  Signals come as bytes through the lifeline: they
 wait there until the guard listens, and need no permission, while a user may not send any to root's processes.
 The guard adopts orphans of its tree (PR_SET_CHILD_SUBREAPER), so nothing escapes by double fork or by a new session.
 SIGTERM, the end of the lifeline, or LIMIT_S (when not 0) end the tree: the command is asked first, and after GRACE_S
 whatever is left is killed; other signals are passed on.  SCRATCH, when not empty, is a directory made first and removed
-last; its lock tells that the guard lives.
+last; its lock tells that the guard lives.  CPUS, numbers with commas, are those that the command may use wherever the
+bench keeps itself.
 
 When the guard itself is killed, the kernel kills the command.  One with a scratch directory is a load of many
 processes: where that is permitted it lives in a PID namespace, and the kernel kills all of it.  Otherwise what is
@@ -17,6 +18,7 @@ left is known by TREE in its environment, and ended by the bench, or by the next
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -46,6 +48,12 @@ def _become_ordinary() -> None:
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+def _use(cpus: str) -> None:
+    """As many of these as there still are."""
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, map(int, cpus.split(",")))
 
 
 def start_ticks(pid: int) -> int | None:
@@ -214,10 +222,11 @@ def _away_from_stdin(lifeline: int) -> int:
 
 
 def main(argv: list[str]) -> int:
-    lifeline, limit_s, scratch, command = int(argv[1]), float(argv[2]), argv[3], argv[4:]
+    lifeline, limit_s, scratch, command = int(argv[1]), float(argv[2]), argv[3], argv[5:]
     lifeline = _away_from_stdin(lifeline)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _become_ordinary()
+    _use(argv[4])
     wakeup, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)

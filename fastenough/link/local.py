@@ -26,6 +26,8 @@ _STOP_MARGIN_S = 30.0
 """How long a killed tree may stay in the kernel (a sync in flight) before we say so."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where servers lie, such as sshd: the PATH of an ordinary user of Debian leaves it out, though they may run them."""
+_CPUS = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+"""That this process was started with: what it starts may use them, wherever it keeps itself (setting housekeeping)."""
 _LOOK_S = 1.0
 """How often it is looked whether sudo was stopped."""
 
@@ -47,7 +49,8 @@ class LocalProcess:
             stdin.seek(0)
             held = 0 if through else lifeline
             self._popen = subprocess.Popen(
-                [*through, sys.executable, "-I", "-S", guard.__file__, str(held), str(limit_s), scratch or "", *argv],
+                [*through, sys.executable, "-I", "-S", guard.__file__, str(held), str(limit_s), scratch or "", _CPUS,
+                 *argv],
                 stdin=lifeline if through else stdin, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
                 pass_fds=() if through else (lifeline,), start_new_session=True,
             )

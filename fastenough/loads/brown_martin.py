@@ -2,14 +2,14 @@
 """The heavy load of the paper: secure copies over loopback, reading a disk, and 500 niced copiers.
 
 The SSH server is the load's own: keys, port and configuration are made in the scratch directory, and its run directory
-lies on a file system that only it sees.  While it runs it listens on loopback, where every user of the machine reaches
-it: so it takes one key only, of one user, from loopback, for copies and nothing else.  The disk read is a file of the
-scratch directory, past the page cache where the file system lets it.
+lies on a file system that only it sees, as does its user where the board has none.  While it runs it listens on
+loopback, where every user of the machine reaches it: so it takes one key only, of one user, from loopback, for copies
+and nothing else.  The disk read is a file of the scratch directory, past the page cache where the file system lets it.
 """
 
 from fastenough.loads.load import Expectation, Load
 
-_LARGE = "dd if=/dev/zero of={scratch}/large bs=1M count=64 2>/dev/null"
+_LARGE = "dd if=/dev/zero of={scratch}/large bs=1M count=64 status=none"
 _SERVER = """
 set -e
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -44,14 +44,23 @@ PidFile {scratch}/listening
 Subsystem sftp internal-sftp
 END
 chmod 600 conf allowed
-if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; mkdir -p /run/sshd; fi
+if [ "$(id -u)" = 0 ]
+then
+	mount -t tmpfs none /run
+	mkdir -p /run/sshd
+	if ! grep -q ^sshd: /etc/passwd
+	then
+		(cat /etc/passwd; echo sshd:x:65534:65534::/run/sshd:/bin/false) >passwd
+		mount --bind passwd /etc/passwd
+	fi
+fi
 $(command -v sshd) -D -q -f conf &
-dd if=/dev/zero of=large bs=1M count=64 2>/dev/null
+dd if=/dev/zero of=large bs=1M count=64 status=none
 until [ -s listening ]; do
 	kill -0 $! 2>/dev/null || { echo "its SSH server does not listen on port $port" >&2; exit 1; }
 	sleep 0.1
 done
-while scp -q -F none -P $port -i user -o IdentitiesOnly=yes -o BatchMode=yes \\
+while scp -S "$(command -v ssh)" -q -F none -P $port -i user -o IdentitiesOnly=yes -o BatchMode=yes \\
 	-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \\
 	large 127.0.0.1:{scratch}/copy
 do
@@ -66,16 +75,17 @@ while [ $i -lt 500 ]; do
 done
 wait
 """
-_READER = _LARGE + """
-while :; do
-	dd if={scratch}/large of=/dev/null bs=1M iflag=direct 2>/dev/null || cat {scratch}/large >/dev/null
+_READER = _LARGE + """ || exit
+while dd if={scratch}/large of=/dev/null bs=1M iflag=direct 2>/dev/null || cat {scratch}/large >/dev/null
+do
+	:
 done
 """
 
 LOAD = Load(
     name="brown-martin",
     source="Brown and Martin, How fast is fast enough?, section 3.8",
-    tools=("scp", "ssh-keygen", "sshd", "unshare"),
+    tools=("scp", "ssh", "ssh-keygen", "sshd", "unshare"),
     commands=(
         ("sh", "-c", '[ "$(id -u)" = 0 ] && exec unshare --mount sh -c "$0"; exec sh -c "$0"', _SERVER),
         ("sh", "-c", _READER),

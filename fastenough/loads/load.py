@@ -10,6 +10,7 @@ TOOL_PACKAGES = {
     "stress-ng": "stress-ng",
     "hackbench": "rt-tests",
     "scp": "openssh-client",
+    "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
     "ping": "iputils-ping",
@@ -23,13 +24,14 @@ class Expectation:
     """The least a load must do while the probe measures, else it did not run; rates are far below the ordinary.
 
     ``cpu_share`` is CPU time per second and CPU; switches are voluntary and involuntary ones together; bytes are
-    those passed through read and write calls.
+    those passed through read and write calls; ``counted`` is by how much the load's own counter grows.
     """
 
     cpu_share: float = 0.0
     switches_per_s: float = 0.0
     bytes_read_per_s: float = 0.0
     bytes_written_per_s: float = 0.0
+    counted_per_s: float = 0.0
     processes: int = 0
     processes_per_cpu: int = 0
 
@@ -40,7 +42,8 @@ class Load:
 
     In ``commands``, ``{cpus}`` stands for the number of CPUs in use, ``{scratch}`` for a directory of the command's
     own, removed at the end, and ``{limit_s}`` for the time after which the command must be gone by itself.
-    ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.
+    ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.  ``counter`` is a command that says a number, which grows as
+    the load works: a proof of its own, where its processes do not show it; ``{scratch}`` is the first command's.
     """
 
     name: str
@@ -50,17 +53,33 @@ class Load:
     expects: Expectation = Expectation()
     disk_bytes: int = 0
     memory_bytes: int = 0
+    counter: tuple[str, ...] = ()
 
     def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
         """The commands as they are started, each with its scratch directory."""
-        return [
-            [word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
-             for word in command]
-            for command, scratch in zip(self.commands, scratches, strict=True)
-        ]
+        return [_filled(command, cpus, scratch, limit_s)
+                for command, scratch in zip(self.commands, scratches, strict=True)]
+
+    def counter_line(self, cpus: int, scratches: list[str], limit_s: int) -> list[str]:
+        """The counter's command, empty where there is none."""
+        return _filled(self.counter, cpus, scratches[0], limit_s) if self.counter else []
 
     def bounds(self, cpus: int, limit_s: int) -> dict[str, Any]:
         return {"disk_bytes": self.disk_bytes * cpus, "memory_bytes": self.memory_bytes * cpus, "time_s": limit_s}
+
+
+def _filled(command: tuple[str, ...], cpus: int, scratch: str, limit_s: int) -> list[str]:
+    return [word.replace("{cpus}", str(cpus)).replace("{scratch}", scratch).replace("{limit_s}", str(limit_s))
+            for word in command]
+
+
+def again_and_again(command: str, fine: str = "0") -> tuple[str, ...]:
+    """A command that is started again as long as it ends well: with a status that matches ``fine``, a shell's pattern.
+
+    A command that fails must not pass for work: the load ends then, with the command's last words.
+    """
+    return ("sh", "-c", f"while {command}; status=$?; case $status in {fine}) :;; *) false;; esac; do :; done; "
+                        'exit "$status"')
 
 
 def stress_ng(*arguments: str) -> tuple[str, ...]:

@@ -30,11 +30,12 @@ class Use:
 @dataclass(frozen=True)
 class Sample:
     """One look at the process trees: use by (pid, start time).  ``roots`` are the guards, and the first processes of
-    their PID namespaces."""
+    their PID namespaces.  ``counted``: what the load's own counter says, None where it has none or none can be read."""
 
     mono_s: float
     roots: Set[int]
     uses: dict[tuple[int, int], Use] = field(default_factory=dict)
+    counted: int | None = None
 
     def workers(self) -> int:
         """Processes alive, the guards at the roots not counted."""
@@ -103,18 +104,20 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
     involuntary = _switched(before, after, lambda use: use.involuntary)
     bytes_read = _grown(before, after, lambda use: use.bytes_read)
     bytes_written = _grown(before, after, lambda use: use.bytes_written)
+    counted = None if None in (before.counted, after.counted) else (after.counted or 0) - (before.counted or 0)
     bars = [
         ("CPU seconds", cpu_time_s, expects.cpu_share * cpus * window_s),
         ("context switches", voluntary + involuntary, expects.switches_per_s * window_s),
         ("bytes read", bytes_read, expects.bytes_read_per_s * window_s),
         ("bytes written", bytes_written, expects.bytes_written_per_s * window_s),
+        ("counts of its own counter", counted or 0, expects.counted_per_s * window_s),
         ("processes", after.workers(), expects.processes + expects.processes_per_cpu * cpus),
     ]
     reasons = tuple(f"load {name} had {got:g} {what}, at least {least:g} were expected"
                     for what, got, least in bars if got < least)
     return LoadProof(name, not reasons, reasons, window_s=round(window_s, 3), cpu_time_s=cpu_time_s,
                      voluntary_switches=voluntary, involuntary_switches=involuntary, bytes_read=bytes_read,
-                     bytes_written=bytes_written, processes=after.workers())
+                     bytes_written=bytes_written, counted=counted, processes=after.workers())
 
 
 def used(before: Sample, after: Sample) -> LoadUse:

@@ -5,31 +5,28 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from fastenough.link import Link, Process
-from fastenough.loads.load import TOOL_PACKAGES, Load
+from fastenough.link import Link, Process, Stalled
+from fastenough.loads.brought import Brought, bring, require_tools
+from fastenough.loads.load import Load
 from fastenough.loads.proof import Sample, look, prove, used
+from fastenough.loads.stretches import Stretches
 from fastenough.model import NotApplicable
 from fastenough.recording.head import LoadProof, LoadStated, LoadUse
+from fastenough.words import said_lines
 
 _MARGIN_S = 120
 """How long after the planned end a load ends by itself, should nobody end it."""
-
-
-def require_tools(link: Link, load: Load) -> None:
-    """Raises NotApplicable, saying how to fix it, where the board lacks a tool."""
-    for tool in load.tools:
-        if link.which(tool) is None:
-            fix = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
-            raise NotApplicable(f"load {load.name} needs {tool}, which is not there: {fix}")
+_COUNTER_S = 5.0
+_FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
 
 
 def _last_words(process: Process) -> str:
-    said = process.stderr().decode(errors="replace").strip().splitlines()
+    said = said_lines(process.stderr())
     return f": {said[-1]}" if said else ""
 
 
@@ -44,18 +41,26 @@ class RunningLoad:
         self._limit_s = int(planned_s) + _MARGIN_S
         self._scratches = [link.scratch_name() for _ in load.commands]
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
+        self._counter = load.counter_line(cpus, self._scratches, self._limit_s)
+        self._brought: Brought | None = None
         self._processes: list[Process] = []
         self._before: Sample | None = None
+        self._seen: Sample | None = None
+        self._stretches: Stretches | None = None
+        self._look_again_s = 0.0
 
     def head(self) -> LoadStated:
         """What the recording's head says of it."""
-        return LoadStated(self._load.name, tuple(map(tuple, self.command_lines)), self._load.source,
+        brought = f"; brought by the bench: {self._brought.told}" if self._brought else ""
+        return LoadStated(self._load.name, tuple(map(tuple, self.command_lines)), self._load.source + brought,
                           self._load.bounds(self._cpus, self._limit_s))
 
     def __enter__(self) -> Self:
         try:
+            self._brought = bring(self._link, self._load, self._limit_s)
             for command, scratch in zip(self.command_lines, self._scratches, strict=True):
-                self._processes.append(self._link.start(command, scratch=scratch, limit_s=self._limit_s + 10))
+                self._processes.append(self._link.start(self._with_tools(command), scratch=scratch,
+                                                        limit_s=self._limit_s + 10))
         except FileNotFoundError as error:
             self.stop()
             raise NotApplicable(f"load {self._load.name} needs {error.filename}, which is not there") from error
@@ -68,17 +73,30 @@ class RunningLoad:
                  traceback: TracebackType | None) -> None:
         self.stop()
 
-    def _look(self, with_bytes: bool = True) -> Sample:
-        return look(self._link, [process.pid for process in self._processes], time.monotonic(), with_bytes=with_bytes)
+    def _with_tools(self, command: Sequence[str]) -> list[str]:
+        return ["sh", "-c", _FROM_FOLDER, "sh", self._brought.folder, *command] if self._brought else list(command)
+
+    def _look(self, whole: bool = True) -> Sample:
+        """``whole``: with all that is expected of it; otherwise what can be told of every interval at little cost."""
+        sample = look(self._link, [process.pid for process in self._processes], time.monotonic(), with_bytes=whole)
+        return replace(sample, counted=self._count()) if whole and self._counter else sample
+
+    def _count(self) -> int | None:
+        """What the load's own counter says; None where it says no number."""
+        try:
+            return int(self._link.run(self._with_tools(self._counter), _COUNTER_S).stdout.split()[-1])
+        except (OSError, ValueError, IndexError, Stalled):
+            return None
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""
-        self._before = self._look()
+        self._before = self._seen = self._look()
+        self._stretches = Stretches(self._load, self._cpus, self._before)
 
     def follow(self) -> Callable[[], LoadUse | None]:
         """Whoever asks what it returns is told what the load has consumed since ``begin``, or since he asked last.
 
-        None where it has no processes.
+        None where it has no processes, or where nothing newer is known: see ``_watched``.
         """
         last: Sample | None = None
 
@@ -87,18 +105,39 @@ class RunningLoad:
             before = last or self._before
             if not self._processes or before is None:
                 return None
-            last = self._look(with_bytes=False)
-            return used(before, last)
+            seen = self._watched()
+            if seen is before:
+                return None
+            last = seen
+            return used(before, seen)
 
         return use
 
+    def _watched(self) -> Sample:
+        """A look for one interval; now and then it also ends a stretch.
+
+        After a look so much time passes without another as it took, and all are told of that one: where a slow board is
+        full of processes, looking is work too, and must not lag behind.
+        """
+        assert self._stretches is not None and self._seen is not None, "begin() comes first"
+        begin_s = time.monotonic()
+        if begin_s >= self._look_again_s:
+            due = self._stretches.due(begin_s)
+            self._seen = self._look(whole=due)
+            if due:
+                self._stretches.take(self._seen)
+            end_s = time.monotonic()
+            self._look_again_s = end_s + (end_s - begin_s)
+        return self._seen
+
     def proof(self) -> LoadProof:
         """What the load has consumed since ``begin``, and whether that shows that it ran."""
-        assert self._before is not None, "begin() comes first"
+        assert self._before is not None and self._stretches is not None, "begin() comes first"
         proof = prove(self._load.name, self._load.expects, self._cpus, self._before, self._look())
         ended = [f"{command[0]} of load {self._load.name} ended too early" + _last_words(process)
                  for command, process in zip(self.command_lines, self._processes, strict=True) if not process.running]
-        return replace(proof, ran=False, reasons=(*proof.reasons, *ended)) if ended else proof
+        reasons = (*proof.reasons, *self._stretches.reasons(), *ended)
+        return replace(proof, ran=not reasons, reasons=reasons)
 
     def stop(self) -> None:
         """End every process, all at once; returns when none is left."""
@@ -106,3 +145,6 @@ class RunningLoad:
             process.signal(signal.SIGTERM)
         while self._processes:
             self._processes.pop().stop()
+        if self._brought is not None:
+            self._brought.holder.stop()
+            self._brought = None

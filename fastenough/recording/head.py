@@ -117,6 +117,7 @@ class LoadProof:
     involuntary_switches: int | None = None
     bytes_read: int | None = None
     bytes_written: int | None = None
+    counted: int | None = None
     processes: int | None = None
 
 

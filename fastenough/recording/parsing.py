@@ -162,4 +162,4 @@ def _load_proof(entry: Line | None) -> LoadProof | None:
         entry.get("name"), entry.get("ran"), tuple(entry.get("reasons", ())), entry.get("stated") not in (None, False),
         _number(entry, "window_s"), _number(entry, "cpu_time_s"), _count(entry, "voluntary_switches"),
         _count(entry, "involuntary_switches"), _count(entry, "bytes_read"), _count(entry, "bytes_written"),
-        _count(entry, "processes"))
+        _count(entry, "counted"), _count(entry, "processes"))

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
+import fastjsonschema
 import numpy as np
 import pyarrow as pa
 
@@ -27,6 +29,19 @@ SCHEMA = pa.schema([
     ("sum", pa.decimal128(38, 0)), ("sum_sq", pa.string()), ("bucket", pa.list_(pa.int32())),
     ("bucket_count", pa.list_(pa.int64())),
 ])
+_INTEGER = {"type": "integer"}
+_INTEGERS = {"type": "object", "additionalProperties": _INTEGER}
+_BY_NAME = {"type": "object", "additionalProperties": _INTEGERS}
+_SUMS = {"type": "object", "properties": {
+    "intervals": _INTEGER, "begin_mono_ns": _INTEGER, "end_mono_ns": _INTEGER, "counters": _BY_NAME,
+    "events": _INTEGERS, "covered_ns": _INTEGERS, "load": _INTEGERS,
+    "order": {"type": "object", "properties": {"limits": _BY_NAME, "order_unknown": _INTEGERS}}}}
+"""What stands beside the rows, apart from head and end: one who edits it by hand may write anything."""
+
+
+@cache
+def _sums_check() -> Any:
+    return fastjsonschema.compile(_SUMS)
 
 
 def written(sha256: str, head: Mapping[str, Any], end: Mapping[str, Any] | None, series: tuple[Series, ...],
@@ -59,6 +74,7 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
         said = parse_line((file.schema_arrow.metadata or {})[_KEY])
         if said["version"] != VERSION or said["recording_sha256"] != sha256:
             raise ValueError("it is of another version, or of another recording")
+        _sums_check()(said)
         rows = parquet.table(file, name)
         totals = _histograms(rows, said.get("wide", {}))
         by_id = {column: dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
@@ -70,7 +86,8 @@ def read(content: bytes, name: str, sha256: str, most_values: int) -> tuple[dict
             {counter: CounterSum(**values) for counter, values in said["counters"].items()}, said["events"],
             **_order_of(said["order"]), covered_ns={int(number): ns for number, ns in said["covered_ns"].items()},
             load=LoadSum(**said["load"]))
-    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+    except (pa.ArrowException, fastjsonschema.JsonSchemaException, AttributeError, KeyError, TypeError, ValueError,
+            IndexError, OverflowError) as error:
         raise BadInput(f"{name}: not the columns that were written: {str(error)[:200]}") from error
 
 

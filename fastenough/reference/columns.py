@@ -34,11 +34,6 @@ def _value(name: str) -> Callable[[Figure], Any]:
     return lambda figure: getattr(figure, name)
 
 
-def _khz(hz: float) -> str:
-    """A lower frequency is a weaker promise, so it is never rounded up."""
-    return words.digits_down(hz / 1000)
-
-
 def _maximum(figure: Figure) -> Any:
     """A maximum that its source could not see the whole of is a text."""
     return f"> {words.microseconds(figure.maximum_ns)}" if figure.beyond else figure.maximum_ns
@@ -70,8 +65,8 @@ COLUMNS = (
     Shown("median [µs]", _value("median_ns"), words.microseconds),
     Shown("95 % [µs]", _value("p95_ns"), words.microseconds),
     Shown("100 % [µs]", _maximum, _us),
-    Shown("95 % frequency [kHz]", _frequency("p95_ns"), _khz),
-    Shown("100 % frequency [kHz]", _frequency("maximum_ns"), _khz),
+    Shown("95 % frequency [kHz]", _frequency("p95_ns"), words.kilohertz),
+    Shown("100 % frequency [kHz]", _frequency("maximum_ns"), words.kilohertz),
     Shown("transfer", _text("transfer")),
     Shown("size", _text("size")),
     Shown("speed [MB/s]", _value("speed_mb_s"), lambda speed: f"{speed:,g}"),

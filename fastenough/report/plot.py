@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 from numpy.typing import NDArray
@@ -30,6 +31,11 @@ UNNAMED = "#8c8c8c"
 
 LIMIT = "#b00020"
 
+GROUND = "#fefefe"
+DENSITY = ListedColormap(mpl.colormaps["YlGnBu"](np.linspace(0.45, 1.0, 256)))
+"""How many there are, from one to the most.  It begins where a single sample, which is what a tail consists of, still
+stands out from the ground."""
+
 FLOOR = 0.5
 """Where a logarithmic axis of counts begins, so that a single sample is seen.  No tick stands there."""
 
@@ -41,6 +47,12 @@ CUT_AT = 30
 
 
 _TITLE_LETTERS_PER_IN = 9
+_LEGEND_SHARE = 0.98
+"""So much of a figure's width a legend may take."""
+_LEGEND_IN = 1.0
+"""So high a legend may be without taking from the axes what they need."""
+_HANDLE_LETTERS = 6
+"""How many letters are as wide as what stands before a legend's text."""
 _MOST_STEPS = 2000
 """Of one line: more than a wide figure has pixels for, printed at 150 dots per inch."""
 _RASTER_DPI = 200
@@ -70,8 +82,24 @@ def _inline(svg: str, name: str) -> str:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 2) -> None:
-    """A legend outside the axes, where nothing can lie under it."""
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    """A legend outside the axes, where nothing can lie under it; in fewer columns where the figure is too narrow for
+    as many, and with its lines broken where it is too narrow for one.  The figure grows by what is too high for it.
+    A dollar sign in a legend is no formula.
+    """
+    legend = figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    share = legend.get_window_extent().width / (_LEGEND_SHARE * figure.bbox.width)
+    if share > 1 and columns > 1:
+        legend.remove()
+        legend_below(figure, handles, columns - 1)
+        return
+    if share > 1:
+        letters = int(max(len(text.get_text()) for text in legend.get_texts()) / share) - _HANDLE_LETTERS
+        for text in legend.get_texts():
+            text.set_text(textwrap.fill(text.get_text(), width=max(1, letters)))
+    too_high_in = legend.get_window_extent().height / figure.dpi - _LEGEND_IN
+    figure.set_figheight(figure.get_figheight() + max(0.0, too_high_in))
 
 
 def count_axis(axes: Axes, most: int) -> None:

@@ -35,6 +35,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "irq_threads",
     "timer_threads",
     "control_priority",
+    "housekeeping",
     "pin",
     "kernel_module",
     "trace",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fastenough.facts.cpu import cpu_list
+from fastenough.facts.cpu import cpu_list, list_form
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import FilePlace
@@ -23,18 +23,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     paths = link.glob(_FILES)
     if not paths:
         raise NotApplicable("the kernel lets no affinities be set (no /proc/irq/*/smp_affinity_list)")
-    return [(FilePlace(path, suffix=f" {path.split('/')[3]}"), _list_form(wanted)) for path in paths]
-
-
-def _list_form(cpus: set[int]) -> str:
-    """As the kernel writes it: runs joined by a dash."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and parts[-1][-1] == cpu - 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+    return [(FilePlace(path, suffix=f" {path.split('/')[3]}"), list_form(wanted)) for path in paths]
 
 
 SETTING = Setting("irq-affinity", "the CPUs that serve every interrupt that can be moved", _steps,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from fastenough.model import FastenoughError
 
 _FLAGS = {"other": "-o", "fifo": "-f", "rr": "-r", "batch": "-b", "idle": "-i"}
 _RESET = "SCHED_RESET_ON_FORK"
+_CPUS_ALLOWED = "Cpus_allowed_list:"
 
 
 class Gone(FastenoughError):
@@ -112,6 +114,53 @@ class TaskPlace:
 
     def __str__(self) -> str:
         return f"task {self.tid} ({self.comm})"
+
+
+@dataclass(frozen=True)
+class CpusPlace:
+    """The CPUs that all threads of the bench may use, as the kernel lists them; ``start_ticks`` as of a task.
+
+    Threads of which each may use others have no such value, and are left as they are.
+    """
+
+    pid: int
+    start_ticks: int
+
+    def read(self, link: Link) -> str:
+        self._check(link)
+        found = set()
+        for path in link.glob(f"/proc/{self.pid}/task/[0-9]*/status"):
+            with suppress(OSError):
+                found.add(_cpus_allowed(link.read(path).decode(errors="replace")))
+        return " or ".join(sorted(found))
+
+    def write(self, link: Link, value: str) -> None:
+        self._check(link)
+        completed = link.run(["taskset", "-acp", value, str(self.pid)])
+        if completed.status != 0:
+            raise OSError(1, completed.stderr.decode(errors="replace").strip() or "refused")
+
+    def _check(self, link: Link) -> None:
+        if start_ticks(link, self.pid) != self.start_ticks:
+            raise Gone(f"the bench of process {self.pid} has ended")
+
+    def entry(self) -> dict[str, Any]:
+        return {"kind": "cpus", "pid": self.pid, "start_ticks": self.start_ticks}
+
+    def label(self) -> dict[str, Any]:
+        """Without its number, which is another in each run."""
+        return {"thread": "bench"}
+
+    @property
+    def suffix(self) -> str:
+        return ""
+
+    def __str__(self) -> str:
+        return f"the CPUs of the bench (process {self.pid})"
+
+
+def _cpus_allowed(status: str) -> str:
+    return next(line.partition(":")[2].strip() for line in status.splitlines() if line.startswith(_CPUS_ALLOWED))
 
 
 def start_ticks(link: Link, tid: int) -> int | None:

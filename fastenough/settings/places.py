@@ -16,7 +16,7 @@ from fastenough.link import Link
 from fastenough.settings.instance import InstancePlace
 from fastenough.settings.kernel_module import ModulePlace
 from fastenough.settings.pin import PinPlace
-from fastenough.settings.place import FilePlace, Place, TaskPlace
+from fastenough.settings.place import CpusPlace, FilePlace, Place, TaskPlace
 
 _KERNELS_OWN = ("/proc/", "/sys/")
 _MOST_VALUE = 1 << 15
@@ -62,6 +62,10 @@ def _task(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> TaskPla
     return TaskPlace(_number(entry, "tid", 1), _number(entry, "start_ticks", 0), _text(entry, "comm", r"[^\0]{0,64}"))
 
 
+def _cpus(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> CpusPlace:
+    return CpusPlace(_number(entry, "pid", 1), _number(entry, "start_ticks", 0))
+
+
 def _pin(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> PinPlace:
     return PinPlace(_number(entry, "number", 0), _text(entry, "name", r"[^\0]{0,200}"))
 
@@ -77,6 +81,7 @@ def _trace(entry: Mapping[str, Any], link: Link, files: Sequence[str]) -> Instan
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Any], Link, Sequence[str]], Place], str]] = {
     "file": (_file, rf"[^\0]{{0,{_MOST_VALUE}}}"),
     "task": (_task, r"(other|fifo|rr|batch|idle):\d{1,2}(:reset)?"),
+    "cpus": (_cpus, r"\d[\d,-]{0,4000}"),
     "pin": (_pin, "in|out"),
     "module": (_module, "absent"),
     "trace": (_trace, "absent"),

@@ -30,13 +30,17 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Last:
-    """The recording stored last: its serial, and the instant at which its last interval ended."""
+    """The recording stored last: its serial, and the instant at which its last interval ended.
+
+    ``gap_told``: the recording behind it of which the gap between the two was told.
+    """
 
     serial: int
     run_id: str
     mono_ns: int
     wall_ns: int
     ended: bool
+    gap_told: str = ""
 
 
 class Spool:

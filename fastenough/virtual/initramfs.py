@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import FastenoughError
 from fastenough.virtual.module import CHECKOUT, compiler
 from fastenough.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
 
@@ -49,9 +49,7 @@ class Archive:
 
 
 def build_agent(arch: str) -> bytes:
-    """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without sources."""
-    if not AGENT.is_dir():
-        raise NotApplicable("what the bench runs is built from a checkout of fastenough, not from the installed wheel")
+    """The agent, static; raises FastenoughError with the compiler's first complaint, NotApplicable without one."""
     with cache_lock() as cache:
         agent = cache / f"agent-{arch}"
         command = [compiler(arch), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s",
@@ -65,11 +63,12 @@ def build_agent(arch: str) -> bytes:
 def build_initramfs(kernel: Kernel) -> bytes:
     """What the guest boots into: busybox, the agent, and the modules of the port they talk over."""
     archive = Archive()
-    for directory in ("bin", "dev", "lib", "proc", "root", "sys", "tmp", "var", "etc"):
+    for directory in ("bin", "dev", "etc", "lib", "proc", "root", "run", "sys", "tmp", "var"):
         archive.directory(directory)
     archive.device("dev/console", _CONSOLE)
     archive.file("bin/busybox", busybox(kernel).read_bytes(), 0o755)
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
     archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
     for module in GUEST_MODULES:
         content = kernel.module(module)

@@ -14,7 +14,14 @@ from pathlib import Path
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.virtual.packages import Kernel, cache_lock
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+
+def _checkout() -> Path:
+    package = Path(__file__).resolve().parents[1]
+    return package.parent if (package.parent / "meson.build").is_file() else package / "sources"
+
+
+CHECKOUT = _checkout()
+"""The sources of what runs on boards and instruments, and the plans; where fastenough is installed, a copy in it."""
 SOURCES = CHECKOUT / "target" / "module"
 FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "periodic.h"))
 
@@ -36,8 +43,6 @@ def compiler(arch: str) -> str:
 
 
 def _sources(folder: Path) -> list[Path]:
-    if not all(header.is_file() for header in FORMAT):
-        raise NotApplicable("kernel modules are built from a checkout of fastenough, not from the installed wheel")
     return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), *FORMAT]
 
 

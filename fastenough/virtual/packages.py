@@ -128,7 +128,7 @@ def cache_lock() -> Iterator[Path]:
 
 
 def host_arch() -> str:
-    return _output(["dpkg", "--print-architecture"]).strip()
+    return output_of(["dpkg", "--print-architecture"]).strip()
 
 
 def _run(argv: Sequence[str], environment: dict[str, str] | None = None,
@@ -139,7 +139,7 @@ def _run(argv: Sequence[str], environment: dict[str, str] | None = None,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-def _output(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def output_of(argv: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     done = _run(argv, environment, cwd)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()
@@ -184,8 +184,38 @@ class Apt:
 
     def depends(self, package: str) -> list[str]:
         """Names of the packages it depends on; raises FastenoughError where there is no such package."""
+        shown = self._asked(["show", "--no-all-versions", package], package)
+        field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
+        return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
+
+    def with_libraries(self, packages: Sequence[str]) -> list[str]:
+        """These packages and all libraries below them; raises FastenoughError where there is no such package."""
+        shown = self._asked(["depends", "--important", "--recurse", *packages], ", ".join(packages))
+        needs: dict[str, list[str]] = {}
+        below: list[str] = []
+        for line in shown.splitlines():
+            if re.match(r"[a-z0-9]", line):
+                below = needs.setdefault(line, [])
+            elif found := re.match(r"[ |]*(?:Pre)?Depends: (z?lib\S+)$", line):
+                below.append(found[1])
+        wanted: dict[str, None] = {}
+        waiting = list(packages)
+        while waiting:
+            package = waiting.pop()
+            if package in needs and package not in wanted:
+                wanted[package] = None
+                waiting += needs[package]
+        return list(wanted)
+
+    def versions(self, packages: Sequence[str]) -> dict[str, str]:
+        """Of each package the version that would be downloaded."""
+        shown = output_of(["apt-cache", "show", "--no-all-versions", *packages], self._environment)
+        return dict(re.findall(r"^Package: (\S+)\n(?:[^\n]+\n)*?Version: (\S+)$", shown, re.MULTILINE))
+
+    def _asked(self, words: Sequence[str], package: str) -> str:
+        """What apt-cache says; raises FastenoughError where it knows no such package."""
         try:
-            shown = _output(["apt-cache", "show", "--no-all-versions", package], self._environment)
+            return output_of(["apt-cache", *words], self._environment)
         except FastenoughError as error:
             if self._unreached:
                 raise FastenoughError(f"the package sources cannot be reached, and {package} is not known without "
@@ -193,19 +223,17 @@ class Apt:
             raise FastenoughError(
                 f"no package {package} in the apt sources of this machine; "
                 "a suite that has it must be added to them, or choose another kernel") from error
-        field = re.search(r"^Depends: (.*)$", shown, re.MULTILINE)
-        return re.findall(r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]+)", field[1]) if field else []
 
     def unpack(self, packages: Sequence[str], tree: Path, downloading: Downloading = nobody_waits) -> None:
         """Download packages and unpack them into one tree."""
         download = self._directory / "download"
         for left in download.iterdir():
             left.unlink()
-        places = _output(["apt-get", "download", "-q", "--print-uris", *packages], self._environment, cwd=download)
+        places = output_of(["apt-get", "download", "-q", "--print-uris", *packages], self._environment, cwd=download)
         downloading(download, sum(map(int, re.findall(r"^'[^']*' \S+ (\d+)", places, re.MULTILINE))))
-        _output(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
+        output_of(["apt-get", "download", "-q", *packages], self._environment, cwd=download)
         for archive in sorted(download.glob("*.deb")):
-            _output(["dpkg", "-x", str(archive), str(tree)])
+            output_of(["dpkg", "-x", str(archive), str(tree)])
             archive.unlink()
 
 

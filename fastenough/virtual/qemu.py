@@ -48,7 +48,7 @@ def require_qemu() -> None:
 class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
-    def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 384,
+    def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 768,
                  pace: tuple[str, ...] = PACED, restore: bool = False) -> None:
         require_qemu()
         self._directory = directory

@@ -145,7 +145,7 @@ static void add_parameters(struct run *run)
 static void add_stations(struct monitor *monitor, int cpu)
 {
 	static const struct { const char *name, *from, *to; } stations[] = {
-#define STATION(NAME, TEXT, FROM, TO) {TEXT, FROM, TO},
+#define STATION(NAME, TEXT, FROM, TO, ...) {TEXT, FROM, TO},
 #include "stations.inc"
 #undef STATION
 	};

@@ -17,6 +17,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "culprits",
     "experiment:response",
     "experiment:periodic",
+    "experiment:timer",
     "agreement",
     "primitives",
     "throughput",

@@ -6,24 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastenough.analysis import words
 from fastenough.reference import Reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
-from fastenough.report.context import Context, Group, Kind, configuration_word
+from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
-
-
-def _own(group: Group, kind: Kind) -> Figure:
-    """What was measured here, as if it were published."""
-    head, measures = group.recordings[0].head, kind.measures
-    return Figure(
-        probe=head.probe, board=head.board or "", configuration=configuration_word(group.recordings[0]), kernel="",
-        implementation=head.implementation, variant=str(head.parameters.get("method") or kind.name), load=group.load,
-        command="", n=measures.n, duration=words.duration(measures.duration_ns), minimum_ns=measures.minimum_ns,
-        mean_ns=measures.mean_ns, median_ns=measures.quantile(0.5).value_ns, p95_ns=measures.quantile(0.95).value_ns,
-        maximum_ns=measures.maximum_ns, beyond=False, printed_95_khz=None, printed_100_khz=None, transfer="", size="",
-        speed_mb_s=None, said="", place="")
+from fastenough.report.own import own_figure
 
 
 def _table(reference: Reference, probe: str, own: Sequence[Figure], instruments: str) -> Table:
@@ -46,7 +34,7 @@ def section(context: Context) -> Section | None:
                         for kind in group.judged_kinds if kind.all_cpus.n]
             if measured:
                 instruments = ", ".join(dict.fromkeys(group.instrument for group, _ in measured))
-                tables.append(_table(reference, probe, [_own(*one) for one in measured], instruments))
+                tables.append(_table(reference, probe, [own_figure(*one) for one in measured], instruments))
         if not any(table.name.startswith(f"beside-{reference.name}-") for table in tables):
             lacking.append(f"None of these runs is of a probe that {reference.name} has figures of: "
                            f"{', '.join(reference.probes)}.")

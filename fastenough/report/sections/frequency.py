@@ -8,11 +8,6 @@ from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
 
 
-def _khz(hz: float | None) -> str:
-    """A lower frequency is a weaker promise, so it is never rounded up."""
-    return "–" if hz is None else words.digits_down(hz / 1000)
-
-
 def section(context: Context) -> Section | None:
     rows = []
     for group in context.groups:
@@ -25,7 +20,7 @@ def section(context: Context) -> Section | None:
         return None
     columns = (Column("load", numeric=False), Column("series", numeric=False), Column("n"),
                Column("95 % [µs]", words.microseconds), Column("100 % [µs]", words.microseconds),
-               Column("95 % frequency [kHz]", _khz), Column("100 % frequency [kHz]", _khz))
+               Column("95 % frequency [kHz]", words.kilohertz), Column("100 % frequency [kHz]", words.kilohertz))
     csv = (["load", "series", "n", "p95_ns", "max_ns", "frequency_95_hz", "frequency_100_hz"], rows)
     table = Table("frequency", "1/(2 L), all CPUs together, rounded down", columns, rows, csv=csv)
     return Section("frequency", "As a frequency",

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -23,9 +22,6 @@ MOST_MAPS = 24
 _MOST_COLUMNS = 240
 _MOST_ROWS = 72
 _LEAST_US = 0.1
-_GROUND = "#fefefe"
-_COLOURS = ListedColormap(colormaps["YlGnBu"](np.linspace(0.45, 1.0, 256)))
-"""Begins where a cell of a single sample, which is what a tail consists of, still stands out from the ground."""
 _TIME_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
@@ -81,7 +77,7 @@ def _row_edges(together: list[Merged]) -> NDArray[np.float64]:
     unit_ns = together[0].unit_ns
     low_ns = max(_LEAST_US * 1000.0, min(float(values.magnitudes()[0].min()) for values in together))
     high_ns = max(low_ns * 8, *(values.maximum_ns or 0.0 for values in together))
-    ends = bucket_index([int(low_ns / unit_ns), int(high_ns / unit_ns) + 1], INTERVAL_K)
+    ends = bucket_index([max(1, int(low_ns / unit_ns)), int(high_ns / unit_ns) + 1], INTERVAL_K)
     first, last = int(ends[0]), int(ends[1])
     step = -(-(last + 1 - first) // _MOST_ROWS)
     return bucket_lowest(np.arange(first, last + 1 + step, step), INTERVAL_K) * np.float64(unit_ns / 1000.0)
@@ -134,8 +130,8 @@ def heat_figure(drawn: _Map, beside: list[_Map]) -> Figure:
     times = np.array([column.begin_s for column in drawn.columns] + [drawn.columns[-1].end_s]) / scale
     figure, axes = plot.new_figure(drawn.entry.name)
     axes.grid(False)
-    axes.set_facecolor(_GROUND)
-    mesh = axes.pcolormesh(times, drawn.edges, np.ma.masked_equal(drawn.counts, 0), cmap=_COLOURS, rasterized=True,
+    axes.set_facecolor(plot.GROUND)
+    mesh = axes.pcolormesh(times, drawn.edges, np.ma.masked_equal(drawn.counts, 0), cmap=plot.DENSITY, rasterized=True,
                            norm=LogNorm(1, max(10.0, *(float(other.counts.max()) for other in beside))))
     maxima = np.clip([column.maximum_us for column in drawn.columns], drawn.edges[0], None)
     axes.stairs(maxima, times, baseline=None, color=plot.LIMIT, linewidth=0.8)

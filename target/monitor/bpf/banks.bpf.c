@@ -44,10 +44,18 @@ static __always_inline void lose(struct bank *bank, struct order *order)
 	order->before = 0;
 }
 
-/* How often values rise on a coarse scale, as the frame counts it for the values of probes. */
-static __always_inline void follow(struct bank *bank, struct order *order, u64 value)
+/* The bucket on the coarse scale, of a value and its bucket: where the value has its highest bit is in that one already. */
+static __always_inline u64 coarse(u64 value, u64 index)
 {
-	u64 bucket = fe_hist_index(value, BANK_RISE_K), before = order->before;
+	u64 octave = index >> wanted.k, shift = octave + wanted.k - 1 - BANK_RISE_K;
+
+	return octave ? (shift << BANK_RISE_K) + (value >> shift) : fe_hist_index(value, BANK_RISE_K);
+}
+
+/* How often values rise on a coarse scale, as the frame counts it for the values of probes. */
+static __always_inline void follow(struct bank *bank, struct order *order, u64 bucket)
+{
+	u64 before = order->before;
 
 	keep(bucket);
 	order->before = (u32)bucket;
@@ -69,9 +77,8 @@ static __always_inline void come_to(struct order *order, u32 epoch)
 	order->highest = -1;
 }
 
-__hidden int station_add(u32 epoch, u32 id, u32 station, s64 value)
+__hidden int station_add(struct cpu *cpu, u32 epoch, u32 id, u32 station, s64 value)
 {
-	struct cpu *cpu = cpu_state(id);
 	u32 key = ((epoch & 1) * wanted.cpus + id) * STATIONS + station;
 	struct bank *bank = bpf_map_lookup_elem(&banks, &key);
 	u64 index = fe_hist_index((u64)value, wanted.k);
@@ -87,7 +94,7 @@ __hidden int station_add(u32 epoch, u32 id, u32 station, s64 value)
 	}
 	bank->buckets[index]++;
 	fe_stats_add(&bank->stats, value);
-	follow(bank, &cpu->orders[station], (u64)value);
+	follow(bank, &cpu->orders[station], coarse((u64)value, index));
 	if (value > cpu->orders[station].highest) {
 		cpu->orders[station].highest = value;
 		found = FOUND_MAXIMUM;

@@ -28,6 +28,7 @@ int BPF_PROG(on_interrupt, int number, struct irqaction *action)
 
 	if (!cpu)
 		return 0;
+	cpu->handling = 1;
 	cpu->irq_ns = bpf_ktime_get_ns();
 	cpu->device.ns = action->flags & TIMER_FLAG ? 0 : cpu->irq_ns;
 	cpu->device.number = (u32)number;
@@ -70,6 +71,7 @@ int BPF_PROG(on_softirq, unsigned int number)
 
 	if (!cpu || number >= SOFTIRQS)
 		return 0;
+	cpu->handling = 1;
 	cpu->softirq_ns = bpf_ktime_get_ns();
 	cpu->served = cpu->raised[number];
 	cpu->raised[number].ns = 0;

@@ -5,8 +5,6 @@
  *
  *	#include "noise.h"
  *
- *	NOISE_STATION(noise_softirq)
- *
  *	SEC("?tp_btf/softirq_exit")
  *	int BPF_PROG(noise_softirq_exit, unsigned int number) { ... noise_add(STATION_noise_softirq, &disturbance); }
  *
@@ -17,13 +15,6 @@
 
 #include "station.h"
 #include "task.h"
-
-/* A station that no wake-up has a value of. */
-#define NOISE_STATION(NAME) \
-	WAKEUP_STATION(NAME) \
-	{ \
-		return NO_VALUE; \
-	}
 
 struct noise {
 	u64 taken_ns;               /* by interrupts and soft-IRQs so far */
@@ -57,15 +48,6 @@ static __always_inline struct noise *this_noise(void)
 	return bpf_map_lookup_elem(&noises, &id);
 }
 
-static __always_inline void keep_context(struct context *context, const struct context *known)
-{
-	if (known)
-		*context = *known;
-	else
-		context->pid = -1;
-	context->stack_bytes = 0;
-}
-
 static __always_inline void noise_tell(u32 id, u32 station, int found, const struct disturbance *disturbance)
 {
 	struct finding *finding = bpf_ringbuf_reserve(&findings, sizeof(*finding), 0);
@@ -89,10 +71,10 @@ static __always_inline void noise_tell(u32 id, u32 station, int found, const str
 	finding->idle_state = 0;
 	__builtin_memset(finding->holders, 0, sizeof(finding->holders));
 	finding->recent[0] = disturbance->interruption;
-	keep_context(&finding->task, disturbance->task);
-	keep_context(&finding->before, disturbance->by);
-	keep_context(&finding->interrupted, NULL);
-	keep_context(&finding->after, NULL);
+	tell_context(&finding->task, disturbance->task);
+	tell_context(&finding->before, disturbance->by);
+	tell_context(&finding->interrupted, NULL);
+	tell_context(&finding->after, NULL);
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
 }
 
@@ -100,7 +82,7 @@ static __always_inline void noise_tell(u32 id, u32 station, int found, const str
 static __always_inline void noise_add(u32 station, const struct disturbance *disturbance)
 {
 	u32 id = bpf_get_smp_processor_id(), now = epoch;
-	int found = counting ? station_add(now, id, station, (s64)disturbance->ns) : 0;
+	int found = counting ? station_add(cpu_state(id), now, id, station, (s64)disturbance->ns) : 0;
 
 	if (found)
 		noise_tell(id, station, found, disturbance);

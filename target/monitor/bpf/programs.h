@@ -31,23 +31,25 @@ struct order {
 	u32 recording; /* that both are of: nothing before it counts */
 };
 
+/* What each switch of anybody looks at comes first: the less of the CPU's cache that is, the less it costs. */
 struct cpu {
-	struct expiring expiring[2];
 	u32 pid;      /* of the task that runs, as far as its switch was seen */
 	u32 open;     /* the task that runs has a wake-up that is not counted yet */
 	u32 awaits;   /* and it has not returned to user space yet */
+	u32 waiting;  /* a wanted task was made runnable for this CPU, and none has run since */
+	u32 handling; /* what handlers noted since the last switch is not forgotten yet */
 	u32 busy;     /* a wake-up is being counted */
-	u32 vector;                     /* enum vector */
+	u64 irq_thread;                 /* a struct task_struct: see threaded; until it sleeps */
+	struct expiring expiring[2];
 	u64 irq_ns, softirq_ns;         /* when the handler of an interrupt, or a soft-IRQ, began that runs; 0: none */
-	/* Of the handler that runs, that raised each soft-IRQ, that raised the one that runs, that woke its thread, and the same if it
-	 * is that thread that runs. */
-	struct device device, raised[SOFTIRQS], served, threaded, thread_serves;
-	u64 irq_thread;                 /* its struct task_struct, until it sleeps */
+	/* Of the handler that runs, that raised the soft-IRQ that runs, that woke its thread, the same if it is that thread that
+	 * runs, and that raised each soft-IRQ. */
+	struct device device, served, threaded, thread_serves, raised[SOFTIRQS];
+	u32 vector;                     /* enum vector */
 	u32 frequency_khz;
 	u32 idle_state;                 /* that the CPU is in or left last, and 1; 0: none was seen */
 	u32 recent_count;
 	struct interruption recent[RECENT];
-	u32 waiting;                    /* a wanted task was made runnable for this CPU, and none has run since */
 	u32 holder_count;
 	struct holder holders[HOLDERS];
 	u32 recording;                  /* that these are of */
@@ -82,6 +84,6 @@ static __always_inline struct cpu *this_cpu(void)
 #define FOUND_OVER 2
 
 /* Counts a value of a station in an epoch: interrupts must be off, or no other program count on this CPU meanwhile. */
-__hidden int station_add(u32 epoch, u32 cpu, u32 station, s64 value);
+__hidden int station_add(struct cpu *cpu, u32 epoch, u32 id, u32 station, s64 value);
 
 #endif

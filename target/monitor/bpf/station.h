@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For stations: what one measures of a wake-up, when it is over.
+ * For stations: what one measures of a wake-up of its origin, when it is over.
  *
  *	#include "station.h"
  *
  *	WAKEUP_STATION(expiry_to_interrupt)
  *	{
- *		return wakeup->origin == ORIGIN_TIMER ? between(wakeup->expiry_ns, wakeup->interrupt_ns) : NO_VALUE;
+ *		return between(wakeup->expiry_ns, wakeup->interrupt_ns);
  *	}
  */
 #ifndef STATION_H

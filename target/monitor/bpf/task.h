@@ -6,18 +6,21 @@
 #include "programs.h"
 
 struct task {
+	u32 pid;                  /* see tasks.h; 0: nobody's */
 	/* the waker's, under the kernel's lock of the task's wake-ups */
 	u64 woken;
 	struct wakeup waking;
-	struct context interrupted;
+	u32 waking_knows;         /* KNOWS_INTERRUPTED, or nothing */
 	u32 idle_state;           /* that the waker's CPU left, and 1; 0: none */
 	/* of the CPU that the task is on */
 	u64 taken;
 	u32 state;
 	u32 sleeps;               /* since it was counted last */
 	struct wakeup wakeup;
+	u32 knows;                /* which of the contexts below are of this wake-up */
 	u32 idle_left;
 	struct context at_wakeup, before, after;
+	struct context interrupted; /* the waker's, that at_wakeup is copied from */
 };
 
 struct finding_map {
@@ -27,7 +30,9 @@ struct finding_map {
 
 extern struct finding_map findings SEC(".maps");
 
-enum { NONE, RUNNING, RETURNED }; /* what is known of the wake-up that was taken */
+/* What is known of the wake-up that was taken: nothing, all but its return to user space, all. */
+enum { NONE, RUNNING, OVER };
+enum { KNOWS_INTERRUPTED = 1, KNOWS_BEFORE = 2, KNOWS_AFTER = 4 };
 
 extern fe_u32 epoch;     /* counted up by user space */
 extern fe_u32 counting;  /* 0 before and after a run */
@@ -43,6 +48,17 @@ static __always_inline void describe(struct context *context, const void *task_s
 	context->policy = (s32)BPF_CORE_READ(task, policy);
 	context->prio = BPF_CORE_READ(task, prio);
 	bpf_probe_read_kernel(context->comm, sizeof(context->comm), __builtin_preserve_access_index(&task->comm));
+	context->stack_bytes = 0;
+}
+
+/* What is told of a task: nothing where it is not known. */
+static __always_inline void tell_context(struct context *context, const struct context *known)
+{
+	if (known) {
+		*context = *known;
+		return;
+	}
+	context->pid = -1;
 	context->stack_bytes = 0;
 }
 

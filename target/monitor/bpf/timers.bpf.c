@@ -10,6 +10,7 @@ static __always_inline int begin(u64 timer, u32 soft, s64 offset_ns, s64 expiry_
 
 	if (!cpu)
 		return 0;
+	cpu->handling = 1;
 	expiring = &cpu->expiring[soft ? SOFT : HARD];
 	expiring->expiry_ns = expiry_ns - offset_ns;
 	expiring->interrupt_ns = now_ns - offset_ns;

@@ -63,9 +63,9 @@ static __noinline int tell(struct cpu *cpu, u32 id, u32 now, struct task *task, 
 	finding->frequency_khz = cpu->frequency_khz;
 	finding->idle_state = task->idle_left;
 	describe(&finding->task, who);
-	finding->interrupted = task->at_wakeup;
-	finding->before = task->before;
-	finding->after = task->after;
+	tell_context(&finding->interrupted, task->knows & KNOWS_INTERRUPTED ? &task->at_wakeup : NULL);
+	tell_context(&finding->before, task->knows & KNOWS_BEFORE ? &task->before : NULL);
+	tell_context(&finding->after, task->knows & KNOWS_AFTER ? &task->after : NULL);
 	__builtin_memcpy(finding->recent, cpu->recent, sizeof(finding->recent));
 	__builtin_memcpy(finding->holders, cpu->holders, sizeof(finding->holders));
 	bpf_ringbuf_submit(finding, BPF_RB_NO_WAKEUP);
@@ -87,15 +87,43 @@ static __noinline int keep(const struct cpu *cpu, u32 id, const struct wakeup *w
 	return 0;
 }
 
-#define STATION(NAME, ...) __hidden s64 NAME(const struct wakeup *wakeup);
+static __always_inline void add(struct cpu *cpu, u32 id, u32 now, u32 station, s64 value)
+{
+	int found;
+
+	if (value < 0)
+		return;
+	cpu->values[station] = value;
+	found = station_add(cpu, now, id, station, value);
+	cpu->maxima |= (u64)(found & FOUND_MAXIMUM) << station;
+	cpu->over |= (u64)(found >> 1) << station;
+}
+
+/* Of all stations, only those of the wake-up's origin are looked at. */
+#define STATION(NAME, TEXT, FROM, TO, ORIGIN) OF_##ORIGIN(NAME)
+#define OF_TIMER(NAME) OF(ORIGIN_TIMER, NAME)
+#define OF_DEVICE(NAME) OF(ORIGIN_DEVICE, NAME)
+#define OF_TASK(NAME) OF(ORIGIN_TASK, NAME)
+#define OF_NOISE(NAME)
+
+#define OF(ORIGIN, NAME) __hidden s64 NAME(const struct wakeup *wakeup);
 #include "stations.inc"
-#undef STATION
+#undef OF
+
+#define OF(ORIGIN, NAME) \
+	if (wakeup->origin == ORIGIN) \
+		add(cpu, id, now, STATION_##NAME, NAME(wakeup));
+static __always_inline void add_all(struct cpu *cpu, u32 id, u32 now, const struct wakeup *wakeup)
+{
+	cpu->maxima = cpu->over = 0;
+	__builtin_memset(cpu->values, 0xff, sizeof(cpu->values)); /* NO_VALUE */
+#include "stations.inc"
+}
 
 __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 {
 	const struct wakeup *wakeup;
 	u32 now = epoch;
-	int found;
 
 	if (!cpu || !task)
 		return 0;
@@ -113,16 +141,7 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 	}
 	cpu->busy = 1;
 	come_to(cpu, recordings[now & 1]);
-	cpu->maxima = cpu->over = 0;
-#define STATION(NAME, ...) \
-	cpu->values[STATION_##NAME] = NAME(wakeup); \
-	if (cpu->values[STATION_##NAME] >= 0) { \
-		found = station_add(now, id, STATION_##NAME, cpu->values[STATION_##NAME]); \
-		cpu->maxima |= (u64)(found & FOUND_MAXIMUM) << STATION_##NAME; \
-		cpu->over |= (u64)(found >> 1) << STATION_##NAME; \
-	}
-#include "stations.inc"
-#undef STATION
+	add_all(cpu, id, now, wakeup);
 	if (wakeup->origin < ORIGINS)
 		keep_worst(&cpu->worst[wakeup->origin], wakeup);
 	if (cpu->maxima | cpu->over)

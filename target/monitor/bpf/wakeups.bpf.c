@@ -8,36 +8,12 @@
  * last.  The side that runs it takes what it finds when the number is another than the one it took last.
  */
 #include "filter.h"
-#include "task.h"
+#include "tasks.h"
 
 #define SHORT_NS 20000 /* who had the CPU for less is not noted while others wait */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u32);
-	__type(value, struct task);
-} tasks SEC(".maps");
-
-static const struct task no_task = {};
-
 fe_u64 unseen = 0;   /* of which not even the switch to the task was told: kernels tell nothing while some threads run */
 fe_u64 no_sleep = 0; /* woken before they slept: they are runnable and running at once */
-
-static __always_inline struct task *find(u32 pid)
-{
-	return bpf_map_lookup_elem(&tasks, &pid);
-}
-
-static __always_inline struct task *find_or_make(u32 pid)
-{
-	struct task *task = find(pid);
-
-	if (task)
-		return task;
-	bpf_map_update_elem(&tasks, &pid, &no_task, BPF_NOEXIST);
-	return find(pid);
-}
 
 /*
  * Waking --------------------------------------------------------------------------------------------
@@ -121,11 +97,11 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	task->waking.running_ns = task->waking.return_ns = 0;
 	find_origin(cpu, &task->waking, woken);
 	task->waking.no_return = task->waking.origin == ORIGIN_DEVICE && BPF_CORE_READ_BITFIELD(woken, in_iowait);
-	task->interrupted.stack_bytes = 0;
-	task->interrupted.pid = -1;
+	task->waking_knows = 0;
 	task->idle_state = 0;
 	if (task->waking.expiry_ns &&
 	    task->waking.interrupt_ns - task->waking.expiry_ns > beyond(cpu->worst[ORIGIN_TIMER].late_ns)) {
+		task->waking_knows = KNOWS_INTERRUPTED;
 		describe_current(&task->interrupted, (void *)bpf_get_current_task(), ctx);
 		if (!task->interrupted.pid)
 			task->idle_state = cpu->idle_state;
@@ -150,13 +126,11 @@ static __always_inline void take(struct task *task, u64 running_ns)
 	if (!running_ns)
 		__sync_fetch_and_add(&no_sleep, 1);
 	task->idle_left = task->idle_state;
-	if (task->interrupted.pid < 0)
-		task->at_wakeup.pid = -1;
-	else
+	task->knows = task->waking_knows;
+	if (task->knows)
 		task->at_wakeup = task->interrupted;
-	task->before.pid = task->after.pid = -1;
-	task->before.stack_bytes = task->after.stack_bytes = 0;
-	task->state = RUNNING;
+	/* Of those that another task woke, no station lasts until their return. */
+	task->state = task->wakeup.origin == ORIGIN_TASK ? OVER : RUNNING;
 }
 
 static __always_inline bool is_worse(const struct cpu *cpu, const struct wakeup *wakeup)
@@ -198,12 +172,14 @@ static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_str
 		return;
 	if (cpu->pid != (u32)task_struct->pid && !task->state)
 		pass_over(task);
-	if (task->state && (sleeps || task->state == RETURNED || task->woken != task->taken))
+	if (task->state && (sleeps || task->state == OVER || task->woken != task->taken))
 		count(cpu, id, task, task_struct);
 	if (!sleeps && task->woken != task->taken)
 		take(task, 0);
-	if (task->state == RUNNING && task->after.pid < 0)
+	if (task->state == RUNNING && !(task->knows & KNOWS_AFTER)) {
+		task->knows |= KNOWS_AFTER;
 		describe(&task->after, next);
+	}
 	task->sleeps = sleeps;
 }
 
@@ -244,13 +220,18 @@ static __always_inline void note_holder(struct cpu *cpu, const struct task_struc
 static __always_inline void switch_origin(struct cpu *cpu, const struct task_struct *prev, const struct task_struct *next,
 					  bool sleeps)
 {
-	cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = 0;
-	cpu->irq_ns = cpu->device.ns = cpu->softirq_ns = cpu->served.ns = 0;
-	if (sleeps && cpu->irq_thread == (u64)prev)
-		cpu->irq_thread = 0;
+	if (cpu->handling) {
+		cpu->handling = 0;
+		cpu->expiring[HARD].timer = cpu->expiring[SOFT].timer = 0;
+		cpu->irq_ns = cpu->device.ns = cpu->softirq_ns = cpu->served.ns = 0;
+	}
+	if (!cpu->irq_thread)
+		return;
 	cpu->thread_serves.ns = 0;
 	if (cpu->irq_thread == (u64)next)
 		cpu->thread_serves = cpu->threaded;
+	else if (cpu->irq_thread == (u64)prev && sleeps)
+		cpu->irq_thread = 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -277,6 +258,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	cpu->waiting = 0;
 	if (!is_worse(cpu, &waited->wakeup))
 		return 0;
+	waited->knows |= KNOWS_BEFORE;
 	describe_current(&waited->before, prev, ctx);
 	if (!prev->pid)
 		waited->idle_left = cpu->idle_state;
@@ -305,7 +287,7 @@ int BPF_PROG(on_return)
 	}
 	if (task->state == RUNNING) {
 		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;
-		task->state = RETURNED;
+		task->state = OVER;
 	}
 	return 0;
 }
@@ -314,8 +296,6 @@ int BPF_PROG(on_return)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *gone)
 {
-	u32 pid = (u32)gone->pid;
-
-	bpf_map_delete_elem(&tasks, &pid);
+	forget((u32)gone->pid);
 	return 0;
 }

@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(device_to_runnable)
 {
-	return wakeup->origin == ORIGIN_DEVICE ? between(wakeup->interrupt_ns, wakeup->runnable_ns) : NO_VALUE;
+	return between(wakeup->interrupt_ns, wakeup->runnable_ns);
 }

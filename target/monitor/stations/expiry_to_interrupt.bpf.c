@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(expiry_to_interrupt)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->expiry_ns, wakeup->interrupt_ns) : NO_VALUE;
+	return between(wakeup->expiry_ns, wakeup->interrupt_ns);
 }

@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(expiry_to_running)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->expiry_ns, wakeup->running_ns) : NO_VALUE;
+	return between(wakeup->expiry_ns, wakeup->running_ns);
 }

@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(interrupt_to_runnable)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->interrupt_ns, wakeup->runnable_ns) : NO_VALUE;
+	return between(wakeup->interrupt_ns, wakeup->runnable_ns);
 }

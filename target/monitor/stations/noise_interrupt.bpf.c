@@ -4,8 +4,6 @@
 
 struct noise_map noises SEC(".maps");
 
-NOISE_STATION(noise_interrupt)
-
 static __always_inline int begin(void)
 {
 	struct noise *noise = this_noise();

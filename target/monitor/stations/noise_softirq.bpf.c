@@ -5,8 +5,6 @@
  */
 #include "noise.h"
 
-NOISE_STATION(noise_softirq)
-
 SEC("?tp_btf/softirq_entry")
 int BPF_PROG(noise_softirq_entry, unsigned int number)
 {

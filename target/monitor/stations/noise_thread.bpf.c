@@ -6,8 +6,6 @@
 #include "filter.h"
 #include "noise.h"
 
-NOISE_STATION(noise_thread)
-
 struct preempted {
 	u64 begin_ns, taken_ns;
 	u32 cpu;

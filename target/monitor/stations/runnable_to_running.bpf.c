@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(runnable_to_running)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->runnable_ns, wakeup->running_ns) : NO_VALUE;
+	return between(wakeup->runnable_ns, wakeup->running_ns);
 }

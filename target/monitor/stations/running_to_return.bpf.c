@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(running_to_return)
 {
-	return wakeup->origin == ORIGIN_TIMER ? between(wakeup->running_ns, wakeup->return_ns) : NO_VALUE;
+	return between(wakeup->running_ns, wakeup->return_ns);
 }

@@ -3,5 +3,5 @@
 
 WAKEUP_STATION(waking_to_running)
 {
-	return wakeup->origin == ORIGIN_TASK ? between(wakeup->runnable_ns, wakeup->running_ns) : NO_VALUE;
+	return between(wakeup->runnable_ns, wakeup->running_ns);
 }

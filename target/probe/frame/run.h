@@ -103,6 +103,7 @@ struct run {
 	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
+	char online[256]; /* CPUs, as the kernel lists them */
 	uint64_t seq;
 	uint64_t events, events_dropped;
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Loads that a person writes: in a plan, or in a file of their own.  Every key is told in docs/plans.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastenough.campaign.toml import Table, read_toml
+from fastenough.loads import LOADS, Expectation, Load, find_load
+from fastenough.model import BadInput
+
+LOAD_KEYS = ("name", "source", "commands", "tools", "counter", "cpu-share", "switches-per-s", "bytes-read-per-s",
+             "bytes-written-per-s", "counter-per-s", "processes", "processes-per-cpu", "disk-mb", "memory-mb", "file")
+FILE_KEYS = tuple(key for key in LOAD_KEYS if key != "file")
+_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+SUFFIX = ".toml"
+_MOST, _MOST_PER_S = 1_000_000, 1e15
+
+
+def written_load(table: Table, folder: Path) -> Load:
+    """A table ``[[load]]`` of a plan, or the file that it names, relative to the plan's folder; raises BadInput."""
+    if "file" not in table:
+        return _load(table, LOAD_KEYS)
+    file = table.text("file", f'"my-load{SUFFIX}"')
+    table.finish(("file",))
+    return read_load(folder / file)
+
+
+def read_load(path: Path) -> Load:
+    """The load in a file; raises BadInput naming file, line, key and the fix."""
+    return _load(read_toml(path, "docs/loads.md for an example"), FILE_KEYS)
+
+
+def named_loads(words: Sequence[str]) -> dict[str, Load]:
+    """The loads that words of a command line mean, in order: names of those that there are, and files of others."""
+    loads: dict[str, Load] = {}
+    for word in words:
+        load = read_load(Path(word)) if word.endswith(SUFFIX) else find_load(word)
+        if load.name in loads:
+            raise BadInput(f"{word}: another file has a load of the name {load.name}; rename one of them")
+        loads[load.name] = load
+    return loads
+
+
+def _load(table: Table, keys: tuple[str, ...]) -> Load:
+    name = table.text("name", '"my-load"')
+    if not _NAME.match(name) or name in LOADS:
+        raise table.fault(f"name {name!r} cannot be used; use lower-case letters, digits and dashes, and none "
+                          f"of {', '.join(LOADS)}", "name")
+    source = table.text("source", '"where it comes from"', "written by the user")
+    commands = table.take("commands", list, '[["command", "argument"]]')
+    if not commands or not all(isinstance(line, list) and line and all(_is_word(word) for word in line)
+                               for line in commands):
+        raise table.fault("commands must be a list of lists of words, such as [[\"dd\", \"if=/dev/zero\"]]", "commands")
+    counter = table.take("counter", list, '["cat", "/sys/class/net/lo/statistics/tx_bytes"]', [])
+    if not all(_is_word(word) for word in counter):
+        raise table.fault('counter must be a command as a list of words, such as ["cat", "{scratch}/done"]', "counter")
+    tools = table.words("tools", (commands[0][0],))
+    expects = _expectation(table, bool(counter))
+    disk_bytes, memory_bytes = (_count(table, key) << 20 for key in ("disk-mb", "memory-mb"))
+    table.finish(keys)
+    return Load(name, source, tools, tuple(map(tuple, commands)), expects, disk_bytes, memory_bytes, tuple(counter))
+
+
+def _is_word(word: object) -> bool:
+    """What the system takes as an argument."""
+    return isinstance(word, str) and "\0" not in word
+
+
+def _expectation(table: Table, counts: bool) -> Expectation:
+    """What it must be seen to do."""
+    share = table.take("cpu-share", (int, float), "0.05", 0.001)
+    if not 0 <= share <= 1:
+        raise table.fault(f"cpu-share = {share} cannot be; write the share of all CPUs' time that shows that the "
+                          "load ran, from 0 to 1", "cpu-share")
+    counter_rate = _rate(table, "counter-per-s")
+    if counts != bool(counter_rate):
+        raise table.fault("counter and counter-per-s belong together: what says how much was done, and by how much it "
+                          "must grow each second", "counter" if counts else "counter-per-s")
+    return Expectation(float(share), _rate(table, "switches-per-s"), _rate(table, "bytes-read-per-s"),
+                       _rate(table, "bytes-written-per-s"), counter_rate,
+                       _count(table, "processes"), _count(table, "processes-per-cpu"))
+
+
+def _count(table: Table, key: str) -> int:
+    count = table.number(key, "16", 0, 0)
+    if count > _MOST:
+        raise table.fault(f"{key} = {count} is more than any board has; write at most {_MOST}", key)
+    return count
+
+
+def _rate(table: Table, key: str) -> float:
+    rate = table.take(key, (int, float), "100", 0)
+    if not 0 <= rate <= _MOST_PER_S:
+        raise table.fault(f"{key} = {rate} cannot be; write what the load does at least in a second, 0 or more", key)
+    return float(rate)

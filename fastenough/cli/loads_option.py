@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``--loads``: names of the loads that there are, and files of those that a person has written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from fastenough.campaign.written import SUFFIX, named_loads
+from fastenough.cli.parameters import Names
+from fastenough.loads import LOADS, Load
+
+
+class _NamesOrFiles(Names):
+    """What has a plan's suffix is a file."""
+
+    def knows(self, name: str) -> bool:
+        return super().knows(name) or name.endswith(SUFFIX)
+
+
+class Loads(click.ParamType[dict[str, Load]]):
+    """Comma-separated loads by name, in the order given."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Load]:
+        if isinstance(value, dict):
+            return value
+        return named_loads(_NamesOrFiles("load", list(LOADS)).convert(value, param, ctx))
+
+
+def written(loads: Mapping[str, Load]) -> dict[str, Load]:
+    """Those out of files."""
+    return {name: load for name, load in loads.items() if name not in LOADS}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tools that a load needs and a board lacks: brought by the bench, and gone when the load ends, however that comes.
+
+Only to boards behind an agent: on the bench's own machine a person installs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastenough.link import BoardGone, Link, Process
+from fastenough.loads.load import TOOL_PACKAGES, Load
+from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.tools import Tools, fetch_tools
+from fastenough.words import said_lines
+
+DEBIAN = {"aarch64": "arm64", "armv8l": "armhf", "armv7l": "armhf", "armv6l": "armel", "armv5tel": "armel",
+          "armv5tejl": "armel", "i586": "i386", "i686": "i386", "riscv64": "riscv64", "x86_64": "amd64"}
+"""What ``uname -m`` says, and Debian's name of the architecture whose programs run there."""
+
+_UNPACK = """
+cd "$1" && gzip -dc | tar -xf - || exit 1
+for start in bin/*; do
+	"$1/$start" --version >said 2>&1 </dev/null
+	[ $? -lt 126 ] || { cat said >&2; exit 1; }
+done
+echo ready
+exec sleep "$2" </dev/null
+"""
+_UNPACK_S = 180.0
+
+
+@dataclass(frozen=True)
+class Brought:
+    """``folder``: where the programs are; ``told``: which.  They are gone when ``holder`` ends."""
+
+    holder: Process
+    folder: str
+    told: str
+
+
+def _lacking(link: Link, load: Load) -> list[str]:
+    return [tool for tool in load.tools if link.which(tool) is None]
+
+
+def _missing(load: Load, tool: str) -> str:
+    fix = f"apt-get install {TOOL_PACKAGES[tool]}" if tool in TOOL_PACKAGES else "install it"
+    return f"load {load.name} needs {tool}, which is not there: {fix}"
+
+
+def require_tools(link: Link, load: Load) -> None:
+    """Raises NotApplicable, saying how to fix it, where the board lacks a tool and the bench brings none."""
+    for tool in _lacking(link, load):
+        if link.name == "local" or tool not in TOOL_PACKAGES:
+            raise NotApplicable(_missing(load, tool))
+
+
+def bring(link: Link, load: Load, limit_s: int) -> Brought | None:
+    """The tools that the board lacks, for so long at most; None where it lacks none.
+
+    Raises NotApplicable, saying why and how to fix it, where it cannot have them.
+    """
+    require_tools(link, load)
+    tools = _lacking(link, load)
+    if not tools:
+        return None
+    try:
+        return _unpacked(link, tools, _fetched(link), limit_s)
+    except (BadInput, BoardGone):
+        raise
+    except (FastenoughError, OSError) as error:
+        raise NotApplicable(f"{_missing(load, tools[0])}; it could not be brought either: {error}") from error
+
+
+def _fetched(link: Link) -> Tools:
+    machine = link.run(["uname", "-m"]).text.strip()
+    if machine not in DEBIAN:
+        raise NotApplicable(f"Debian has no programs for a board of the kind {machine!r}")
+    return fetch_tools(TOOL_PACKAGES, DEBIAN[machine])
+
+
+def _unpacked(link: Link, tools: Sequence[str], fetched: Tools, limit_s: int) -> Brought:
+    scratch = link.scratch_name()
+    holder = link.start(["sh", "-c", _UNPACK, "sh", scratch, str(limit_s)], input=fetched.archive(tools),
+                        scratch=scratch, limit_s=limit_s)
+    try:
+        if next(holder.lines(_UNPACK_S), b"") != b"ready\n":
+            raise NotApplicable(" ".join(said_lines(holder.stderr())[-1:]) or "the board cannot unpack them")
+    except BaseException:
+        holder.stop()
+        raise
+    of = {TOOL_PACKAGES[tool]: fetched.versions[TOOL_PACKAGES[tool]] for tool in tools}
+    return Brought(holder, f"{scratch}/bin", ", ".join(f"{name} {version}" for name, version in sorted(of.items())))

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures in the form of the sources: histograms one above another with the 95 % mark (figures 2 and 4 of Brown and
+Martin), 95 % and 100 % as bars on a logarithmic scale (3 and 5), and an oscilloscope's overlay (AT91SAM)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
+
+from fastenough.analysis import Merged, words
+from fastenough.reference import Figure
+from fastenough.report import plot
+from fastenough.report.document import Data, Picture
+from fastenough.report.source_tables import names
+
+_SERIAL_BYTES = 12
+_SERIAL_BAUD = 115_200
+_BITS_PER_BYTE = 10
+SERIAL_US = _SERIAL_BYTES * _BITS_PER_BYTE / _SERIAL_BAUD * 1e6
+"""How long twelve bytes take on a serial line (8 data bits, start and stop): a scale that everybody knows."""
+_BINS = 160
+_ROW_IN = 1.15
+_BAR_IN = 0.6
+_TRACES = 400
+"""Places over the width of an overlay: each is wide enough to be seen."""
+_LEVELS = (0.0, 0.12, 0.88, 1.0)
+"""Where in an overlay the lower level, the edges and the upper level lie."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the figures of one quantity share.  ``name``: their files begin with it; ``heading``: what else they are
+    titled by; ``levels``: what a trace is before and after its edge; ``conditions``: n, duration, load, instrument.
+    """
+
+    name: str
+    quantity: str
+    levels: tuple[str, str]
+    heading: str
+    conditions: str
+
+
+def _rows(count: int, row_in: float) -> tuple[Drawing, NDArray[np.object_]]:
+    """One pair of axes above another, all with the same x axis."""
+    figure = Drawing(figsize=(plot.WIDE_IN[0], 0.9 + row_in * count), layout="constrained")
+    rows: NDArray[np.object_] = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes in rows:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, rows
+
+
+def _named(axes: Axes, said: str) -> None:
+    axes.set_title(said, loc="right", fontsize=8, parse_math=False)
+
+
+def _titled(figure: Drawing, drawn: Drawn, what: str) -> None:
+    said = " · ".join(filter(None, (what, drawn.heading)))
+    figure.suptitle(said, x=0.01, ha="left", fontsize=10, fontweight="bold", parse_math=False)
+
+
+def shares(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Percent of all samples in each bin; a bucket wider than a bin is spread evenly over its width."""
+    lowest_ns, highest_ns = values.edges_ns()
+    up_to = np.cumsum(values.histogram.count)
+    ends_us = np.column_stack([lowest_ns, highest_ns + values.unit_ns]).ravel() / 1000.0
+    counts = np.column_stack([up_to - values.histogram.count, up_to]).ravel()
+    return np.asarray(100.0 * np.diff(np.interp(edges_us, ends_us, counts)) / values.n)
+
+
+def _bins_us(figures: Sequence[Figure], held: Sequence[Merged]) -> tuple[NDArray[np.float64], int]:
+    """Bin edges for all together, and how many samples lie beyond them."""
+    body_ns = [one.p95_ns for one in figures if one.p95_ns is not None]
+    end_us = 1.5 * max(body_ns, default=max(values.maximum_ns or 1000.0 for values in held)) / 1000.0
+    begin_us = -end_us if any(values.two_sided for values in held) else 0.0
+    beyond = sum(values.exceeded(end_us * 1000.0)[1] for values in held)
+    return np.linspace(begin_us, end_us, _BINS + 1), beyond
+
+
+def histograms(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+    """Figures 2 and 4: linear histograms on one axis, and the mark within which 95 % lie."""
+    edges_us, beyond = _bins_us(figures, held)
+    drawing, rows = _rows(len(figures), _ROW_IN)
+    for axes, name, one, values in zip(rows, names(figures), figures, held, strict=True):
+        axes.stairs(shares(values, edges_us), edges_us, fill=True, color=plot.COLOURS[0])
+        for side in (1, -1) if values.two_sided else (1,):
+            if one.p95_ns is not None:
+                axes.axvline(side * one.p95_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1)
+        _named(axes, name)
+        axes.set_ylabel("%")
+        axes.set_xlim(edges_us[0], edges_us[-1])
+    rows[-1].set_xlabel(f"{drawn.quantity} [µs]")
+    _titled(drawing, drawn, f"Share of the samples by {drawn.quantity}")
+    cut = f" {words.counted(beyond, 'sample')} lie beyond the axis." if beyond else ""
+    data = (("configuration", "implementation", "from_us", "to_us", "percent"), [
+        (one.configuration, one.implementation, *band) for one, values in zip(figures, held, strict=True)
+        for band in zip(edges_us[:-1], edges_us[1:], shares(values, edges_us), strict=True)])
+    return plot.picture(drawing, f"{drawn.name}-histograms", f"Share of the samples by {drawn.quantity}, on a linear "
+                        f"scale; within the dashed line lie 95 %.{cut} {drawn.conditions}", data, wide=True)
+
+
+def _serial_line(axes: Axes) -> None:
+    """The yardstick, named above the axes on that side of it where there is room."""
+    low, high = np.log10(axes.get_xlim())
+    right = (np.log10(SERIAL_US) - low) / (high - low) > 0.5
+    axes.axvline(SERIAL_US, color="#444444", linestyle=":", linewidth=1.5)
+    axes.annotate(f"{_SERIAL_BYTES} serial bytes at {_SERIAL_BAUD:,} bps: {SERIAL_US:,.0f} µs", (SERIAL_US, 1.0),
+                  xycoords=("data", "axes fraction"), xytext=(-3 if right else 3, 2), textcoords="offset points",
+                  ha="right" if right else "left", fontsize=8)
+
+
+def _bar(axes: Axes, at: float, share: str, value_ns: float, colour: str) -> None:
+    """Its label interrupts the serial line where it would be crossed by it."""
+    axes.barh(at, value_ns / 1000.0, height=0.38, color=colour)
+    axes.annotate(f"{share}: {words.latency(value_ns)}", (value_ns / 1000.0, at), xytext=(4, 0), va="center",
+                  textcoords="offset points", fontsize=9,
+                  bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.8})
+
+
+def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
+    """Figures 3 and 5: maximum and 95 % envelope on a logarithmic scale, and the serial line as a yardstick."""
+    drawing, axes = plot.new_figure("", (plot.WIDE_IN[0], 1.0 + _BAR_IN * len(figures)))
+    rows = [(place + off, one, share, value_ns or 0.0, colour) for place, one in enumerate(figures)
+            for off, share, value_ns, colour in ((-0.2, "95 %", one.p95_ns, plot.COLOURS[0]),
+                                                 (0.2, "100 %", one.maximum_ns, plot.COLOURS[1]))]
+    least_us = min([SERIAL_US, *((one.p95_ns or 1e9) / 1000.0 for one in figures)])
+    greatest_us = max([SERIAL_US, *(value_ns / 1000.0 for _, _, _, value_ns, _ in rows)])
+    axes.set_xscale("log")
+    axes.set_xlim(max(0.05, least_us / 3), greatest_us * 6)
+    _serial_line(axes)
+    for at, _, share, value_ns, colour in rows:
+        _bar(axes, at, share, value_ns, colour)
+    axes.set_yticks(range(len(figures)), names(figures), parse_math=False)
+    axes.invert_yaxis()
+    plot.plain_log_axis(axes.xaxis)
+    axes.set_xlabel(f"{drawn.quantity} [µs], logarithmic")
+    _titled(drawing, drawn, f"95 % and 100 % of the samples by {drawn.quantity}")
+    data = (("configuration", "implementation", "share", "value_ns"),
+            [(one.configuration, one.implementation, share, value_ns) for _, one, share, value_ns, _ in rows])
+    return plot.picture(drawing, f"{drawn.name}-bars", f"95 % and 100 % of the samples by {drawn.quantity}, on a "
+                        f"logarithmic scale, beside the time {_SERIAL_BYTES} bytes take on a serial line. "
+                        f"{drawn.conditions}", data, wide=True)
+
+
+def traces(values: Merged, edges_us: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many traces stand after their edge, are at it, and stand before it, place by place: none is left out."""
+    _, highest_ns = values.edges_ns()
+    place = np.clip(np.searchsorted(edges_us, highest_ns / 1000.0, side="right") - 1, 0, edges_us.size - 2)
+    at = np.zeros(edges_us.size - 1, dtype=np.int64)
+    np.add.at(at, place, values.histogram.count)
+    up_to = np.cumsum(at)
+    return np.stack([up_to, at, values.n - up_to + at])
+
+
+def _places_us(axes: Axes) -> NDArray[np.float64]:
+    """Edges of places of equal width on this axis, whatever its scale."""
+    scale = axes.xaxis.get_transform()
+    low, high = scale.transform(np.array(axes.get_xlim()))
+    return np.asarray(scale.inverted().transform(np.linspace(low, high, _TRACES + 1)))
+
+
+def overlay(drawn: Drawn, figures: Sequence[Figure], held: Sequence[Merged]) -> Picture:
+    """All acts over one another, as on an oscilloscope that keeps what it has drawn; a single one is seen."""
+    drawing, rows = _rows(len(figures), _ROW_IN)
+    (plot.linear_axis if plot.fits_linear(held) else plot.log_axis)(rows[0], held)
+    edges_us = _places_us(rows[0])
+    norm = LogNorm(1, max(10, *(values.n for values in held)))
+    data: list[tuple[object, ...]] = []
+    for axes, name, one, values in zip(rows, names(figures), figures, held, strict=True):
+        found = traces(values, edges_us)
+        axes.set_facecolor(plot.GROUND)
+        mesh = axes.pcolormesh(edges_us, _LEVELS, np.ma.masked_equal(found, 0), cmap=plot.DENSITY, norm=norm,
+                               rasterized=True)
+        _named(axes, f"{name}: max {words.latency(values.maximum_ns)}")
+        data += [(one.configuration, one.implementation, *band) for band in zip(
+            edges_us[:-1], edges_us[1:], found[1], strict=True) if band[-1]]
+    rows[0].set_yticks([np.mean(_LEVELS[:2]), np.mean(_LEVELS[2:])], reversed(drawn.levels))
+    rows[-1].set_xlabel(f"{drawn.quantity} [µs]" + (", logarithmic" if rows[0].get_xscale() != "linear" else ""))
+    plot.plain_log_axis(drawing.colorbar(mesh, ax=list(rows), label="traces", pad=0.01).ax.yaxis)
+    _titled(drawing, drawn, "All over one another, as on an oscilloscope")
+    header: Data = (("configuration", "implementation", "from_us", "to_us", "traces"), data)
+    return plot.picture(drawing, f"{drawn.name}-overlay", f"Every act, drawn over all others: the darker, the more; "
+                        f"where nothing is drawn, none ever was. {drawn.conditions}", header, wide=True)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables in the form of the sources, of one's own figures or of published ones: tables 4 to 9 of Brown and Martin
+(percentiles, frequencies, one implementation across kernels) and A.2 to A.5 of Enea (latency by load)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fastenough.analysis import highest_frequency_hz, words
+from fastenough.reference import Figure
+from fastenough.report.document import Cell, Column, Table
+
+Of = Callable[[Figure], Any]
+_ALWAYS = ("configuration", "implementation")
+_WHO: tuple[tuple[str, Of], ...] = (
+    ("board", lambda one: one.board), ("configuration", lambda one: one.configuration),
+    ("implementation", lambda one: one.implementation), ("measured", lambda one: one.variant),
+    ("load", lambda one: one.load))
+_KERNELS = ("stock", "rt")
+_STRESS = {"none": "no stress"}
+
+
+def _who(figures: Sequence[Figure]) -> list[tuple[str, Of]]:
+    """What each row begins with: configuration and implementation, and whatever else differs between the figures."""
+    return [(title, of) for title, of in _WHO if title in _ALWAYS or len({of(one) for one in figures}) > 1]
+
+
+def names(figures: Sequence[Figure]) -> list[str]:
+    """What each row is called in a figure, in the words that begin it in a table."""
+    who = _who(figures)
+    return [" ".join(of(one) for _, of in who) for one in figures]
+
+
+def rank(one: Figure) -> tuple[bool, int]:
+    """As the paper orders them: user space before the kernel, the stock kernel before the others."""
+    kernel = _KERNELS.index(one.configuration) if one.configuration in _KERNELS else len(_KERNELS)
+    return one.implementation.endswith("kernel"), kernel
+
+
+def at_home(figures: Sequence[Figure]) -> list[Figure]:
+    """Each kernel with its own way of doing it: Linux's tasks on a kernel that has others stand in tables 8 and 9."""
+    own = {one.configuration for one in figures if not one.implementation.startswith("linux-")}
+    return [one for one in figures if one.configuration not in own or not one.implementation.startswith("linux-")]
+
+
+def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
+    """Those whose implementation was measured on several kernels: tables 8 and 9."""
+    kernels: dict[str, set[str]] = {}
+    for one in figures:
+        kernels.setdefault(one.implementation, set()).add(one.configuration)
+    return [one for one in figures if len(kernels[one.implementation]) > 1]
+
+
+def _maximum(one: Figure) -> Cell:
+    shown = words.microseconds(one.maximum_ns)
+    return Cell(one.maximum_ns, f"> {shown}" if one.beyond else shown)
+
+
+def percentile_table(name: str, caption: str, quantity: str, figures: Sequence[Figure], note: str) -> Table:
+    """Tables 4, 6, 8 and 9: n, median, 95 % and 100 %; of a jitter the median is signed, the others are magnitudes."""
+    who, us = _who(figures), words.microseconds
+    columns = (*(Column(title, numeric=False) for title, _ in who), Column("samples"), Column("median [µs]", us),
+               Column("95 % [µs]", us), Column("100 % [µs]", us))
+    rows = [[*(of(one) for _, of in who), one.n, one.median_ns, one.p95_ns, _maximum(one)] for one in figures]
+    header = [*(title for title, _ in who), "samples", "median_ns", "p95_ns", "max_ns"]
+    return Table(name, caption, columns, rows, over=quantity, csv=(header, _bare(rows)), note=note)
+
+
+_PRINTED: tuple[tuple[str, Of], ...] = (("95 % as printed [kHz]", lambda one: one.printed_95_khz),
+                                        ("100 % as printed [kHz]", lambda one: one.printed_100_khz))
+
+
+def frequency_table(name: str, caption: str, over: str, figures: Sequence[Figure], note: str = "") -> Table:
+    """Tables 5 and 7: 1/(2 L) for 95 % and 100 %, and as its source printed it where there is one."""
+    who, khz = _who(figures), words.kilohertz
+    printed = _PRINTED if any(one.printed_95_khz is not None for one in figures) else ()
+    columns = (*(Column(title, numeric=False) for title, _ in who), Column("95 % frequency [kHz]", khz),
+               Column("100 % frequency [kHz]", khz), *(Column(title) for title, _ in printed))
+    rows = [[*(of(one) for _, of in who), highest_frequency_hz(one.p95_ns),
+             None if one.beyond else highest_frequency_hz(one.maximum_ns), *(of(one) for _, of in printed)]
+            for one in figures]
+    header = [*(title for title, _ in who), "frequency_95_hz", "frequency_100_hz", *(title for title, _ in printed)]
+    return Table(name, caption, columns, rows, over=over, csv=(header, rows), note=note)
+
+
+def _bare(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [[value.value if isinstance(value, Cell) else value for value in row] for row in rows]
+
+
+_OF: tuple[tuple[str, Of], ...] = (
+    ("Min", lambda one: one.minimum_ns), ("Average", lambda one: one.mean_ns), ("Max", lambda one: one.maximum_ns))
+
+def _stress_columns(loads: Sequence[str], first: Sequence[str], show: Callable[[Any], str]) -> tuple[Column, ...]:
+    return (*(Column(title, numeric=False) for title in first),
+            *(Column(_STRESS.get(load, load), show) for load in loads))
+
+
+def stress_table(name: str, caption: str, figures: Sequence[Figure], show: Callable[[Any], str],
+                 note: str = "") -> Table:
+    """One of tables A.2 to A.5: minimum, average and maximum of one setup under each load."""
+    rows = [[title, *map(of, figures)] for title, of in _OF]
+    return Table(name, caption, _stress_columns([one.load for one in figures], ("latency [µs]",), show), rows,
+                 over="by load", note=note)
+
+
+def stress_beside(name: str, caption: str, setups: Mapping[str, Sequence[Figure]],
+                  show: Callable[[Any], str]) -> list[Table]:
+    """Tables A.2 to A.5 beside each other: all setups in one table; a load that one lacks stays empty there.
+
+    One that was measured under two loads of one name has no one row in it, and is left out.
+    """
+    by_load = {setup: {one.load: one for one in figures} for setup, figures in setups.items()
+               if len({one.load for one in figures}) == len(figures)}
+    if len(by_load) < 2:
+        return []
+    loads = list(dict.fromkeys(load for figures in by_load.values() for load in figures))
+    rows = [[setup, title, *(of(figures[load]) if load in figures else None for load in loads)]
+            for setup, figures in by_load.items() for title, of in _OF]
+    return [Table(name, caption, _stress_columns(loads, ("configuration", "latency [µs]"), show), rows,
+                  over="by load")]

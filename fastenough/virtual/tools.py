@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's own programs for boards that lack them: with their libraries and their loader, to be unpacked anywhere.
+
+They are fetched as the kernels are (``packages``): by the machine's own apt, from its own sources, and nothing is
+installed.  They run whatever libraries a board has: each is started by the loader beside it, which has the program's
+name there, so that it is called so in lists of processes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastenough.files import replace_whole
+from fastenough.model import FastenoughError
+from fastenough.virtual.packages import Apt, cache_lock, file_hash, host_arch, output_of
+
+_LAYOUT = 1
+"""Part of the folder's name: raise it when what is in it changes."""
+_RECORD = "tools.json"
+_NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^]/]+)\]")
+_LOADER = re.compile(r"Requesting program interpreter: [^]]*/([^]/]+)\]")
+_START = """#!/bin/sh
+place=${{0%/bin/*}}
+exec "$place/run/{tool}" --library-path "$place/lib" --argv0 "$0" "$place/programs/{tool}" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Programs by what each consists of: the names of files in ``folder``; and the versions of their packages."""
+
+    folder: Path
+    files: Mapping[str, tuple[str, ...]]
+    versions: Mapping[str, str]
+
+    def archive(self, tools: Sequence[str]) -> bytes:
+        """Some of them as a compressed tar: ``bin/TOOL`` starts one, wherever it is unpacked."""
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            for name in sorted({name for tool in tools for name in self.files[tool]}):
+                content = (self.folder / name).read_bytes()
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(content), 0o755
+                archive.addfile(entry, io.BytesIO(content))
+        return gzip.compress(stream.getvalue(), compresslevel=1, mtime=0)
+
+
+def fetch_tools(packages: Mapping[str, str], arch: str) -> Tools:
+    """Programs, each of its Debian package, from the cache or else through apt.
+
+    Raises NotApplicable where this is no Debian machine, FastenoughError where apt has no such package.
+    """
+    key = hashlib.sha256(json.dumps([_LAYOUT, *sorted(packages.items())]).encode()).hexdigest()[:16]
+    with cache_lock() as cache:
+        folder = cache / "tools" / f"{arch}-{key}"
+        known = _known(folder)
+        if known is not None:
+            return known
+        made = _made(Apt(cache / "apt", arch), packages, arch, folder.with_suffix(".unpacking"))
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+        shutil.rmtree(folder.with_suffix(".unpacking"))
+        found = _known(folder)
+        assert found is not None, "what was just kept is whole"
+        return found
+
+
+def _known(folder: Path) -> Tools | None:
+    """What was fetched before, None unless it still is what it was."""
+    try:
+        said: dict[str, Any] = json.loads((folder / _RECORD).read_bytes())
+        if any(file_hash(folder / name) != known for name, known in said["sha256"].items()):
+            return None
+        return Tools(folder, {tool: tuple(names) for tool, names in said["files"].items()}, dict(said["versions"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _made(apt: Apt, packages: Mapping[str, str], arch: str, tree: Path) -> Path:
+    """A folder within the tree that the packages are unpacked into: what the programs need, and a record of it."""
+    apt.update()
+    named = sorted({package if arch == host_arch() else f"{package}:{arch}" for package in packages.values()})
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    apt.unpack(apt.with_libraries(named), tree)
+    made = tree / "fastenough"
+    files = _gathered(tree, sorted(packages), made)
+    record = {"files": files, "versions": apt.versions(named),
+              "sha256": {name: file_hash(made / name) for names in files.values() for name in names}}
+    replace_whole(made / _RECORD, json.dumps(record).encode())
+    return made
+
+
+def _gathered(tree: Path, tools: Sequence[str], made: Path) -> dict[str, list[str]]:
+    """Copies what each program needs into a folder, and tells its files."""
+    libraries = {path.name: path for place in ("lib", "usr/lib") for path in sorted((tree / place).glob("*/*.so*"))}
+    for part in ("bin", "lib", "programs", "run"):
+        (made / part).mkdir(parents=True)
+    files = {}
+    for tool in tools:
+        program = _program(tree, tool)
+        needed, loader = _needed_by(program, libraries)
+        for name in needed:
+            shutil.copyfile(libraries[name], made / "lib" / name)
+        shutil.copyfile(program, made / "programs" / tool)
+        shutil.copyfile(libraries[loader], made / "run" / tool)
+        (made / "bin" / tool).write_text(_START.format(tool=tool))
+        files[tool] = [*(f"{part}/{tool}" for part in ("bin", "programs", "run")), *(f"lib/{name}" for name in needed)]
+    return files
+
+
+def _program(tree: Path, tool: str) -> Path:
+    for place in ("usr/bin", "bin", "usr/sbin", "sbin"):
+        if (tree / place / tool).is_file():
+            return tree / place / tool
+    raise FastenoughError(f"Debian's package has no program {tool}")
+
+
+def _needed_by(program: Path, libraries: Mapping[str, Path]) -> tuple[list[str], str]:
+    """The libraries that a program is linked with, and those that they are; and its loader's name."""
+    waiting, needed, loader = [program], [], ""
+    while waiting:
+        said = output_of(["readelf", "--wide", "--dynamic", "--program-headers", str(waiting.pop())])
+        loader = loader or "".join(_LOADER.findall(said))
+        for name in _NEEDED.findall(said):
+            if name not in libraries:
+                raise FastenoughError(f"{program.name} needs {name}, which is in none of the packages below its own")
+            if name not in needed:
+                needed.append(name)
+                waiting.append(libraries[name])
+    if loader not in libraries:
+        raise FastenoughError(f"{program.name} is started by {loader or 'no loader'}, which is not in libc6")
+    return needed, loader

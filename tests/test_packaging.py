@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is said of the project where it is packaged agrees with the project."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from tools import ROOT
+
+from fastenough import __version__
+
+PACKAGING = ROOT / "packaging"
+VERSIONS = {
+    "pyproject.toml": r'^version = "(.*)"', "meson.build": r"version: '([\d.]+)', license", "target/module/dkms.conf":
+    r'^PACKAGE_VERSION="(.*)"', "packaging/debian/changelog": r"\Afastenough \((.*)-\d+\)",
+    "packaging/buildroot/fastenough.mk": r"^FASTENOUGH_VERSION = (.*)$",
+}
+RECIPE = next((PACKAGING / "yocto").glob("*.bb"))
+
+
+@pytest.mark.parametrize("path", VERSIONS)
+def test_one_version_everywhere(path: str) -> None:
+    assert re.findall(VERSIONS[path], (ROOT / path).read_text(), re.MULTILINE) == [__version__]
+
+
+def test_the_recipe_is_called_as_its_version_and_knows_the_licence() -> None:
+    assert RECIPE.name == f"fastenough_{__version__}.bb"
+    # MD5 is what such recipes compare a licence by.
+    digest = hashlib.md5((ROOT / "COPYING").read_bytes(), usedforsecurity=False).hexdigest()
+    assert f"file://COPYING;md5={digest}" in RECIPE.read_text()
+
+
+@pytest.mark.parametrize("path", [RECIPE, PACKAGING / "buildroot" / "fastenough.mk", PACKAGING / "debian" / "rules"],
+                         ids=lambda path: path.parent.name)
+def test_only_options_that_there_are_are_set(path: Path) -> None:
+    there = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.MULTILINE))
+    of_meson = {"werror", "python.purelibdir", "python.platlibdir"}
+    used = set(re.findall(r"-D([\w.]+)=", path.read_text()))
+    assert used and used <= there | of_meson
+
+
+def test_who_could_not_be_tried_says_so() -> None:
+    for path in (RECIPE, PACKAGING / "buildroot" / "fastenough.mk"):
+        assert "NOT YET BUILT" in path.read_text()
+
+
+def test_every_program_that_is_installed_is_in_a_package_or_said_not_to_be() -> None:
+    """What ``install: true`` puts into bin; a package that leaves one out fails to build anyway, with minutes lost."""
+    installed = re.compile(r"executable\('([\w-]+)'(?:(?!executable\().)*install: true", re.DOTALL)
+    built = {name for path in (ROOT / "target").rglob("meson.build") for name in installed.findall(path.read_text())}
+    packaged = "\n".join(path.read_text() for path in (PACKAGING / "debian").glob("*.install"))
+    assert {"fastenough-probe", "fastenough-monitor"} <= built
+    assert [name for name in built if f"usr/bin/{name}\n" not in packaged] == []
+    assert [name for name in built if f"usr/share/man/man8/{name}.8\n" not in packaged] == []
