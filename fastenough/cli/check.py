@@ -79,14 +79,14 @@ def _write(path: Path, content: bytes) -> None:
 
 def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
     """The runs to check, and what is missing; of the newest campaign all but what is itself the baseline."""
-    runs, missing = choose_runs(store, names)
-    chosen = [run for run in runs if names or run not in baseline_ids]
+    campaign = choose_runs(store, names)
+    chosen = [run for run in campaign.runs if names or run not in baseline_ids]
     if not chosen:
         raise BadInput("the newest campaign is the baseline itself; measure again, or name the RUNS to check")
     same = next((run for run in chosen if run in baseline_ids), None)
     if same is not None:
         raise BadInput(f"run {same} is the baseline itself; name another run")
-    return chosen, missing
+    return chosen, campaign.missing
 
 
 @click.command()
