@@ -245,11 +245,11 @@ def test_three_runs_beside_a_base_err_no_more_often_than_one(tmp_path: Path) -> 
 
 
 def test_latencies_that_lie_within_one_bucket_of_intervals_are_no_surer(tmp_path: Path) -> None:
-    """All within 2 %: draws of buckets that are 6 % wide cannot tell how much their quantiles vary."""
+    """All within 5 %: draws of buckets that are 6 % wide cannot tell how much their quantiles vary."""
     random = np.random.default_rng(31)
     held, trials = 0, 30
     for trial in range(trials):
-        runs = [recording(tmp_path, Plan([[random.normal(5100, 20, 60).astype(np.int64) for _ in range(40)]],
+        runs = [recording(tmp_path, Plan([[random.integers(5130, 5370, 8) for _ in range(40)]],
                                          run_id=f"n-{trial}-{i}", views=("wakeup",))) for i in range(2)]
         median = compare(*runs)[0].quantiles[0]
         assert median.ends is not None and median.ends[0] < median.ends[1]

@@ -74,7 +74,7 @@ def all_differences(keys: Sequence[Key], one: Values, other: Values) -> tuple[st
 
 
 def other_facts(one: Recording, other: Recording) -> tuple[str, ...]:
-    """The facts in which two profiles differ and that no key takes: no latency is known to follow from them."""
+    """The facts in which two profiles differ and that no key takes (see ``keys.DOES_NOT_MATTER``)."""
     mine, theirs = one.head.profile or {}, other.head.profile or {}
     return tuple(name for name in sorted((mine.keys() & theirs.keys()) - KEYED_FACTS - {"absent"})
                  if mine[name] != theirs[name])

@@ -35,6 +35,8 @@ COMMANDS = {
     "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
                 "difference with its interval."),
     "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
+    "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
+              "limits."),
     "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
     "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
                "read."),

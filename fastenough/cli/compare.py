@@ -129,7 +129,7 @@ def _print_differences(base: Recording, other: Recording, which: str, comparison
         say(text, "  ")
     facts = other_facts(base, other)
     if facts:
-        say(f"also different, and no latency is known to follow from it: {', '.join(facts)}", "  ")
+        say(f"also different, as they are from run to run or from boot to boot: {', '.join(facts)}", "  ")
 
 
 def cautions(recordings: Sequence[Recording]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from fastenough.analysis import judge, words
@@ -21,34 +22,70 @@ _ELEMENT = {Verdict.FAIL: "failure", Verdict.INCONCLUSIVE: "error", Verdict.BROK
             Verdict.NO_LIMIT: "skipped"}
 
 
+@dataclass(frozen=True)
+class Case:
+    """One test case; only a PASS is one that passed.  ``reasons``: the first of them is its message.  ``seen``: what
+    was measured."""
+
+    group: str
+    name: str
+    verdict: Verdict
+    reasons: Sequence[str]
+    seen: str
+    seconds: float = 0.0
+
+
 def _text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
 def _name(judgment: Judgment) -> str:
     limit = "no limit stated" if judgment.requirement is None else words.latency(judgment.requirement.limit_ns)
-    return _text(f"load {judgment.load or 'not stated'}, {limit}, {', '.join(judgment.run_ids)}")
+    return f"load {judgment.load or 'not stated'}, {limit}, {', '.join(judgment.run_ids)}"
 
 
-def _case(judgment: Judgment, seconds: float) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_text(f"fastenough.{judgment.probe}"), name=_name(judgment),
-                               time=f"{seconds:.3f}")
+def _case(judgment: Judgment, seconds: float) -> Case:
     seen = f"{words.counted(judgment.n, 'activation')}, maximum {words.latency(judgment.maximum_ns)}"
-    element = _ELEMENT.get(judgment.verdict)
     reasons = [finding.text for finding in judgment.findings]
+    return Case(judgment.probe, _name(judgment), judgment.verdict, reasons, seen, seconds)
+
+
+def _element(case: Case) -> ElementTree.Element:
+    found = ElementTree.Element("testcase", classname=_text(f"fastenough.{case.group}"), name=_text(case.name),
+                                time=f"{case.seconds:.3f}")
+    element = _ELEMENT.get(case.verdict)
     if element is not None:
-        said = ElementTree.SubElement(case, element, message=_text("; ".join([*reasons[:1], seen])))
+        said = ElementTree.SubElement(found, element, message=_text("; ".join([*case.reasons[:1], case.seen])))
         if element != "skipped":
-            said.set("type", judgment.verdict.value)
-            said.text = _text("\n".join(reasons))
-    ElementTree.SubElement(case, "system-out").text = _text(seen)
-    return case
+            said.set("type", case.verdict.value)
+            said.text = _text("\n".join(case.reasons))
+    ElementTree.SubElement(found, "system-out").text = _text(case.seen)
+    return found
+
+
+def _document(elements: Sequence[ElementTree.Element]) -> bytes:
+    """The whole file, of test cases."""
+    suite = ElementTree.Element("testsuite", name="fastenough", tests=str(len(elements)))
+    for kind in ("failure", "error", "skipped"):
+        suite.set({"failure": "failures", "error": "errors"}.get(kind, kind),
+                  str(sum(one.find(kind) is not None for one in elements)))
+    suite.extend(elements)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def suite(cases: Sequence[Case]) -> bytes:
+    """A file of these cases."""
+    return _document([_element(case) for case in cases])
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
     assessment = judge(recordings)
     seconds = {recording.run_id: recording.duration_ns / 1e9 for recording in recordings}
-    cases = [_case(one, sum(seconds.get(run, 0.0) for run in one.run_ids)) for one in assessment.judgments]
+    cases = [_element(_case(one, sum(seconds.get(run, 0.0) for run in one.run_ids))) for one in assessment.judgments]
     for run, reason in assessment.not_applicable:
         case = ElementTree.Element("testcase", classname="fastenough.run", name=_text(run))
         ElementTree.SubElement(case, "skipped", message=_text(f"not applicable: {reason}"))
@@ -57,13 +94,4 @@ def export(recordings: Sequence[Recording]) -> bytes:
         nothing = ElementTree.Element("testcase", classname="fastenough", name="anything to judge")
         ElementTree.SubElement(nothing, "error", message=_text(assessment.headline), type=assessment.verdict.value)
         cases.append(nothing)
-    suite = ElementTree.Element("testsuite", name="fastenough", tests=str(len(cases)))
-    for kind in ("failure", "error", "skipped"):
-        suite.set({"failure": "failures", "error": "errors"}.get(kind, kind),
-                  str(sum(case.find(kind) is not None for case in cases)))
-    suite.extend(cases)
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+    return _document(cases)

@@ -91,7 +91,7 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
     return recordings
 
 
-def _asked(recordings: Sequence[Recording], question: Question) -> str | None:
+def asked_of(recordings: Sequence[Recording], question: Question) -> str | None:
     """The question: the requirement, given or stated by all of the runs, and of what; None where there is no one."""
     heads = [recording.head for recording in recordings]
     stated = {head.requirement for head in heads}
@@ -106,7 +106,7 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
     """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
     on_step("judging", lambda: 0.0)
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
-    asked, runs = _asked(judged, question), [recording.run_id for recording in judged]
+    asked, runs = asked_of(judged, question), [recording.run_id for recording in judged]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing,
                        look=store.looks_before(asked, runs) if asked else 0)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough check``: the gate of a CI: runs beside a baseline, and against limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fastenough.analysis.gate import Held, subject_of
+from fastenough.cli.compare import said_of
+from fastenough.cli.live import Work
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.parameters import json_option
+from fastenough.cli.report import choose_runs
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.exchange.junit import Case, suite
+from fastenough.files import Untrusted, replace_whole
+from fastenough.jobs.assess import read_runs
+from fastenough.jobs.check import Checked, check, read_baseline
+from fastenough.jobs.limits import read_limits
+from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
+from fastenough.report.checked import markdown
+from fastenough.store import Store
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def conclusion(checked: Checked) -> str:
+    """How the runs differ from the baseline, in one sentence."""
+    said = [f"{subject_of(pair.runs[0])}: {said_of(comparison, 'new')}"
+            for pair in checked.pairs for comparison in pair.comparisons]
+    return f"compared with the baseline, {'; '.join(said)}" if said else "nothing stands beside the baseline"
+
+
+def _print(checked: Checked, said: str) -> None:
+    say(said)
+    for pair in checked.pairs:
+        if pair.differs:
+            say(f"warning: the environment of {subject_of(pair.runs[0])} differs from the baseline's, any of which may "
+                "be the cause:")
+        for text in pair.differs:
+            say(text, "  ")
+    if checked.held:
+        print_table("", ("verdict", "what", "limit"),
+                    [(one.verdict.value, one.subject, one.limit.text) for one in checked.held], texts=3)
+    for one in checked.held:
+        say(f"{one.verdict}: {one.limit.text}: {one.reason}")
+    for gap in checked.gaps:
+        say(gap)
+    say(f"{checked.verdict}: {_counted(checked.held)}" if checked.held else
+        f"{checked.verdict}: nothing is gated without a limit (--limits, docs/check.md)"
+        if checked.verdict is Verdict.NO_LIMIT else f"{checked.verdict}")
+
+
+def _counted(held: Sequence[Held]) -> str:
+    passed = sum(one.verdict is Verdict.PASS for one in held)
+    return f"{passed} of {len(held)} {'limit is' if len(held) == 1 else 'limits are'} kept"
+
+
+def _cases(checked: Checked, said: str) -> list[Case]:
+    """Each limit is a test; what forbids a PASS beside them is one too, and so is a comparison without limits."""
+    cases = [Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
+             for one in checked.held]
+    if checked.gaps or not cases:
+        verdict = (checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE)
+        cases.append(Case("check", "everything was measured and compared", verdict, list(checked.gaps), said))
+    return cases
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        replace_whole(path, content)
+    except (OSError, Untrusted) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{path}: cannot be written: {reason}; name a file in a folder of yours") from error
+
+
+def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    """The runs to check, and what is missing; of the newest campaign all but what is itself the baseline."""
+    campaign = choose_runs(store, names)
+    chosen = [run for run in campaign.runs if names or run not in baseline_ids]
+    if not chosen:
+        raise BadInput("the newest campaign is the baseline itself; measure again, or name the RUNS to check")
+    same = next((run for run in chosen if run in baseline_ids), None)
+    if same is not None:
+        raise BadInput(f"run {same} is the baseline itself; name another run")
+    return chosen, campaign.missing
+
+
+@click.command()
+@click.argument("runs", nargs=-1)
+@click.option("--baseline", "baselines", multiple=True, required=True, metavar="RUN|FILE",
+              help="What to compare with: a run in the store, or the file of a recording; several for several loads.")
+@click.option("--limits", "limits_path", type=_FILE, help="The file of limits (docs/check.md).")
+@click.option("--junit", "junit_path", type=_FILE, help="Write the result as JUnit XML.")
+@click.option("--markdown", "markdown_path", type=_FILE, help="Write the result as Markdown.")
+@store_option
+@json_option
+def command(*, runs: tuple[str, ...], baselines: tuple[str, ...], limits_path: Path | None, junit_path: Path | None,
+            markdown_path: Path | None, store_path: Path, as_json: bool) -> ExitStatus:
+    """Gate RUNS (without any, the newest campaign) against a baseline and a file of limits."""
+    limits = [] if limits_path is None else read_limits(limits_path)
+    store = existing_store(store_path)
+    base = read_baseline(store, baselines)
+    chosen, missing = _chosen(store, runs, [recording.run_id for recording in base])
+    with Work("reading the runs") as work:
+        checked = check(read_runs(store, chosen, work.step), base, limits, store, missing=missing, on_step=work.step)
+    said = conclusion(checked)
+    if junit_path is not None:
+        _write(junit_path, suite(_cases(checked, said)))
+    if markdown_path is not None:
+        page = markdown(said, checked.verdict, checked.pairs, checked.held, checked.gaps)
+        _write(markdown_path, page.encode())
+    if as_json:
+        print_json({"conclusion": said, "verdict": checked.verdict, "held": checked.held, "gaps": checked.gaps,
+                    "comparisons": checked.comparisons, "not_applicable": checked.not_applicable})
+    else:
+        _print(checked, said)
+    if checked.not_applicable and not checked.pairs and not checked.alone:
+        return ExitStatus.NOT_APPLICABLE
+    return VERDICT_EXIT_STATUS[checked.verdict]

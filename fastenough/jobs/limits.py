@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The file of limits of ``fastenough check``: a small TOML, every key told in docs/check.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastenough.analysis.gate import Growth, Limit
+from fastenough.campaign.toml import Table, read_toml
+from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
+from fastenough.units import parse_duration_ns, parse_share
+
+_ALL_HAVE = ("board", "probe", "load", "confidence")
+GROWTH_KEYS = (*_ALL_HAVE, "quantile", "slower-by")
+REQUIREMENT_KEYS = (*_ALL_HAVE, "limit", "miss-rate", "longest-burst", "return-time")
+_MAXIMA = ("max", "maximum", "max-slower-by", "maximum-slower-by")
+_NO_MAXIMUM = ("a maximum is one value of one run: it grows with the time that is measured, and no test can say "
+               "whether two of them differ, so nothing can be gated by it; write quantile = \"99.9%\" and slower-by = "
+               "\"5us\", or limit = \"100us\" with a miss-rate, which judges by bounds")
+
+
+def read_limits(path: Path) -> list[Limit]:
+    """The limits in a file, in order; raises BadInput naming file, line, key and the fix."""
+    if not path.exists():
+        raise BadInput(f"{path}: there is no such file of limits (see docs/check.md)")
+    table = read_toml(path, "docs/check.md")
+    entries = table.tables("limit")
+    table.finish(("limit",))
+    if not entries:
+        raise table.fault('it holds no limit; add a [[limit]] table with quantile = "99.9%" and slower-by = "5us"')
+    return [_limit(path, number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def _limit(path: Path, number: int, table: Table) -> Limit:
+    _refuse_maximum(table)
+    board, probe, load = (table.text(key, f'"{example}"') if key in table else None
+                          for key, example in (("board", "my-board"), ("probe", "timer"), ("load", "cpu")))
+    confidence = table.share("confidence", Requirement.confidence)
+    if not 0 < confidence < 1:
+        raise table.fault("confidence must lie between 0% and 100%", "confidence")
+    if ("slower-by" in table) == ("limit" in table):
+        raise table.fault('write either slower-by = "5us" with a quantile, which looks at the baseline, or '
+                          'limit = "100us" with a miss-rate, which stands by itself')
+    grows = "slower-by" in table
+    asked = _growth(table, confidence) if grows else _requirement(table, confidence)
+    table.finish(GROWTH_KEYS if grows else REQUIREMENT_KEYS)
+    return Limit(f"{path}, limit {number}", asked, board, probe, load)
+
+
+def _refuse_maximum(table: Table) -> None:
+    for key in _MAXIMA:
+        if key in table:
+            raise table.fault(f"{key} cannot be used: {_NO_MAXIMUM}", key)
+
+
+def _growth(table: Table, confidence: float) -> Growth:
+    if "quantile" not in table:
+        raise table.fault('slower-by needs a quantile that it is for: add quantile = "99.9%"', "slower-by")
+    quantile = table.share("quantile", 0.0)
+    if quantile == 1:
+        raise table.fault(f"quantile = 100 % is the maximum: {_NO_MAXIMUM}", "quantile")
+    if not 0 < quantile < 1:
+        raise table.fault('quantile must lie between 0% and 100%; write quantile = "99.9%"', "quantile")
+    said = table.text("slower-by", '"5us" or "10%"')
+    try:
+        if said.endswith("%"):
+            return Growth(quantile, more_share=parse_share(said), confidence=confidence)
+        return Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
+    except ValueError as error:
+        raise table.fault(f"slower-by: {error}", "slower-by") from error
+
+
+def _requirement(table: Table, confidence: float) -> Requirement:
+    if "quantile" in table:
+        raise table.fault("quantile belongs to slower-by; a limit has a miss-rate: 99.9% is miss-rate = 0.001",
+                          "quantile")
+    limit = table.text("limit", '"100us"')
+    rate = table.share("miss-rate", Requirement.miss_rate)
+    burst = table.number("longest-burst", "20", 1) if "longest-burst" in table else None
+    return_time_ns = table.duration_ns("return-time", RETURN_TIME_NS)
+    try:
+        return Requirement(parse_duration_ns(limit), rate, confidence, burst, return_time_ns)
+    except (BadInput, ValueError) as error:
+        raise table.fault(f"limit: {error}", "limit") from error

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough check``: what is shown to be slower fails, what is shown not to be passes, nothing else does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from cli_calls import command_line
+from numpy.typing import NDArray
+from recordings import PROFILE, Plan, latencies, write
+from test_cli_variants import keep
+
+from fastenough.jobs.limits import read_limits
+from fastenough.model import BadInput
+from fastenough.report.checked import plain
+from fastenough.store import Store
+
+GROWTH = '[[limit]]\nquantile = "95%"\nslower-by = "{}"\n'
+ABSOLUTE = '[[limit]]\nlimit = "{}"\nmiss-rate = {}\n'
+Values = list[list[NDArray[np.int64]]]
+
+
+def shifted(seed: int, shift_ns: int) -> Values:
+    return [[row + shift_ns for row in rows] for rows in latencies(seed)]
+
+
+class Bench:
+    """A store with one new run or more, and the file of a baseline."""
+
+    def __init__(self, folder: Path, shift_ns: int = 0, **more: object) -> None:
+        self.folder = folder
+        self.baseline = write(folder / "base.jsonl", Plan(shifted(1, 0), run_id="base"))
+        self.store = Store(folder / "fastenough-data")
+        self.runs = [keep(self.store, folder / "scratch", values=shifted(2, shift_ns), **more)]
+
+    def check(self, limits: str | None, *more: str) -> subprocess.CompletedProcess[str]:
+        (self.folder / "limits.toml").write_text(limits or "")
+        named = () if limits is None else ("--limits", "limits.toml")
+        return command_line("check", *self.runs, "--baseline", "base.jsonl", *named, *more, cwd=self.folder)
+
+
+@pytest.mark.parametrize(("shift_ns", "allowed", "status", "verdict"), [
+    (3000, "1us", 1, "FAIL"), (3000, "10us", 0, "PASS"), (0, "1us", 0, "PASS"), (3000, "3us", 3, "INCONCLUSIVE"),
+    (3000, "10%", 1, "FAIL"), (3000, "200%", 2, "must lie between"), (3000, "90%", 0, "PASS")])
+def test_growth_is_judged_by_its_interval(tmp_path: Path, shift_ns: int, allowed: str, status: int,
+                                          verdict: str) -> None:
+    done = Bench(tmp_path, shift_ns).check(GROWTH.format(allowed))
+    assert done.returncode == status, done.stdout + done.stderr
+    assert verdict in done.stdout + done.stderr
+    if status != 2:
+        assert done.stdout.startswith("compared with the baseline, timer, load none, on testboard: ")
+        assert ("the new run is greater at 50 %" in done.stdout) == bool(shift_ns)
+
+
+def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert bench.check(ABSOLUTE.format("1ms", 0)).returncode == 0
+    failed = bench.check(ABSOLUTE.format("3us", 0.01))
+    assert failed.returncode == 1 and "FAIL: later than 3.00 µs" in failed.stdout
+    both = bench.check(ABSOLUTE.format("3us", 0.01) + GROWTH.format("1us"))
+    assert both.returncode == 1 and "1 of 2 limits are kept" in both.stdout
+
+
+def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
+    profile = PROFILE | {"clocksource": "hpet", "modules": ["loop", "nfs"]}
+    done = Bench(tmp_path, head={"profile": profile, "configuration": "rt"}).check(GROWTH.format("1us"))
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("warning: the environment of timer, load none, on testboard differs")
+    assert [line.split(":")[0].strip() for line in lines[2:5]] == [
+        "different configuration", "different clock source", "different modules"]
+    assert done.returncode == 0, "a warning is no verdict"
+    same = Bench(tmp_path / "same-dir" if (tmp_path / "same-dir").mkdir() is None else tmp_path)
+    assert "warning" not in same.check(GROWTH.format("1us")).stdout
+
+
+@pytest.mark.parametrize(("broken", "status", "said"), [
+    ({"lost": 7}, 4, "lost"), ({"outcome": "failed", "reasons": ("it fell over",)}, 4, "it fell over"),
+    ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "cannot be read is not 0"),
+    ({"load": "cpu", "load_proof": {"name": "cpu", "ran": False, "cpu_time_s": 0.0, "processes": 0, "reasons": ["no"]}},
+     3, "the baseline holds no run like it")])
+def test_what_cannot_be_trusted_or_compared_never_passes(tmp_path: Path, broken: dict[str, object], status: int,
+                                                         said: str) -> None:
+    done = Bench(tmp_path, **broken).check(GROWTH.format("100us"))
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stdout and "PASS" not in done.stdout
+
+
+def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    write(bench.baseline, Plan(shifted(1, 0), run_id="base", lost=3))
+    done = bench.check(GROWTH.format("100us"))
+    assert done.returncode == 4 and "run base: " in done.stdout
+
+
+@pytest.mark.parametrize(("limits", "status", "said"), [
+    ('[[limit]]\nboard = "other"\nlimit = "1ms"\n', 3, "no limit of the file is for a board that was measured"),
+    ('[[limit]]\nboard = "testboard"\nload = "cpu"\nlimit = "1ms"\n', 3, "no run is of this"),
+    ('[[limit]]\nprobe = "spin"\nlimit = "1ms"\n' + ABSOLUTE.format("1ms", 0), 3, "no run is of this"),
+    ('[[limit]]\nboard = "other"\nlimit = "1us"\n' + ABSOLUTE.format("1ms", 0), 0, "1 of 1 limit is kept"),
+    (None, 0, "nothing is gated without a limit"),
+])
+def test_a_limit_that_is_for_nothing_is_not_kept_by_that(tmp_path: Path, limits: str | None, status: int,
+                                                         said: str) -> None:
+    done = Bench(tmp_path).check(limits)
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
+
+
+def test_files_for_a_ci(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, 3000, head={"configuration": "<b>|evil"})
+    bench.check(GROWTH.format("1us") + GROWTH.format("50us") + GROWTH.format("3us"), "--junit", "check.xml",
+                "--markdown", "check.md")
+    suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "1", "0"]
+    failure = suite[0].find("failure")
+    assert failure is not None and "wakeup_corrected at 95 %" in (failure.get("message") or "")
+    page = (tmp_path / "check.md").read_text()
+    assert page.startswith("## fastenough: FAIL\n\ncompared with the baseline, ")
+    assert "<b>" not in page and r"\<b\>\|evil" in page
+    assert page.count("| FAIL |") == page.count("| INCONCLUSIVE |") == page.count("| PASS |") == 1
+    assert "maximum (no test)" in page
+    assert plain("a|b\n# c") == r"a\|b \# c"
+    nowhere = bench.check(GROWTH.format("1us"), "--junit", "no/such/check.xml")
+    assert nowhere.returncode == 2 and "cannot be written" in nowhere.stderr
+    said = json.loads(bench.check(GROWTH.format("50us"), "--json").stdout)
+    assert said["verdict"] == "PASS" and said["held"][0]["verdict"] == "PASS"
+    unlimited = bench.check(None, "--junit", "none.xml")
+    assert unlimited.returncode == 0
+    assert ElementTree.parse(tmp_path / "none.xml").getroot()[0].get("skipped") == "1"
+
+
+def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> None:
+    store = Store(tmp_path / "fastenough-data")
+    origin = {"campaign": "c", "plan_sha256": "p", "positions": 3, "planned": ("one", "two", "three")}
+    base = keep(store, tmp_path / "scratch", values=shifted(1, 0), origin=origin | {"position": 0})
+    alone = command_line("check", "--baseline", base, cwd=tmp_path)
+    assert alone.returncode == 2 and "is the baseline itself" in alone.stderr
+    keep(store, tmp_path / "scratch", values=shifted(2, 0), origin=origin | {"position": 1})
+    (tmp_path / "limits.toml").write_text(GROWTH.format("10us"))
+    done = command_line("check", "--baseline", base, "--limits", "limits.toml", cwd=tmp_path)
+    assert done.returncode == 3 and "not measured: run 3 of 3 (three)" in done.stdout
+    named = command_line("check", base, "--baseline", base, cwd=tmp_path)
+    assert named.returncode == 2 and "is the baseline itself" in named.stderr
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('[[limit]]\nmaximum = "100us"\n', "limits.toml:2: limit 1: maximum cannot be used: a maximum is one value of one"),
+    ('[[limit]]\nlimit = "1ms"\nmax = "100us"\n', "limits.toml:3: limit 1: max cannot be used"),
+    ('[[limit]]\nquantile = "100%"\nslower-by = "5us"\n', "quantile = 100 % is the maximum: a maximum is one value"),
+    ('[[limit]]\nquantile = 1.0\nslower-by = "5us"\n', "is the maximum"),
+    ('[[limit]]\nslower-by = "5us"\n', "slower-by needs a quantile"),
+    ('[[limit]]\nquantile = "99%"\n', "write either slower-by"),
+    ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nlimit = "1ms"\n', "write either slower-by"),
+    ('[[limit]]\nquantile = "99%"\nlimit = "1ms"\n', "quantile belongs to slower-by"),
+    ('[[limit]]\nquantile = "99%"\nslower-by = "fast"\n', "slower-by: 'fast' is no duration"),
+    ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nmiss-rate = 0.1\n', "unknown key 'miss-rate'"),
+    ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "confidence must lie between"),
+    ('[[limit]]\nlimit = "1ms"\nbord = "x"\n', "unknown key 'bord'"),
+    ("", "limit is missing"), ("limit = []", "it holds no limit"), ("x = [", "not TOML"),
+])
+def test_a_file_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "limits.toml").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_limits(tmp_path / "limits.toml")
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+    with pytest.raises(BadInput, match="no such file of limits"):
+        read_limits(tmp_path / "missing.toml")
