@@ -21,6 +21,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
+	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
 
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.

@@ -17,7 +17,7 @@
 typedef __INT32_TYPE__ fe_s32;
 
 #define FE_BANK_MAGIC 0x4b4e4246u
-#define FE_BANK_VERSION 2u
+#define FE_BANK_VERSION 3u
 #define FE_BANK_DEVICE "/dev/fastenough"
 #define FE_BANK_STOP "stop"
 
@@ -38,6 +38,7 @@ enum fe_bank_task {
 	FE_BANK_PERIODIC,
 	FE_BANK_TIMER_HANDLER,
 	FE_BANK_TIMER_THREAD,
+	FE_BANK_SPIN,
 	FE_BANK_TASKS
 };
 
@@ -45,6 +46,7 @@ enum fe_bank_kind {
 	FE_BANK_ANSWER,           /* interrupt handler entered -> output written */
 	FE_BANK_WAKEUP,           /* due time -> act began */
 	FE_BANK_WAKEUP_CORRECTED, /* due time of each period -> the act that served it began */
+	FE_BANK_GAP,              /* a reading of the clock with interrupts off -> the next one, less floor_ns */
 };
 
 enum fe_bank_counter {
@@ -52,6 +54,7 @@ enum fe_bank_counter {
 	FE_BANK_ANSWERED,  /* of these: the output changed */
 	FE_BANK_UNCHANGED, /* of these: two edges or more had become one interrupt */
 	FE_BANK_TOGGLED,
+	FE_BANK_WINDOWS,   /* in which the clock was read */
 	FE_BANK_COUNTERS
 };
 
@@ -104,6 +107,7 @@ struct fe_bank_head {
 	fe_u32 threaded;     /* 1: a thread acts; 0: an interrupt, to which nothing of thread_counters applies */
 	fe_s64 begin_ns, end_ns; /* CLOCK_MONOTONIC; acts of begin_ns <= instant < end_ns are in this bank */
 	fe_u64 period_ns;    /* 0: the task has none */
+	fe_u64 width_ns, window_ns, floor_ns; /* of a task that spins; 0: it does not */
 	fe_u64 counted[FE_BANK_COUNTERS];            /* in this bank */
 	fe_u64 counted_since_load[FE_BANK_COUNTERS]; /* this bank included */
 	fe_u64 thread_counters[FE_BANK_THREAD_COUNTERS]; /* as this bank was given, or as the task was stopped */
@@ -119,6 +123,6 @@ struct fe_bank_head {
 #define FE_BANK_BYTES (sizeof(struct fe_bank_head) + FE_BANK_MAX_SERIES * FE_BANK_BUCKETS * sizeof(fe_u32))
 
 _Static_assert(sizeof(struct fe_bank_series) == 2056, "padding differs between machines");
-_Static_assert(sizeof(struct fe_bank_head) == 4392, "padding differs between machines");
+_Static_assert(sizeof(struct fe_bank_head) == 4432, "padding differs between machines");
 
 #endif

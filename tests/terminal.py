@@ -60,6 +60,10 @@ class Terminal:
         """Everything that was written to the terminal so far."""
         return self._bytes.decode(self._encoding)
 
+    def type(self, keys: str) -> None:
+        """As at the keyboard."""
+        os.write(self._master, keys.encode())
+
     def _read(self, timeout_s: float) -> bool:
         """Whether it can go on saying something."""
         if not select.select([self._master], [], [], timeout_s)[0]:

@@ -83,6 +83,11 @@ def test_published_figures_are_marked_as_exact_and_as_nobodys_evidence() -> None
     assert [step.standing.answer for step in found.steps] == [Answer.MARGINAL, Answer.GOOD]
 
 
+def test_what_is_not_said_is_left_out_of_the_name_of_what_is_beside_the_path() -> None:
+    advice = advise_by_reference(find_reference("rtlinux"), Wanted(Requirement(50_000), "mutex"))
+    assert [name for name, _ in advice.aside] == ["rtlinux"]
+
+
 def test_a_rate_the_source_has_no_figure_for_is_undecided_where_it_matters() -> None:
     assert [by_paper(limit_us, 0.001).ending for limit_us in (200, 20_000)] == [Ending.UNDECIDED, Ending.DELIVER]
     assert end_of(by_paper(50, 0.001)) == Ending.UNDECIDED  # Xenomai: 59 at 95 %, 90 at most; stock kernel: 16 and 597

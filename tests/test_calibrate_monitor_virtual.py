@@ -26,6 +26,7 @@ def test_each_station_is_found_in_a_guest(kernel: str) -> None:
     assert done.returncode in (0, 3), done.stderr
     found = json.loads(done.stdout)
     assert [trial["station"] for trial in found["stations"]] == list(STATIONS)
+    assert [trial["injector"].split(",")[0] for trial in found["stations"]] == ["module", "BPF", "BPF", "BPF"]
     for trial in found["stations"]:
         assert trial["passed"] or trial["shortfall"]
         for row in trial["rows"]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from cli_calls import fastenough
 
+from fastenough.board.changed import Change
 from fastenough.campaign import expand, read_plan
-from fastenough.campaign.reading import PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
+from fastenough.campaign.reading import CONFIGURATION_KEYS, PIN_KEYS, PLAN_KEYS, REQUIREMENT_KEYS, RUN_KEYS
 from fastenough.campaign.written import LOAD_KEYS
 from fastenough.model import BadInput, Requirement
 
@@ -19,6 +20,7 @@ PAGE = (ROOT / "docs" / "plans.md").read_text()
 SECTIONS = {title: body for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)}
 KEYS = [("The file", key) for key in PLAN_KEYS] + [("`[[run]]`", key) for key in RUN_KEYS] + [
     ("`requirement`", key) for key in REQUIREMENT_KEYS] + [
+    ("`[[configuration]]`", key) for key in CONFIGURATION_KEYS] + [
     ("`[pins]`", key) for key in PIN_KEYS] + [("`[[load]]`", key) for key in LOAD_KEYS]
 
 
@@ -33,16 +35,18 @@ def test_every_key_is_documented(section: str, key: str) -> None:
     assert re.search(rf"^\| `\[*{key}\]*` \|", SECTIONS[section], re.MULTILINE)
 
 
-@pytest.mark.parametrize("section", ["The file", "`[[run]]`", "`requirement`", "`[pins]`", "`[[load]]`"])
+@pytest.mark.parametrize("section", dict.fromkeys(section for section, _ in KEYS))
 def test_every_documented_key_is_read(section: str) -> None:
     told = re.findall(r"^\| `\[*([a-z-]+)\]*` \|", SECTIONS[section], re.MULTILINE)
     assert told == [key for where, key in KEYS if where == section]
 
 
 def test_the_plan_shown_is_a_plan(tmp_path: Path) -> None:
-    of_requirement, shown = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    of_requirement, of_configuration, shown = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (spec,) = expand(read_plan(_plan(tmp_path, HEAD + of_requirement)))
     assert spec.requirement == Requirement(100_000, 1e-6)
+    plan = read_plan(_plan(tmp_path, HEAD + of_configuration + RUN))
+    assert plan.changes["rt"] == Change(("grub-reboot", "1>2"), "*-rt-*")
     head = 'name = "x"\nboard = "virtual"\ninstrument = "simulated"\nconfigurations = ["stock"]\n'
     (spec,) = expand(read_plan(_plan(tmp_path, head + shown)))
     assert (spec.probe, spec.parameters["max"]) == ("response", "7071us")
@@ -85,7 +89,9 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + SIMULATED + 'configurations = ["stock"]\n' + RUN, "plan.toml:5: run 1: probe timer cannot be measured by"),
     (HEAD + 'board = "moon"\n' + RUN, "plan.toml:2: board: no board is called 'moon'"),
     (HEAD + 'board = "local"\nboards = ["local"]\n' + RUN, "plan.toml:2: board and boards cannot both"),
-    (HEAD + 'board = "local"\nconfigurations = ["a", "b"]\n' + RUN, "plan.toml:3: configurations: board local is"),
+    (HEAD + '[[configuration]]\nname = "b"\n' + RUN, "plan.toml:3: configuration 1: name 'b' is none of"),
+    (HEAD + '[[configuration]]\nname = "as-booted"\nselect = "a"\n' + RUN, "plan.toml:4: configuration 1: select = "),
+    (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; say it in 120"),
     (HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN, "plan.toml:3: configurations: board virtual has no"),
     (HEAD + RUN + 'implementations = ["moon-user"]\n', "plan.toml:4: run 1: implementations: 'moon-user' is not known"),
     (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
@@ -99,7 +105,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + RUN + 'requirement = {limit = "1ms", miss-rate = 1}\n', "plan.toml:4: run 1: requirement: the miss rate"),
     (HEAD + RUN + 'requirement = {limit = "1ms", confidence = "much"}\n', "plan.toml:4: requirement: confidence: 'mu"),
     (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
-], ids=range(20))
+], ids=range(22))
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = _plan(tmp_path, text)
     with pytest.raises(BadInput, match=said) as caught:

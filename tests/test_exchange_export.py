@@ -93,6 +93,12 @@ def test_values_are_encoded_as_by_another_encoder(own: Recording) -> None:
     assert decoded(ours)[0] == expected and decoded(ours)[1] >= max(VALUES)
 
 
+def test_a_fraction_of_a_nanosecond_is_never_rounded_down(own: Recording) -> None:
+    ticks = replace(own.series[0], unit="ticks", tick_ps=62_500)
+    held = Held(own, ticks, Histogram.from_values([5, 9], 10))
+    assert decoded(compressed(held))[0] == {313: 1, 563: 1}  # 312.5 and 562.5 ns
+
+
 def test_a_count_beyond_every_byte_is_encoded() -> None:
     counts = [1, 63, 64, 8191, 8192, 2**31, 2**53, 2**62]
     assert varints(payload([0, 1, 5, 6, 7, 100, 101, 3000], counts)) == [

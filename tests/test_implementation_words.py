@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastenough.campaign.acts import board_parameters, instrument_request
+from fastenough.campaign.acts import board_parameters, instrument_request, parameters_of_board
+from fastenough.campaign.expand import RunSpec
 from fastenough.implementations import Act, find_implementation, linux_kernel, linux_user, vocabulary
 from fastenough.model import BadInput
 
@@ -18,6 +19,8 @@ def test_the_probe_and_the_module_are_told_the_same() -> None:
     assert linux_kernel.words("/m.ko", RESPONSE) == "/m.ko task=response chip=gpio in_line=1 out_line=2 cpu=3"
     thread = Act("timer", {"method": "kernel-thread", "interval": "1ms", "priority": 90}, 1.5)
     assert linux_kernel.words("/m.ko", thread) == "/m.ko task=timer-thread priority=90 period_ns=1000000"
+    spin = Act("spin", {"width": "5ms", "window": "20ms", "affinity": 1}, 1.5)
+    assert linux_kernel.words("/m.ko", spin) == "/m.ko task=spin cpu=1 width_ns=5000000 window_ns=20000000"
     assert linux_user.how_long(thread) == "--duration=1500ms"
 
 
@@ -40,6 +43,20 @@ def test_a_period_is_two_toggles() -> None:
 def test_periods_that_no_instrument_measures(parameters: dict[str, str | int], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         instrument_request("periodic", parameters)
+
+
+def test_spin_in_the_kernel_has_no_priority() -> None:
+    kernel = find_implementation("linux-kernel")
+    kernel.check("spin", {"width": ("5ms",), "report": ("1s",)}, {})
+    with pytest.raises(BadInput, match="no parameter 'priority' for probe spin; use affinity, width, window, report"):
+        kernel.check("spin", {"priority": (98,)}, {})
+
+
+def test_the_warm_up_is_part_of_the_time_that_a_run_takes() -> None:
+    assert RunSpec(0, "timer", {"warm-up": "90s"}, "none", 10.0, warm_up_s=2.0).whole_s == 102.0
+    assert RunSpec(0, "timer", {}, "none", 10.0, warm_up_s=2.0).whole_s == 12.0
+    with pytest.raises(BadInput, match="cannot stand beside an instrument"):
+        parameters_of_board("response", {"warm-up": ("1s",)}, by_instrument=True)
 
 
 def test_an_implementation_that_there_is_not() -> None:

@@ -107,7 +107,17 @@ def test_each_window_shows_more_and_all_tell_the_worst(tmp_path: Path) -> None:
     ridge = _rows(tmp_path / "report" / "figures" / "ridge-1.csv")
     assert sum(int(row["values"]) for row in ridge) == 3 * 480
     assert len({row["begin_utc"] for row in ridge}) == len({
-        int(wall_ns) // stretch_for(480 * FIVE_MINUTES_NS, 40) for wall_ns in runs[0].timeline.begin_wall_ns})
+        int(wall_ns) // stretch_for(480 * FIVE_MINUTES_NS, 39) for wall_ns in runs[0].timeline.begin_wall_ns})
+
+
+def test_no_stretch_is_left_out_of_the_ridge_where_the_first_is_a_part_of_one(tmp_path: Path) -> None:
+    """20 hours are 40 half hours, of which 41 are touched where they begin within one."""
+    half_hour_ns = 6 * FIVE_MINUTES_NS
+    runs = [_run(tmp_path, "one", [[90, *[20] * 239]], -(-FIRST // half_hour_ns) * half_hour_ns + FIVE_MINUTES_NS)]
+    section = long_term.section(make_context(runs, judge(runs)))
+    assert section is not None
+    (ridge,) = (part for part in section.parts if getattr(part, "name", "").startswith("ridge"))
+    assert "n = 720" in ridge.caption  # type: ignore[union-attr]
 
 
 def test_an_hour_is_no_long_term(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from browser import faults_of, found_in, printed
 from recordings import Plan, latencies, recording
+from tools import ROOT, require
 
 from fastenough.analysis import judge
 from fastenough.model import Requirement
@@ -95,6 +97,73 @@ def test_on_paper_each_page_says_which_run_and_which_page(page: Path, tmp_path: 
         assert holding, heading
         assert not [text for text in holding if text.rstrip().splitlines()[-2].strip() == heading], "alone at the foot"
     assert "of the data found nothing" in " ".join(pages), "what is folded keeps its heading"
+
+
+def test_the_page_becomes_one_pdf_as_documented(page: Path, tmp_path: Path) -> None:
+    """Every number and every figure is in it, and nothing lies in the margins."""
+    require("chromium", "pdftotext")
+    command = re.search(r"chromium .*--print-to-pdf.*", (ROOT / "docs" / "report.md").read_text())
+    assert command is not None
+    chromium, *options = command[0].split()
+    (tmp_path / "report").symlink_to(page.parent)
+    subprocess.run([chromium, "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *options],
+                   cwd=tmp_path, check=True, capture_output=True, timeout=240)
+    text = subprocess.run(["pdftotext", "-bbox", "report.pdf", "-"], cwd=tmp_path, capture_output=True, text=True,
+                          check=True).stdout
+    words = re.findall(r'xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+)" yMax="[\d.]+">(.*?)</word>', text)
+    width = float(re.findall(r'<page width="([\d.]+)"', text)[0])
+    margin = 13 / 25.4 * 72 - 1
+    assert width == pytest.approx(595, abs=1), "A4"
+    assert [word for left, right, word in words if float(left) < margin or float(right) > width - margin] == []
+    source = re.sub(r'<details class="not-printed".*?</details>', "", page.read_text(), flags=re.DOTALL)
+    printed_words = {word for _, _, word in words}
+    numbers = set(re.findall(r"<td>([\d,.]+)", source))
+    assert len(numbers) > 100 and numbers <= printed_words
+    titles = [title for svg in re.findall(r"<svg.*?</svg>", source, re.DOTALL) for title in re.findall(
+        r">([^<]{12,})</text>", svg)]
+    assert len(titles) > 20 and {word for title in titles for word in title.split()} <= printed_words
+
+
+_CUT = """
+document.querySelectorAll("details").forEach(one => { one.open = true });
+const cut = [];
+for (const svg of document.querySelectorAll("figure svg")) {
+  const all = svg.getBoundingClientRect();
+  for (const text of svg.querySelectorAll("text")) {
+    const at = text.getBoundingClientRect();
+    if (at.width && (at.left < all.left - 1 || at.right > all.right + 1 || at.top < all.top - 1
+                     || at.bottom > all.bottom + 1)) cut.push(text.textContent);
+  }
+}
+return cut"""
+_SCROLLED = """
+const found = [];
+for (const scroll of document.querySelectorAll(".scroll")) {
+  scroll.scrollLeft = 10000;
+  const head = scroll.querySelector("tbody th");
+  if (scroll.scrollLeft > 0) found.push(head.getBoundingClientRect().left - scroll.getBoundingClientRect().left);
+}
+return found"""
+
+
+def test_no_text_of_a_figure_is_cut(tmp_path: Path) -> None:
+    """With set-ups whose names are long, and bars whose labels are near the serial line."""
+    runs = [recording(tmp_path, Plan([[np.arange(scale, scale + 2000)]], run_id=f"run-{scale}-{load}", load=load,
+                                     views=("wakeup_corrected",),
+                                     head={"configuration": f"{kernel} 6.12.43+deb13-{kernel}-amd64",
+                                           "implementation": implementation}))
+            for load in ("none", "cpu") for scale, (kernel, implementation) in zip(
+                (5_000, 90_000, 700_000, 1_000_000),
+                [("stock", "linux-user"), ("rt", "linux-user"), ("stock", "linux-kernel"), ("rt", "linux-kernel")],
+                strict=True)]
+    write_report(runs, judge(runs, Requirement(2_000_000)), tmp_path / "report")
+    assert found_in(tmp_path / "report" / "index.html", tmp_path, _CUT, width=1400) == []
+
+
+def test_on_a_telephone_each_row_keeps_its_name(page: Path, tmp_path: Path) -> None:
+    """A table that is wider than the screen is moved beneath it."""
+    found = found_in(page, tmp_path, _SCROLLED, width=390)
+    assert len(found) > 3 and all(abs(off) < 1 for off in found)
 
 
 HOSTILE = 'x"; } body { display: none } @bottom-left { content: "</style><script>alert(1)</script>\\'

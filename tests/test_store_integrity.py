@@ -63,8 +63,8 @@ def report(store: Store, *words: str) -> tuple[int, dict[str, Any]]:
 def judged(store: Store, *names: str) -> Assessment:
     """What a report says, without the time that its figures take."""
     fresh = Store(store.path)
-    runs, missing = choose_runs(fresh, names)
-    return judge([fresh.load(run) for run in runs], Requirement(10**6), missing=missing)
+    campaign = choose_runs(fresh, names)
+    return judge([fresh.load(run) for run in campaign.runs], Requirement(10**6), missing=campaign.missing)
 
 
 def fastenough(store: Store, *words: str) -> subprocess.CompletedProcess[str]:

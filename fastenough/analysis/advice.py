@@ -124,7 +124,7 @@ class Advice:
 def approach_of(implementation: str, kernel: str) -> str:
     """The box of the chart, or a name for what it has none for."""
     fitting = (one.id for one in APPROACHES.values() if implementation in one.implementations and one.kernel == kernel)
-    return next(fitting, f"{implementation} on {_KERNELS.get(kernel, kernel)}")
+    return next(fitting, " on ".join(filter(None, (implementation, _KERNELS.get(kernel, kernel)))))
 
 
 def chart_of(requirement: Requirement) -> Mapping[str, Turn]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from fastenough.campaign.expand import RunSpec, expand, plan_sha256
 from fastenough.campaign.plan import Entry, Instrument, Plan, parse_duration_s
 from fastenough.campaign.progress import Progress
-from fastenough.campaign.reading import read_plan
+from fastenough.campaign.reading import parse_plan, read_plan
 from fastenough.campaign.runner import Campaign, on_board, run_campaign
 from fastenough.campaign.stopping import Stopping
 
 __all__ = ["Campaign", "Entry", "Instrument", "Plan", "Progress", "RunSpec", "Stopping", "expand", "on_board",
-           "parse_duration_s", "plan_sha256", "read_plan", "run_campaign"]
+           "parse_duration_s", "parse_plan", "plan_sha256", "read_plan", "run_campaign"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fastenough.board import Booted, Wires
-from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.expand import ACTS_WARM_UP, RunSpec
 from fastenough.campaign.plan import GPIO_PROBES, Plan
 from fastenough.facts.cpu import cpu_list
 from fastenough.gauge.run import Periodic, Response
@@ -20,6 +20,8 @@ _INSTRUMENT_TIMES: Mapping[str, Mapping[str, str]] = {
     "periodic": {"period": "7071us", "timeout": "1s"},
 }
 """The paper's, in full: a wait between 3 and 7071 µs, a period of 7071 µs."""
+_HOUSEKEEPING = "housekeeping"
+"""A parameter of the probe, and the setting that does the same with the bench."""
 _PRIORITY = 98
 _GRACE_S = 60.0
 """How much longer than planned a task may take before its guard ends it."""
@@ -62,6 +64,9 @@ def parameters_of_board(probe: str, parameters: Mapping[str, tuple[Value, ...]],
     """The same for the values that an entry lists, one combination of which makes a run."""
     if not by_instrument:
         return dict(parameters)
+    if ACTS_WARM_UP in parameters:
+        raise BadInput(f"{ACTS_WARM_UP} cannot stand beside an instrument, which counts the same edges from the first "
+                       "on; leave it out")
     return {name: values for name, values in parameters.items() if name not in _INSTRUMENT_TIMES.get(probe, ())}
 
 
@@ -88,7 +93,7 @@ def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:
     if by_instrument:
         parameters = {"priority": _PRIORITY, "affinity": last_cpu(booted.link)} | parameters
     return Act(spec.probe, parameters, None if by_instrument else spec.duration_s,
-               spec.duration_s + spec.warm_up_s + _GRACE_S,
+               spec.whole_s + _GRACE_S,
                None if by_instrument or spec.requirement is None else spec.requirement.limit_ns)
 
 
@@ -100,3 +105,9 @@ def pins_requested(act: Act) -> str | None:
     words = [f"{act.parameters['chip']}/{act.parameters[name]}={name}" for name in ("in", "out")
              if name in GPIO_PROBES.get(act.probe, ()) and name in act.parameters and "chip" in act.parameters]
     return ",".join(words) or None
+
+
+def of_the_bench(act: Act, link: Link) -> dict[str, str]:
+    """Where the probe's reporting thread is kept on some CPUs, so is the bench, if it is on the board itself."""
+    cpus = act.parameters.get(_HOUSEKEEPING)
+    return {_HOUSEKEEPING: str(cpus)} if cpus and link.name == "local" else {}

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +15,12 @@ from fastenough.board import AS_BOOTED
 from fastenough.campaign.plan import DEFAULT_BOARD, WARM_UP_S, Entry, Plan
 from fastenough.implementations import DEFAULT, Value
 from fastenough.model import Requirement
+from fastenough.units import parse_duration_ns
 
+ACTS_WARM_UP = "warm-up"
+"""The probe's parameter: acts take place for so long before any is counted."""
+PLAN_FILE = "plan.toml.zst"
+"""What each run of a plan that was a file is kept with: the text of that file."""
 WHOLE = ""
 OWN = ", the board's own"
 MONITORED = ", the monitor beside it"
@@ -42,19 +48,39 @@ class RunSpec:
         return asdict(self) | {"parameters": dict(sorted(self.parameters.items()))}
 
     @property
+    def whole_s(self) -> float:
+        """From the begin of the load to the end of the act, which may have a warm-up of its own."""
+        own_s = 0.0
+        with suppress(ValueError):
+            own_s = parse_duration_ns(str(self.parameters.get(ACTS_WARM_UP, ""))) / 1e9
+        return self.warm_up_s + own_s + self.duration_s
+
+    @property
     def place(self) -> str:
         """Where and how it is done, in words; empty where that goes without saying."""
-        by = "" if self.implementation == DEFAULT else f"by {self.implementation}"
         board = "" if self.board == DEFAULT_BOARD else self.board
         on = " ".join(word for word in (board, "" if self.configuration == AS_BOOTED else self.configuration) if word)
-        return " ".join(word for word in (by, f"on {on}" if on else "") if word)
+        return " ".join(word for word in (self._by, f"on {on}" if on else "") if word)
+
+    @property
+    def _by(self) -> str:
+        return "" if self.implementation == DEFAULT else f"by {self.implementation}"
+
+    @property
+    def _asked(self) -> str:
+        """The probe and its parameters."""
+        return " ".join([self.probe, *(name if value is True else f"{name}={value}"
+                                       for name, value in self.parameters.items())])
+
+    @property
+    def what(self) -> str:
+        """In words, what is measured, and by whom where that has to be said; not where, nor under which load."""
+        return " ".join(filter(None, (self._asked, self._by)))
 
     @property
     def title(self) -> str:
         """In words, which run of the plan this is."""
-        words = [self.probe, *(name if value is True else f"{name}={value}"
-                               for name, value in self.parameters.items()), self.place]
-        return f"{' '.join(word for word in words if word)}, load {self.load}"
+        return f"{' '.join(filter(None, (self._asked, self.place)))}, load {self.load}"
 
 
 _Rest = tuple[str, dict[str, Value], str, float, str, str, str, float, Requirement | None]

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastenough.campaign.expand import RunSpec, kept, plan_sha256, titles
+from fastenough.campaign.expand import PLAN_FILE, RunSpec, expand, kept, plan_sha256, titles
 from fastenough.campaign.plan import Plan
 from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.model import Outcome
@@ -32,14 +33,37 @@ def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> 
     return newest, {position: run for position, run in sound.items() if position - position % each in whole}
 
 
+@dataclass(frozen=True)
+class Newest:
+    """The newest campaign of a plan, None where none was begun; ``left``: whether anything of it is to be made yet;
+    ``done``: its sound runs by position, where something is."""
+
+    campaign: str | None
+    left: bool
+    done: Mapping[int, str]
+
+
+def newest_of(keeper: Keeper, plan: Plan) -> Newest:
+    """What there is of this plan already."""
+    specs, each = expand(plan), len(kept(plan))
+    plan_hash = plan_sha256(plan, specs)
+    begun = [run.campaign for run in keeper.runs(plan_sha256=plan_hash) if run.campaign]
+    unfinished, done = resumable(keeper, plan_hash, len(specs) * each, each)
+    return Newest(begun[-1] if begun else None, unfinished is not None, done)
+
+
 @dataclass
 class Ledger:
-    """The runs of one campaign by position in the store: one for each recording ``kept`` of each run of the plan."""
+    """The runs of one campaign by position in the store: one for each recording ``kept`` of each run of the plan.
+
+    ``text``: of the plan, kept with each.
+    """
 
     campaign: str
     plan_hash: str
     planned: tuple[str, ...]
     kept: tuple[str, ...]
+    text: str = ""
     done: dict[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -48,7 +72,7 @@ class Ledger:
         plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), kept(plan)
         found, done = resumable(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
         new = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-        return cls(found or new, plan_hash, planned, each, done)
+        return cls(found or new, plan_hash, planned, each, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
         return spec.position * len(self.kept) in self.done
@@ -58,5 +82,7 @@ class Ledger:
         position = spec.position * len(self.kept) + self.kept.index(which)
         writer = keeper.begin({"campaign": self.campaign, "plan_sha256": self.plan_hash, "position": position,
                                "positions": len(self.planned), "planned": self.planned})
+        if self.text:
+            writer.keep(PLAN_FILE, self.text.encode())
         self.done[position] = writer.id
         return writer

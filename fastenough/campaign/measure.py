@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fastenough.board import Booted, marks_in
-from fastenough.campaign.acts import board_act, instrument_request, pins_requested
+from fastenough.campaign.acts import board_act, instrument_request, of_the_bench, pins_requested
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.monitoring import monitor_beside
@@ -105,7 +105,7 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
 def _wanted(act: Act, link: Link) -> dict[str, str | int]:
     """The settings that this one act needs, by name."""
     pins = pins_requested(act)
-    return in_kernel(act, link) | ({"pin": pins} if pins else {})
+    return in_kernel(act, link) | ({"pin": pins} if pins else {}) | of_the_bench(act, link)
 
 
 def without(spec: RunSpec, context: Context, added: Added, error: FastenoughError) -> Transcript:
@@ -161,7 +161,7 @@ def loaded(site: Site, spec: RunSpec, profile: Mapping[str, Any]) -> Iterator[Lo
         yield Loaded(LoadStated(load.name, source=load.source))
         return
     cpus = (profile.get("cpu") or {}).get("count") or 1
-    with RunningLoad(site.booted.link, load, cpus, spec.duration_s + spec.warm_up_s) as running:
+    with RunningLoad(site.booted.link, load, cpus, spec.whole_s) as running:
         yield Loaded(running.head(), running)
 
 

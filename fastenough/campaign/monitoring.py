@@ -86,7 +86,7 @@ def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper
     NotKept when the store takes no more.
     """
     own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec), requirement=None)
-    act = Act(MONITOR, own.parameters, None, spec.warm_up_s + spec.duration_s + _GRACE_S)
+    act = Act(MONITOR, own.parameters, None, spec.whole_s + _GRACE_S)
     try:
         with ExitStack() as stack:
             task: Task | None = None

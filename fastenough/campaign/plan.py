@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fastenough.board import AS_BOOTED, Wires
+from fastenough.board.changed import Change
 from fastenough.implementations import DEFAULT, Value
 from fastenough.loads import Load, find_load
 from fastenough.model import BadInput, Requirement
@@ -80,7 +81,9 @@ class Plan:
 
     ``boards`` is empty where the command says it.  ``settings`` hold for each configuration from its first run to its
     last; ``loads`` are those that the plan itself defines; ``wires`` is None where the board knows them.
-    ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.
+    ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.  ``changes``: how boards
+    that do not boot by themselves come into a configuration.  ``title`` and ``question`` head the report; ``text`` is
+    that of the file, kept with every run, empty where there was none.
     """
 
     name: str
@@ -92,6 +95,10 @@ class Plan:
     instrument: Instrument | None = None
     wires: Wires | None = None
     monitor: bool = False
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    title: str = ""
+    question: str = ""
+    text: str = ""
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)

@@ -13,6 +13,9 @@ from fastenough.board import AS_BOOTED
 from fastenough.campaign.expand import RunSpec
 from fastenough.model import Outcome
 
+_QUIET = "none"
+"""The load that has nothing to warm up."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -58,7 +61,7 @@ class Clock:
         self._left: list[tuple[_Overhead, float]] = []
         for (_, configuration), runs in groupby(specs, lambda spec: (spec.board, spec.configuration)):
             self._left.append((found if configuration == AS_BOOTED else boot, 0.0))
-            self._left += [(run, spec.duration_s) for spec in runs]
+            self._left += [(run, spec.duration_s + (spec.warm_up_s if spec.load != _QUIET else 0.0)) for spec in runs]
         self._begun_s: float | None = None
 
     def begin(self) -> None:

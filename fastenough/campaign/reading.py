@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration
+from fastenough.board.changed import Change
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
 from fastenough.campaign.plan import BREAK, GPIO_PROBES, WARM_UP_S, Entry, Instrument, Plan
-from fastenough.campaign.toml import Table, read_toml
+from fastenough.campaign.toml import Table, parsed, read_toml
 from fastenough.campaign.written import written_load
 from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Value
 from fastenough.loads import LOADS
@@ -22,10 +23,16 @@ from fastenough.units import parse_duration_ns
 MOST_RUNS = 100_000
 """More than this no plan has that a person means: it fills the memory before it fills the years."""
 
-PLAN_KEYS = ("name", "board", "boards", "configurations", "implementations", "loads", "duration", "warm-up", "repeat",
-             "instrument", "self-test", "calibration", "monitor", "settings", "pins", "load", "run")
+_EXAMPLE = "campaigns/ for examples"
+_MOST_CHARS = {"title": 120, "question": 1000}
+"""More is no title that fits a page, and no question that one campaign answers."""
+
+PLAN_KEYS = ("name", "title", "question", "board", "boards", "configurations", "implementations", "loads", "duration",
+             "warm-up", "repeat", "instrument", "self-test", "calibration", "monitor", "settings", "configuration",
+             "pins", "load", "run")
 RUN_KEYS = ("probe", "parameters", "implementations", "loads", "duration", "warm-up", "repeat", "requirement", "break")
 REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return-time")
+CONFIGURATION_KEYS = ("name", "select", "kernel")
 PIN_KEYS = ("chip", "in", "out")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
@@ -35,15 +42,25 @@ _NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | 
 
 def read_plan(path: Path) -> Plan:
     """The plan in a TOML file; raises BadInput naming file, line, key and the fix."""
-    table = read_toml(path, "campaigns/ for examples")
+    return _plan(read_toml(path, _EXAMPLE), path.parent)
+
+
+def parse_plan(raw: bytes, name: str) -> Plan:
+    """The same of a plan that was kept; files that it names are looked for here.  ``name``: where it was kept."""
+    return _plan(parsed(raw, name, _EXAMPLE), Path())
+
+
+def _plan(table: Table, folder: Path) -> Plan:
     _say_what_has_changed(table)
     name = _name(table, "name", '"my-plan"')
+    title, question = (_said(table, key) for key in _MOST_CHARS)
     boards = _boards(table)
-    instrument = _instrument(table, path.parent, boards)
+    instrument = _instrument(table, folder, boards)
     configurations = table.words("configurations", (AS_BOOTED,))
+    changes = dict(_change(one, configurations) for one in table.tables("configuration", []))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
-    loads = {load.name: load for load in (written_load(each, path.parent) for each in table.tables("load", []))}
+    loads = {load.name: load for load in (written_load(each, folder) for each in table.tables("load", []))}
     _check_boards(table, boards, configurations, instrument)
     defaults = _defaults(table, (*LOADS, *loads))
     monitor = table.take("monitor", bool, "true", False)
@@ -52,7 +69,8 @@ def read_plan(path: Path) -> Plan:
     entries = tuple(_entry(run, defaults, (*LOADS, *loads)) for run in runs)
     if not entries:
         raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
-    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor)
+    plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor, changes,
+                title, question, table.source_text)
     _check_size(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)
@@ -72,6 +90,14 @@ def _name(table: Table, key: str, what: str) -> str:
     if not _NAME.match(name):
         raise table.fault(f"{key} {name!r} cannot be used; use lower-case letters, digits and dashes", key)
     return name
+
+
+def _said(table: Table, key: str) -> str:
+    """A text for people, on one line; empty where there is none."""
+    said = " ".join(table.text(key, '"text"', "").split())
+    if len(said) > _MOST_CHARS[key]:
+        raise table.fault(f"{key} has {len(said)} characters; say it in {_MOST_CHARS[key]}", key)
+    return said
 
 
 def _boards(table: Table) -> tuple[str, ...]:
@@ -111,14 +137,11 @@ def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[s
     for name in boards:
         try:
             board = open_board(name)
-            known = board.configurations()
+            board.configurations()
         except NotApplicable:
             continue
         except BadInput as error:
             raise table.fault(f"{key}: {error}", key) from error
-        if known == (AS_BOOTED,) and len(configurations) > 1:
-            raise table.fault(f"configurations: board {name} is measured as it is booted: give the one name of that",
-                              "configurations")
         for configuration in configurations:
             try:
                 require_configuration(board, configuration)
@@ -127,6 +150,20 @@ def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[s
     if instrument and instrument.simulated and (not boards or AS_BOOTED in configurations):
         raise table.fault('the simulated gauge needs a board that the plan boots: write board = "virtual" and '
                           'configurations = ["stock", "rt"]', "instrument")
+
+
+def _change(table: Table, configurations: tuple[str, ...]) -> tuple[str, Change]:
+    """A configuration that the plan lists, and how a board comes into it."""
+    name = table.text("name", '"rt"')
+    if name not in configurations:
+        listed = ", ".join(configurations)
+        raise table.fault(f"name {name!r} is none of the configurations that the plan lists: {listed}", "name")
+    select = table.take("select", list, '["grub-reboot", "1"]', [])
+    if not all(isinstance(word, str) and word for word in select):
+        raise table.fault('select must be a command as a list of words, such as ["grub-reboot", "1"]', "select")
+    change = Change(tuple(select), table.text("kernel", '"*-rt*"', ""))
+    table.finish(CONFIGURATION_KEYS)
+    return name, change
 
 
 def _wires(table: Table) -> Wires | None:

@@ -122,12 +122,12 @@ class Source:
     """The text that a plan was read from, and where in it each key stands."""
 
     def __init__(self, name: str, text: str = "") -> None:
-        self._name, self._text = name, text
+        self._name, self.text = name, text
 
     @cached_property
     def _lines(self) -> dict[Key, int]:
         try:
-            return _Scan(self._text).lines
+            return _Scan(self.text).lines
         except RecursionError:
             return {}
 
@@ -152,6 +152,11 @@ class Table:
 
     def __contains__(self, key: str) -> bool:
         return key in self._content
+
+    @property
+    def source_text(self) -> str:
+        """All of the text that this table stands in."""
+        return self._source.text
 
     def fault(self, message: str, *key: str | int) -> BadInput:
         """A complaint about a key of this table, or about the table itself."""
@@ -239,12 +244,19 @@ class Table:
 def read_toml(path: Path, example: str) -> Table:
     """The content of a file; raises BadInput naming the file and the fix, also for a device, or more than a plan."""
     try:
-        text = read_regular(path.resolve(), MOST_BYTES).decode()
-        content = tomllib.loads(text)
+        raw = read_regular(path.resolve(), MOST_BYTES)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}; name a plan that exists") from error
     except Untrusted as error:
         raise BadInput(f"{error}: it is no plan") from error
+    return parsed(raw, str(path), example)
+
+
+def parsed(raw: bytes, name: str, example: str) -> Table:
+    """What was read from the place of that name; raises BadInput naming it and the fix."""
+    try:
+        text = raw.decode()
+        content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: not TOML: {error}; see {example}") from error
-    return Table(Source(str(path), text), content)
+        raise BadInput(f"{name}: not TOML: {error}; see {example}") from error
+    return Table(Source(name, text), content)

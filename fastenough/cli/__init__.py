@@ -25,6 +25,8 @@ from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicabl
 COMMANDS = {
     "assess": ("fastenough.cli.assess", "Measure how this Linux wakes up real-time tasks under load, and judge it."),
     "run": ("fastenough.cli.run", "Run PROBE with PARAMETERS such as interval=200us priority=98, or a whole --plan."),
+    "campaign": ("fastenough.cli.campaign", "A plan's runs as a whole: what they will be, how they stand, and making "
+                 "them."),
     "monitor": ("fastenough.cli.monitor", "Watch the real-time tasks of this machine, and say who delays them."),
     "list-probes": ("fastenough.cli.probes", "Name the probes and loads; of one PROBE, its parameters with their "
                     "units."),

@@ -14,10 +14,11 @@ from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, paired
 from fastenough.campaign import Entry, Plan, Progress
 from fastenough.cli.compare import GREATER, OPEN, SMALLER, finding, percent
 from fastenough.cli.live import Display
+from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_json, print_table, say
 from fastenough.cli.parameters import DURATION, Names, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.run import check_plan, parse_parameters
+from fastenough.cli.run import parse_parameters
 from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused

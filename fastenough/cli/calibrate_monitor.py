@@ -95,7 +95,7 @@ def _show(one: StationTrial | Agreement) -> None:
     if not one.applicable:
         click.echo(f"{one.station}: not-applicable: {one.reason}\n")
         return
-    print_table(f"{one.station}, CPU {one.cpu}: how often, and the medians in µs",
+    print_table(f"{one.station}, CPU {one.cpu}, by {one.injector}: how often, and the medians in µs",
                 ("size", "injected", "too late", "not seen", "found", "elsewhere", "injected µs", "undisturbed",
                  "found µs", "excess", "tolerated"), map(_row, one.rows), texts=0)
     for row in one.rows:
@@ -118,9 +118,9 @@ def _show_agreement(one: Agreement) -> None:
 
 def _plain(trial: StationTrial) -> dict[str, Any]:
     rows = [asdict(row) | {"excess_ns": row.excess_ns, "tolerated_ns": row.tolerated_ns} for row in trial.rows]
-    return {"station": trial.station, "cpu": trial.cpu, "rows": rows, "reason": trial.reason,
-            "passed": trial.passed if trial.applicable else None, "shortfall": trial.shortfall,
-            "suppressed": trial.suppressed}
+    return {"station": trial.station, "cpu": trial.cpu, "injector": trial.injector, "rows": rows,
+            "reason": trial.reason, "passed": trial.passed if trial.applicable else None,
+            "shortfall": trial.shortfall, "suppressed": trial.suppressed}
 
 
 def _panel(trial: StationTrial) -> Panel:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -52,6 +53,16 @@ class _Moving:
         """Now, not within a second: what is over sooner is shown too."""
         if self._live.is_started:
             self._live.refresh()
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """While inside nothing moves: a person is asked something."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            if self._animated:
+                self._live.start()
 
     def tell(self, line: str) -> None:
         """A line of its own, above what moves."""

@@ -16,10 +16,10 @@ from fastenough.board import AS_BOOTED, Board, open_board
 from fastenough.board.local import LocalBoard
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.cli.follow import shown
+from fastenough.cli.making import OUTCOME_STATUS
 from fastenough.cli.monitor_pull import pull_command
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import LOCAL
-from fastenough.cli.run import OUTCOME_STATUS
 from fastenough.cli.station_stream import Stream
 from fastenough.cli.stores import store_option
 from fastenough.folder import Folder

@@ -14,23 +14,32 @@ from fastenough.cli.parameters import Names, json_option
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.assess import Question, judge_and_report, read_runs
-from fastenough.model import BadInput, ExitStatus
+from fastenough.model import BadInput, ExitStatus, FastenoughError
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import NAMES, find_reference
 from fastenough.report import require_writable
+from fastenough.report.note import Note, note_of
 from fastenough.store import Store
-from fastenough.store.campaign import newest_campaign
+from fastenough.store.campaign import KeptCampaign, newest_campaign, plan_of
 
 
-def choose_runs(store: Store, names: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
-    """The runs named; without names, those of the newest campaign and in words what is missing of it."""
+def choose_runs(store: Store, names: tuple[str, ...]) -> KeptCampaign:
+    """The runs named, as a campaign without an id; without names, the newest campaign."""
     if names:
-        return [store.find(name) for name in names], ()
+        return KeptCampaign("", tuple(store.find(name) for name in names), ())
     campaign = newest_campaign(store)
     if campaign is None:
         raise BadInput(f"{store.path}: no campaign in there to report on; name runs (see fastenough list)")
-    return campaign.runs, campaign.missing
+    return campaign
+
+
+def _note(store: Store, campaign: KeptCampaign) -> Note | None:
+    """What its plan says; None where it was made without the file of one, or of one that cannot be read any more."""
+    try:
+        return note_of(*plan_of(store, campaign.id)) if campaign.id else None
+    except FastenoughError:
+        return None
 
 
 def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
@@ -67,11 +76,11 @@ def command(
         raise BadInput("--probe says whose runs a limit is for; give --limit as well")
     require_writable(out)
     store = existing_store(store_path)
-    chosen, missing = choose_runs(store, runs)
+    chosen = choose_runs(store, runs)
     with Work("reading the runs") as work:
-        recordings = read_runs(store, chosen, work.step)
+        recordings = read_runs(store, chosen.runs, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
-        question = Question(required, confidence, probe=judged, missing=tuple(missing),
-                            beside=tuple(map(find_reference, beside or ())))
+        question = Question(required, confidence, probe=judged, missing=chosen.missing,
+                            beside=tuple(map(find_reference, beside or ())), note=_note(store, chosen))
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,32 +10,21 @@ import click
 from click.core import ParameterSource
 
 from fastenough.board import AS_BOOTED
-from fastenough.campaign import Campaign, Entry, Plan, on_board, read_plan, run_campaign
-from fastenough.campaign.acts import parameters_of_board
+from fastenough.campaign import Entry, Plan, on_board, read_plan
 from fastenough.campaign.plan import BREAK
-from fastenough.cli.live import Display
 from fastenough.cli.loads_option import Loads, written
-from fastenough.cli.output import print_json
+from fastenough.cli.making import Begin, make_runs
 from fastenough.cli.parameters import DURATION, Names, json_option
-from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.privileges import as_granted_option
 from fastenough.cli.probes import catalogue, probe_names, takes
 from fastenough.cli.stores import store_option
-from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Implementation, Value, find_implementation
-from fastenough.implementations.catalogue import ProbeEntry, in_parameters
-from fastenough.implementations.task import Refused
+from fastenough.implementations import DEFAULT, IMPLEMENTATIONS
 from fastenough.loads import LOADS, Load
-from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable, Outcome
-from fastenough.store import Store
+from fastenough.model import BadInput, FastenoughError
 
 _GIVEN = ParameterSource.COMMANDLINE
 MONITOR_HELP = "Record beside each run where in the kernel the time goes, and who delays it (docs/monitor.md)."
 _NOT_BESIDE_PLAN = ("loads", "duration_ns", "configuration", "implementation", "break_ns")
-OUTCOME_STATUS = {
-    Outcome.COMPLETED: ExitStatus.DONE,
-    Outcome.NOT_APPLICABLE: ExitStatus.NOT_APPLICABLE,
-    Outcome.FAILED: ExitStatus.BROKEN,
-    Outcome.ABORTED: ExitStatus.BROKEN,
-}
 
 
 def parse_parameters(words: tuple[str, ...]) -> dict[str, tuple[str | bool, ...]]:
@@ -77,32 +65,6 @@ def _chosen(probe: str | None, plan_path: Path | None, entry: Entry, configurati
     return on_board(plan, board) if context.get_parameter_source("board") is _GIVEN or not plan.boards else plan
 
 
-def check_plan(plan: Plan) -> None:
-    """What an implementation would refuse is refused before anything is done; a far board's probe is its own judge."""
-    try:
-        known = catalogue()
-    except NotApplicable:
-        if "local" in plan.boards:
-            raise
-        known = {}
-    for entry in plan.entries:
-        parameters = parameters_of_board(entry.probe, entry.parameters, plan.instrument is not None)
-        for implementation in map(find_implementation, entry.implementations):
-            _check_entry(entry, implementation, parameters, known)
-
-
-def _check_entry(entry: Entry, implementation: Implementation, parameters: Mapping[str, tuple[Value, ...]],
-                 known: Mapping[str, ProbeEntry]) -> None:
-    """Each parameter by itself, so that a complaint names its place."""
-    asked: list[tuple[tuple[str, ...], dict[str, tuple[Value, ...]]]] = [(("probe",), {})]
-    asked += [(("parameters", name), {name: values}) for name, values in parameters.items()]
-    for key, each in asked:
-        try:
-            implementation.check(entry.probe, each, known)
-        except BadInput as error:
-            raise entry.fault(str(error), *key) from error
-
-
 class _Run(click.Command):
     """Its help names the probes and loads as they are."""
 
@@ -121,19 +83,6 @@ class _Run(click.Command):
                                      f"{takes(each)}: {each.help}") for each in common])
         with formatter.section("Loads"):
             formatter.write_text(", ".join(LOADS))
-
-
-def worst_status(store: Store, campaign: Campaign) -> int:
-    """The status that says how the campaign's runs ended: by a signal, broken, not applicable, done."""
-    if campaign.signal:
-        return 128 + campaign.signal
-    if campaign.stopped:
-        return ExitStatus.BROKEN
-    outcomes = [store.load(run).outcome for run in campaign.runs]
-    statuses = {ExitStatus.BROKEN if outcome is None else OUTCOME_STATUS[outcome] for outcome in outcomes}
-    if ExitStatus.BROKEN in statuses:
-        return ExitStatus.BROKEN
-    return ExitStatus.DONE if ExitStatus.DONE in statuses else ExitStatus.NOT_APPLICABLE
 
 
 @click.command(cls=_Run)
@@ -166,18 +115,5 @@ def command(
     entry = Entry(probe or "", tuple(loads), duration_ns / 1e9, given, implementations=tuple(implementation))
     plan = _chosen(probe, plan_path, entry, configuration, board)
     plan = replace(plan, monitor=plan.monitor or monitor, loads={**plan.loads, **written(loads)})
-    check_plan(plan)
-    store = Store(store_path)
-    with Display() as display:
-        opened, plan = boards_for(plan, as_granted, display.tell)
-        try:
-            campaign = run_campaign(plan, store, display, resume=resume, opened=opened, tell=display.tell)
-        except Refused as error:
-            raise BadInput(in_parameters(str(error))) from error
-    if as_json:
-        print_json({"campaign": campaign.id, "stopped": campaign.stopped,
-                    "runs": [run for run in store.runs() if run.id in campaign.runs]})
-    else:
-        print("\n".join(campaign.runs))
-        print(f"see: fastenough show {campaign.runs[-1]}" if campaign.runs else "nothing was run")
-    return worst_status(store, campaign)
+    begin = Begin.EITHER if resume else Begin.NEW
+    return make_runs(plan, store_path, begin, as_granted=as_granted, as_json=as_json)

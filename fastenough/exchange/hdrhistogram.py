@@ -9,6 +9,7 @@ Source: the encoding as the HdrHistogram project defines it (V2EncodingCookieBas
 from __future__ import annotations
 
 import base64
+import math
 import re
 import struct
 import zlib
@@ -53,7 +54,7 @@ def payload(index: Sequence[int], count: Sequence[int]) -> bytes:
 
 def compressed(held: Held) -> bytes:
     """One series as a V2 compressed histogram."""
-    greatest = np.array([round(high) for _, high, _ in held.buckets_ns()], dtype=np.int64)
+    greatest = np.array([math.ceil(high) for _, high, _ in held.buckets_ns()], dtype=np.int64)
     index, place = np.unique(bucket_index(greatest, _K), return_inverse=True)
     count = np.zeros(index.size, dtype=np.int64)
     np.add.at(count, place, held.total.count)

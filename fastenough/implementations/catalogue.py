@@ -29,6 +29,10 @@ BENCH_OWN = {
     "run-id": "the store names its runs",
     "json": "the bench has --json of its own",
     "histogram": "see the report",
+    "histofall": "see the report",
+    "histfile": "see the report",
+    "nsecs": "the bench prints nothing of the probe's",
+    "mainaffinity": "write housekeeping",
     "quiet": "the bench prints nothing of the probe's",
     "trace-switch": "--break keeps a trace, see docs/trace.md",
 }

@@ -16,12 +16,16 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.settings import Settings
 
 MODULE = "fastenough"
-PROBES = ("response", "periodic", "timer")
+PROBES = ("response", "periodic", "timer", "spin")
 TIMER_TASKS = {"timer-handler": "timer-handler", "kernel-thread": "timer-thread"}
 """Methods of the probe ``timer``, the first one unless another is asked for, and the module's name for each."""
 _METHOD = "method"
 _WORDS = {"chip": "chip", "in": "in_line", "out": "out_line", "affinity": "cpu", "priority": "priority"}
 """Our words, and the module's own for the same."""
+_TIMES = {"interval": "period_ns", "width": "width_ns", "window": "window_ns"}
+"""Those that are times: the module takes whole nanoseconds."""
+_SPIN = ("affinity", "width", "window")
+"""What the probe ``spin`` takes: its thread has no priority, for nothing interrupts it while it reads the clock."""
 _REPORT = "report"
 """Of the parameters, what is the reading probe's."""
 _TIMEOUT_S = 20.0
@@ -32,8 +36,8 @@ def words(path: str, act: Act) -> str:
     method = str(act.parameters.get(_METHOD, next(iter(TIMER_TASKS))))
     said = [path, f"task={TIMER_TASKS[method] if act.probe == 'timer' else act.probe}"]
     said += [f"{own}={act.parameters[name]}" for name, own in _WORDS.items() if name in act.parameters]
-    period_ns = act.in_ns("interval")
-    return " ".join(said if period_ns is None else [*said, f"period_ns={period_ns}"])
+    said += [f"{own}={act.in_ns(name)}" for name, own in _TIMES.items() if name in act.parameters]
+    return " ".join(said)
 
 
 def reading(booted: Booted, act: Act) -> list[str]:
@@ -68,7 +72,8 @@ class LinuxKernel:
         if probe not in PROBES:
             raise BadInput(f"linux-kernel has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave "
                            "linux-kernel out of the implementations")
-        names = (*_WORDS, "interval", _REPORT, *([_METHOD] if probe == "timer" else []))
+        known_here = _SPIN if probe == "spin" else (*_WORDS, "interval")
+        names = (*known_here, _REPORT, *([_METHOD] if probe == "timer" else []))
         for method in map(str, parameters.get(_METHOD, ())):
             if method not in TIMER_TASKS:
                 raise BadInput(f"method={method} is none of linux-kernel's; choose one of {', '.join(TIMER_TASKS)}")

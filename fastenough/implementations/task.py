@@ -152,11 +152,11 @@ class Task:
 class Probing(Task):
     """A task whose recording is kept in memory, for who asks it something while it goes on.
 
-    ``head`` is there from the begin.
+    ``head`` is there from the begin.  ``silence_s``: how long it may say nothing.
     """
 
-    def __init__(self, link: Link, argv: Sequence[str], limit_s: float) -> None:
-        super().__init__(link, argv, limit_s)
+    def __init__(self, link: Link, argv: Sequence[str], limit_s: float, silence_s: float = _HEAD_TIMEOUT_S) -> None:
+        super().__init__(link, argv, limit_s, silence_s)
         self.lines: list[bytes] = []
         self.follow(self.lines.append)
         self.head = head_of(self.first_line, self._name)

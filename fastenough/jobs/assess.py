@@ -15,6 +15,7 @@ from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
+from fastenough.report.note import Note
 from fastenough.store import Store
 from fastenough.store.looks import question_of
 
@@ -45,6 +46,8 @@ class Question:
     """In words, which runs of a campaign are not there."""
     beside: tuple[Reference, ...] = ()
     """Published systems that the report sets beside what was measured."""
+    note: Note | None = None
+    """What the plan of the campaign says, where the runs are those of one."""
 
 
 @dataclass(frozen=True)
@@ -112,4 +115,5 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
     made = [0.0]
     on_step("making the report", lambda: made[-1])
     return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
-                                                        references=question.beside)), signal)
+                                                        references=question.beside, note=question.note)),
+                  signal)

@@ -27,7 +27,7 @@ AGREEMENT_S = 10.0
 class StationTrial:
     """What the monitor found of all that was injected at one station; ``reason`` where that cannot be tried here.
 
-    ``quiet`` and ``delayed``: wake-ups without and with an injection, of the CPU ``cpu``.
+    ``injector``: by whom.  ``quiet`` and ``delayed``: wake-ups without and with an injection, of the CPU ``cpu``.
     """
 
     station: str
@@ -36,6 +36,7 @@ class StationTrial:
     quiet: Wakeups | None = None
     delayed: Wakeups | None = None
     suppressed: int = 0
+    injector: str = ""
     reason: str | None = None
 
     @property
@@ -114,7 +115,8 @@ def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
     witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
     dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
     return StationTrial(station, plan.cpu, tuple(witnessed.placed(watched.injected, watched.late)), quiet,
-                        seen.only(np.isin(seen.due_ns, dues)), _counted(watched).get("monitor_suppressed") or 0)
+                        seen.only(np.isin(seen.due_ns, dues)), _counted(watched).get("monitor_suppressed") or 0,
+                        watched.injector)
 
 
 def _culprits(watched: Watched) -> dict[int, str]:

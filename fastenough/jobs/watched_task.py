@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -18,24 +18,30 @@ from fastenough.facts.cpu import cpu_list
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import options
 from fastenough.implementations.task import Probing
-from fastenough.jobs.injectors import MARGIN_S, REPORT, Plan, in_user_space
+from fastenough.jobs.injectors import MARGIN_S, REPORT, Injected, Interrupt, Plan, in_user_space
 from fastenough.link import INJECTOR, Link, find_program
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import EMULATED, FastenoughError, NotApplicable
 from fastenough.recording import Recording
 from fastenough.recording.samples import Samples, read_samples
+from fastenough.settings import Settings
 from fastenough.units import parse_duration_ns
 
+BPF = "BPF, within the station"
+"""How it is called where interrupts are not kept off by the module, as they are on a board that one can lose."""
+_MODULES_STATION = "expiry-to-interrupt"
 _TASK_PRIORITY = 90
 _INJECTOR_PRIORITY = 50
 """Below the task's: without preemption it needs none, and else it shall not disturb."""
-_SETTLE_S = (3.0, 10.0, 30.0)
+_SILENCE_S = 120.0
+"""An emulated guest on a busy machine takes a minute to load the monitor's programs."""
+_SETTLE_S = (3.0, 10.0, 30.0, 90.0)
 """From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
 usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What the monitor recorded of the task, and its samples by series; the task's own; and what was injected.
+    """What the monitor recorded of the task, and its samples by series; the task's own; what was injected, and by whom.
 
     ``late``: by size, how many injections were intended but came too late.
     """
@@ -45,6 +51,7 @@ class Watched:
     task: Samples
     injected: list[Injection] = field(default_factory=list)
     late: dict[int, int] = field(default_factory=dict)
+    injector: str = BPF
 
 
 class Watching:
@@ -71,17 +78,17 @@ class Watching:
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             begin_ns = task.head.begin.mono_ns
             first_ns = begin_ns + plan.interval_ns * math.ceil(settle_s * 1e9 / plan.interval_ns)
-            with self._injector(station, first_ns, folder, seconds) as injector, \
+            with self._injector(station, first_ns, folder, seconds) as inject, \
                     self._watch(task, folder, seconds) as monitor:
                 if monitor.head.begin.mono_ns > first_ns:
                     return None
-                injector.wait(seconds + MARGIN_S)
+                injected, late = inject()
                 monitor.interrupt()
             task.interrupt()
             if _begin_ns(monitor.recording()) > first_ns:
                 return None
-            injected, late = _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
-            return self._watched(folder, monitor, injected, late)
+            by = Interrupt.name if self._by_module(station) else BPF
+            return self._watched(folder, monitor, injected, late, by)
 
     def alone(self, seconds: float) -> Watched:
         """Task and monitor, and nothing injected."""
@@ -92,9 +99,10 @@ class Watching:
             task.interrupt()
             return self._watched(folder, monitor, [], {})
 
-    def _watched(self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int]) -> Watched:
+    def _watched(self, folder: str, monitor: Probing, injected: list[Injection], late: dict[int, int],
+                 by: str = BPF) -> Watched:
         (own,) = _samples(self._booted.link, f"{folder}/task").values()
-        return Watched(monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late)
+        return Watched(monitor.recording(), _samples(self._booted.link, f"{folder}/seen"), own, injected, late, by)
 
     @contextmanager
     def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
@@ -104,8 +112,24 @@ class Watching:
         with in_user_space(self._booted, act) as task:
             yield task
 
+    def _by_module(self, station: str) -> bool:
+        return station == _MODULES_STATION and EMULATED in self._booted.marks
+
+    def _injector(self, station: str, first_ns: int, folder: str,
+                  seconds: float) -> AbstractContextManager[Callable[[], Injected]]:
+        """While inside, what injects all that is planned and tells what took place."""
+        if self._by_module(station):
+            return self._module(first_ns)
+        return self._computing(station, first_ns, folder, seconds)
+
     @contextmanager
-    def _injector(self, station: str, first_ns: int, folder: str, seconds: float) -> Iterator[Probing]:
+    def _module(self, first_ns: int) -> Iterator[Callable[[], Injected]]:
+        with Settings(self._booted.link) as settings:
+            yield lambda: Interrupt(self._booted, settings, self._plan).inject(first_ns)
+
+    @contextmanager
+    def _computing(self, station: str, first_ns: int, folder: str,
+                   seconds: float) -> Iterator[Callable[[], Injected]]:
         plan = self._plan
         act = Act("inject", {
             "station": station, "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
@@ -113,15 +137,19 @@ class Watching:
             "interval": f"{plan.interval_ns}ns", "lead": f"{plan.lead_ns}ns", "begin": first_ns,
             "samples": f"{folder}/injected"}, limit_s=seconds + 4 * MARGIN_S)
         program = find_program(INJECTOR, self._booted.link)
-        with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s) as injector:
-            yield injector
+        with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, _SILENCE_S) as injector:
+            def inject() -> Injected:
+                injector.wait(seconds + MARGIN_S)
+                return _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
+
+            yield inject
 
     @contextmanager
     def _watch(self, task: Probing, folder: str, seconds: float) -> Iterator[Probing]:
         act = Act("monitor", {"affinity": self._plan.cpu, "pid": _process_of(self._booted.link, task.pid),
                               "threshold": f"{min(self._plan.sizes_ns) // 2}ns", "report": REPORT,
                               "samples": f"{folder}/seen"}, limit_s=seconds + 3 * MARGIN_S)
-        with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s) as monitor:
+        with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s, _SILENCE_S) as monitor:
             yield monitor
 
 
@@ -130,7 +158,7 @@ def _begin_ns(recording: Recording) -> float:
     return min((interval.begin_mono_ns for interval in recording.intervals), default=math.inf)
 
 
-def _injections(recording: Recording, samples: dict[int, Samples]) -> tuple[list[Injection], dict[int, int]]:
+def _injections(recording: Recording, samples: dict[int, Samples]) -> Injected:
     injected: list[Injection] = []
     late: dict[int, int] = {}
     for series in recording.named("injected"):

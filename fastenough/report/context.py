@@ -29,6 +29,7 @@ from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
+from fastenough.report.note import Note
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class Context:
 
     ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
     ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
+    ``note``: what the plan of the campaign says, where all of it is of one.
     """
 
     recordings: tuple[Recording, ...]
@@ -172,6 +174,7 @@ class Context:
     watched: tuple[Group, ...] = ()
     references: tuple[Reference, ...] = ()
     advice: Advice | None = None
+    note: Note | None = None
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -296,9 +299,10 @@ def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
 
 
 def make_context(recordings: Sequence[Recording], assessment: Assessment,
-                 references: Sequence[Reference] = (), advice: Advice | None = None) -> Context:
+                 references: Sequence[Reference] = (), advice: Advice | None = None,
+                 note: Note | None = None) -> Context:
     """Group the recordings that hold measurements; what was not applicable is in the assessment."""
     held = [one for one in recordings if one.outcome is not Outcome.NOT_APPLICABLE and one.damage is None]
     watched = _groups(one for one in held if is_monitor(one.head))
     others = _groups(one for one in held if not is_monitor(one.head))
-    return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice)
+    return Context(tuple(recordings), assessment, others or watched, watched, tuple(references), advice, note)

@@ -94,6 +94,13 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Source(Text):
+    """A text that is shown line by line as it was written."""
+
+    kind: str = "source"
+
+
+@dataclass(frozen=True)
 class Folded:
     """Parts that are shown when asked for, and in print unless they are too long for it."""
 

@@ -139,6 +139,7 @@ def bars(drawn: Drawn, figures: Sequence[Figure]) -> Picture:
     axes.invert_yaxis()
     plot.plain_log_axis(axes.xaxis)
     axes.set_xlabel(f"{drawn.quantity} [µs], logarithmic")
+    _titled(drawing, drawn, f"95 % and 100 % of the samples by {drawn.quantity}")
     data = (("configuration", "implementation", "share", "value_ns"),
             [(one.configuration, one.implementation, share, value_ns) for _, one, share, value_ns, _ in rows])
     return plot.picture(drawing, f"{drawn.name}-bars", f"95 % and 100 % of the samples by {drawn.quantity}, on a "

@@ -27,6 +27,7 @@ from fastenough.recording.lines import printable
 from fastenough.reference import Reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
+from fastenough.report.note import Note, chapters
 from fastenough.report.overview import Overview, make_overview
 from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
 from fastenough.report.sections import SECTIONS
@@ -48,7 +49,7 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
-        sections=sections, banner=_banner(context), overview=overview,
+        chapters=chapters(sections, context.note), note=context.note, banner=_banner(context), overview=overview,
         style=style, version=__version__, svg=_drawing, data_link=_data_link))
 
 
@@ -155,9 +156,14 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         yield f"tables/{table.name}.md", markdown(table).encode()
         yield f"tables/{table.name}.tex", latex(table).encode()
     numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
+               "campaign": _stated(context.note),
                "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
     yield "report.json", json.dumps(numbers, default=_as_json, indent=1).encode()
+
+
+def _stated(note: Note | None) -> dict[str, str] | None:
+    return None if note is None else {"id": note.campaign, "title": note.title, "question": note.question}
 
 
 def _forget_former(folder: Folder, name: str, written: set[str]) -> None:
@@ -175,14 +181,15 @@ def nobody_waits(share: float) -> None:
 
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
                  on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
-                 advice: Advice | None = None) -> list[Path]:
+                 advice: Advice | None = None, note: Note | None = None) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
+    ``note``: what the plan of a campaign says; the page is then ordered as an application note.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    documents = dict(_documents(make_context(recordings, assessment, references, advice), on_share))
+    documents = dict(_documents(make_context(recordings, assessment, references, advice, note), on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         require_replaceable(folder)

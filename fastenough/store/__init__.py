@@ -26,6 +26,7 @@ from fastenough.store.index import Index
 from fastenough.store.reading import (
     columns_fault_of,
     fault_of,
+    kept_of,
     make_columns,
     read_run,
     renew_columns,
@@ -225,6 +226,12 @@ class Store:
             place = dict(self._index.starting_with(run_id))[run_id]
             raise BadInput(f"run {run_id} is kept at {place}; read it there")
         return read_run(self._runs, name)
+
+    def kept(self, run_id: str, file: str) -> bytes | None:
+        """A file that is kept beside the recording of a run, None where there is none; raises FastenoughError for one
+        that is not what was kept."""
+        name = self._name(run_id)
+        return None if name is None else kept_of(self._runs, name, file)
 
     def looks_before(self, question: str, runs: Sequence[str]) -> int:
         """How many looks at a question came before one by these runs, since it last passed."""

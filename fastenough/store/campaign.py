@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastenough.campaign.expand import OWN
-from fastenough.model import Outcome
+from fastenough.campaign import Plan, parse_plan
+from fastenough.campaign.expand import OWN, PLAN_FILE
+from fastenough.model import BadInput, Outcome
 from fastenough.store import RunSummary, Store
 
 _MOST_NAMED = 20
 """More missing runs than these are counted, not named."""
+_MOST_KNOWN = 1_000_000
+"""Positions beyond are not believed."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,80 @@ class KeptCampaign:
     id: str
     runs: tuple[str, ...]
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one of the runs that a campaign planned stands: ``run`` is the newest that was begun for it, None for none;
+    ``cut`` says how many before it were cut off.  ``position`` counts from 1."""
+
+    position: int
+    title: str
+    state: str
+    run: str | None
+    reason: str
+    cut: int = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether resuming leaves it as it is."""
+        return self.state in (DONE, NOT_APPLICABLE)
+
+
+DONE, NOT_APPLICABLE, FAILED, CUT, RUNNING, DAMAGED, OPEN = STATES = (
+    "done", "not applicable", "failed", "cut", "running", "damaged", "open")
+_OUTCOMES = {Outcome.COMPLETED: DONE, Outcome.NOT_APPLICABLE: NOT_APPLICABLE, Outcome.FAILED: FAILED,
+             Outcome.ABORTED: CUT}
+_WHY_CUT = "its bench was killed, or lost power"
+
+
+def standings(store: Store, campaign: str) -> list[Standing]:
+    """Of every run that was planned, in the order of the plan; empty for a campaign of which the store has no run."""
+    mine = [run for run in store.runs(campaign=campaign) if run.position is not None]
+    begun: dict[int, list[RunSummary]] = {}
+    for run in mine:
+        begun.setdefault(run.position or 0, []).append(run)
+    planned = _planned(mine)
+    positions = max([len(planned), *(run.positions or 0 for run in mine)], default=0)
+    return [_standing(position, planned, begun.get(position, [])) for position in range(min(positions, _MOST_KNOWN))]
+
+
+def _standing(position: int, planned: Sequence[str], begun: Sequence[RunSummary]) -> Standing:
+    title = planned[position] if position < len(planned) else "?"
+    if not begun:
+        return Standing(position + 1, title, OPEN, None, "")
+    newest = begun[-1]
+    state = {"running": RUNNING, "damaged": DAMAGED, "cut-off": CUT}.get(newest.state) or (
+        _OUTCOMES[Outcome(newest.outcome or Outcome.FAILED)])
+    reason = newest.reason or (_WHY_CUT if newest.state == "cut-off" else "")
+    return Standing(position + 1, title, state, newest.id, reason, sum(run.state == "cut-off" for run in begun[:-1]))
+
+
+def find_campaign(store: Store, prefix: str | None) -> str:
+    """The one campaign whose id begins so, the newest without; raises BadInput for none or several."""
+    if prefix is None:
+        newest = store.newest_campaign()
+        if newest is None:
+            raise BadInput(f"{store.path}: no campaign in there; begin one with: fastenough campaign run PLAN")
+        return newest
+    found = list(dict.fromkeys(run.campaign for run in store.runs(brief=True)
+                               if run.campaign and run.campaign.startswith(prefix)))
+    if len(found) != 1:
+        which = f"there are {', '.join(found[:_MOST_NAMED])}" if found else "see fastenough list --json"
+        raise BadInput(f"{len(found) or 'no'} campaign{'s' if len(found) > 1 else ''} in {store.path} with an id that "
+                       f"begins with {prefix!r}; {which}")
+    return found[0]
+
+
+def plan_of(store: Store, campaign: str | None = None) -> tuple[str, Plan]:
+    """A campaign and the plan that its runs are kept with: the newest one that has any, where none is named; raises
+    BadInput where there is none, or it cannot be read any more."""
+    chosen = store.runs(brief=True) if campaign is None else store.runs(brief=True, campaign=campaign)
+    for run in reversed(chosen):
+        if run.campaign and PLAN_FILE in run.hashes() and (text := store.kept(run.id, PLAN_FILE)) is not None:
+            return run.campaign, parse_plan(text, f"the plan of {run.campaign}")
+    what = f"campaign {campaign} was" if campaign else "no campaign in there was"
+    raise BadInput(f"{store.path}: {what} made from the file of a plan; name that file")
 
 
 def newest_campaign(store: Store) -> KeptCampaign | None:
@@ -44,14 +121,19 @@ def newest_campaign(store: Store) -> KeptCampaign | None:
 
 
 def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:
-    planned = max((run.planned for run in mine if run.planned), key=len, default=())
+    planned = _planned(mine)
     positions = max([len(planned), *(run.positions or 0 for run in mine)])
-    absent = [position for position in range(min(positions, 1_000_000)) if position not in by_position]
+    absent = [position for position in range(min(positions, _MOST_KNOWN)) if position not in by_position]
     absent = [position for position in absent if not _never_made(position, planned, by_position)]
     texts = [f"run {position + 1} of {positions}" + (f" ({planned[position]})" if position < len(planned) else "")
              for position in absent[:_MOST_NAMED]]
     more = len(absent) - len(texts)
     return texts + ([f"and {more} more runs, each of which"] if more > 0 else [])
+
+
+def _planned(mine: Sequence[RunSummary]) -> Sequence[str]:
+    """What was planned, by position."""
+    return max((run.planned for run in mine if run.planned), key=len, default=())
 
 
 def _never_made(position: int, planned: Sequence[str], by_position: dict[int | None, RunSummary]) -> bool:

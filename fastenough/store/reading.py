@@ -17,6 +17,7 @@ from fastenough.store.directory import (
     RUN_FILE,
     SEALED_FILE,
     check,
+    kept_file,
     read_summary,
 )
 from fastenough.store.summary import RunSummary, damaged
@@ -79,6 +80,15 @@ def fault_of(runs: Folder, name: str) -> str | None:
 def _sealed() -> Any:
     """Loaded when it is needed: what reads recordings takes 0.3 s to load, which a list of runs has no use for."""
     return import_module("fastenough.store.sealed")
+
+
+def kept_of(runs: Folder, name: str, file: str) -> bytes | None:
+    """A file that is kept beside a recording, None where there is none; raises FastenoughError for a wrong one."""
+    try:
+        with runs.below(name) as folder:
+            return kept_file(folder, read_summary(folder, run_id_of(name)), file)
+    except OSError as error:
+        raise FastenoughError(f"run {run_id_of(name)}: {file} cannot be read: {error.strerror}") from error
 
 
 def make_columns(runs: Folder, name: str) -> None:

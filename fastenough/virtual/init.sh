@@ -15,6 +15,8 @@ mkdir -p /var/tmp /dev/shm
 mount -t tmpfs shm /dev/shm
 hostname virtual-board
 ifconfig lo up
+# Each command of the bench has a share of its own: what looks after a load of many processes must not starve among them.
+echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 for module in /lib/*.ko; do insmod "$module"; done
 (while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
 while :; do

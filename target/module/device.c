@@ -30,6 +30,9 @@ static void describe_task(void)
 	head.counters = task->counters;
 	head.threaded = task->thread_counters != NULL;
 	head.period_ns = task->needs_period ? fe_options.period_ns : 0;
+	head.width_ns = task->needs_window ? fe_options.width_ns : 0;
+	head.window_ns = task->needs_window ? fe_options.window_ns : 0;
+	head.floor_ns = task->needs_window ? fe_spin_floor_ns : 0;
 	head.in_line = task->needs_input ? fe_options.in_line : -1;
 	head.out_line = task->needs_output ? fe_options.out_line : -1;
 	if (task->needs_output)

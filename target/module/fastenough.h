@@ -4,7 +4,7 @@
  *
  * main.c           parameters, the list of tasks, load and unload
  * pins.c           GPIO lines by chip label and offset
- * response.c  periodic.c  timer_handler.c  timer_thread.c      the tasks, one file each
+ * response.c  periodic.c  timer_handler.c  timer_thread.c  spin.c      the tasks, one file each
  * grid.c           the due times of a periodic act, and what an act that comes late is charged with
  * tally.c          what a value, or a stall of many periods, adds to a series
  * recorder.c       the series in two banks: the task fills one, the reader empties the other
@@ -31,6 +31,7 @@ struct fe_options {
 	int cpu;
 	int priority;
 	unsigned long period_ns;
+	unsigned long width_ns, window_ns;
 	bool explain;
 };
 extern struct fe_options fe_options;
@@ -55,7 +56,7 @@ struct fe_bank {
 struct fe_task {
 	const char *name;
 	enum fe_bank_task number;
-	bool needs_input, needs_output, needs_period;
+	bool needs_input, needs_output, needs_period, needs_window;
 	bool stays; /* on one CPU, also where none is chosen */
 	unsigned int series_count;
 	enum fe_bank_kind series[FE_BANK_MAX_SERIES];
@@ -67,7 +68,7 @@ struct fe_task {
 	/* What befell its thread so far; NULL: it has none. */
 	void (*thread_counters)(fe_u64 counters[FE_BANK_THREAD_COUNTERS]);
 };
-extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread;
+extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread, fe_spin;
 
 /* tally.c */
 void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
@@ -75,6 +76,8 @@ void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t 
 void fe_record_charges(struct fe_bank *bank, unsigned int series, struct fe_charges charges);
 s32 fe_bucket(s64 value_ns);
 void fe_tally_clear(struct fe_tally *tally);
+/* The next value of a series follows none. */
+void fe_tally_forget(unsigned int series);
 
 /* main.c: stops the task, once; its pins and banks stay until the module is taken out. */
 void fe_stop(void);
@@ -104,6 +107,9 @@ u64 fe_recorder_counted(unsigned int counter);
 /* device.c */
 int fe_device_create(const struct fe_task *task);
 void fe_device_destroy(void);
+
+/* spin.c: the shortest turn of its loop, which is no gap */
+extern s64 fe_spin_floor_ns;
 
 /* grid.c */
 enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };

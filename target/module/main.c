@@ -20,9 +20,11 @@ struct fe_options fe_options = {
 	.cpu = -1,
 	.priority = 98,
 	.period_ns = 1000000,
+	.width_ns = 10000000,
+	.window_ns = 20000000,
 };
 module_param_named(task, fe_options.task, charp, 0444);
-MODULE_PARM_DESC(task, "response, periodic, timer-handler or timer-thread");
+MODULE_PARM_DESC(task, "response, periodic, timer-handler, timer-thread or spin");
 module_param_named(chip, fe_options.chip, charp, 0444);
 MODULE_PARM_DESC(chip, "label of the GPIO chip");
 module_param_named(in_line, fe_options.in_line, int, 0444);
@@ -30,11 +32,15 @@ MODULE_PARM_DESC(in_line, "offset of the input line (response)");
 module_param_named(out_line, fe_options.out_line, int, 0444);
 MODULE_PARM_DESC(out_line, "offset of the output line (response, periodic)");
 module_param_named(cpu, fe_options.cpu, int, 0444);
-MODULE_PARM_DESC(cpu, "CPU of the timer or thread; -1: wherever the module is loaded");
+MODULE_PARM_DESC(cpu, "CPU of the timer or thread; -1: wherever the module is loaded (spin: each in turn)");
 module_param_named(priority, fe_options.priority, int, 0444);
 MODULE_PARM_DESC(priority, "SCHED_FIFO priority of timer-thread, 1 to 99");
 module_param_named(period_ns, fe_options.period_ns, ulong, 0444);
 MODULE_PARM_DESC(period_ns, "period, 20000 to 1000000000 (periodic and timer tasks)");
+module_param_named(width_ns, fe_options.width_ns, ulong, 0444);
+MODULE_PARM_DESC(width_ns, "interrupts are off so long in each window, 1000000 to 100000000 (spin)");
+module_param_named(window_ns, fe_options.window_ns, ulong, 0444);
+MODULE_PARM_DESC(window_ns, "from the begin of one spin to the next, twice width_ns to 1000000000 (spin)");
 module_param_named(explain, fe_options.explain, bool, 0444);
 MODULE_PARM_DESC(explain, "stay loaded when the task is refused, so that the parameter refused tells why");
 
@@ -50,6 +56,7 @@ static const struct fe_task *const tasks[] = {
 	&fe_periodic,
 	&fe_timer_handler,
 	&fe_timer_thread,
+	&fe_spin,
 };
 
 static const struct fe_task *task;
@@ -78,7 +85,7 @@ void fe_refuse(const char *format, ...)
 static int check_options(void)
 {
 	if (!task) {
-		fe_refuse("task=%s is unknown: choose response, periodic, timer-handler or timer-thread",
+		fe_refuse("task=%s is unknown: choose response, periodic, timer-handler, timer-thread or spin",
 			  fe_options.task ? fe_options.task : "");
 		return -EINVAL;
 	}

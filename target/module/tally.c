@@ -89,6 +89,11 @@ void fe_record_charges(struct fe_bank *bank, unsigned int series, struct fe_char
 	}
 }
 
+void fe_tally_forget(unsigned int series)
+{
+	before[series] = 0;
+}
+
 void fe_tally_clear(struct fe_tally *tally)
 {
 	s32 first = fe_bucket(tally->stats.min), last = fe_bucket(tally->stats.max);

@@ -12,6 +12,7 @@ from fastenough.report.document import Section
 
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
     "advice",
+    "set_up",
     "checks",
     "stations",
     "culprits",
@@ -36,9 +37,11 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "frequency",
     "extremes",
     "views",
+    "next_steps",
     "runs",
     "settings",
     "machine",
     "method",
+    "plan_text",
     "profile",
 )))

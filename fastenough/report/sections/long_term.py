@@ -144,7 +144,7 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
 
 
 def _ridge(entry: Entry, found: FiveMinutes, number: int) -> Picture | None:
-    length_ns = stretch_for(found.span_ns, MOST_STRETCHES)
+    length_ns = stretch_for(found.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
         return None

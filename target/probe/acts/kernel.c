@@ -28,16 +28,24 @@ static const struct {
 	[FE_BANK_PERIODIC] = {"periodic", "timer-handler"},
 	[FE_BANK_TIMER_HANDLER] = {"timer", "timer-handler"},
 	[FE_BANK_TIMER_THREAD] = {"timer", "kernel-thread"},
+	[FE_BANK_SPIN] = {"spin", "interrupts-off"},
 };
+
+/* Longer ones would count more readings than 32 bits hold. */
+#define SPIN_REPORT_MOST_NS (60 * NS_PER_S)
 
 static void check(const struct settings *settings, const struct fe_bank_head *head)
 {
 	if (settings->loops)
 		bad_input("the module's task does not count its acts; leave --loops out and give --duration");
+	if (settings->warm_up_ns)
+		bad_input("the module's task acts since it was loaded, and that is its warm-up; leave --warm-up out");
 	if (settings->threshold_ns)
 		bad_input("the module gives histograms, not single values; leave --threshold and --breaktrace out");
 	if (settings->limit_ns)
 		bad_input("the module counts nothing at a limit; leave --limit out: the histogram tells what exceeded one");
+	if (head->task == FE_BANK_SPIN && settings->report_ns > SPIN_REPORT_MOST_NS)
+		bad_input("spin takes too many readings for an interval of more than a minute; choose a shorter --report");
 	if (settings->interval_ns != NS_PER_MS && (uint64_t)settings->interval_ns != head->period_ns)
 		bad_input("the module's task has a period of %lld ns; insert it with another period_ns=, or leave --interval out",
 			  (long long)head->period_ns);
@@ -54,6 +62,11 @@ static void add_parameters(struct run *run, const struct fe_bank_head *head)
 		run_parameter_int(run, "priority", priority->requested);
 	if (head->period_ns)
 		run_parameter_int(run, "interval_ns", (int64_t)head->period_ns);
+	if (head->window_ns) {
+		run_parameter_int(run, "width_ns", (int64_t)head->width_ns);
+		run_parameter_int(run, "window_ns", (int64_t)head->window_ns);
+		run_parameter_int(run, "floor_ns", (int64_t)head->floor_ns);
+	}
 	if (*head->chip)
 		run_parameter_text(run, "chip", head->chip);
 	if (head->in_line >= 0)
@@ -71,10 +84,13 @@ static void add_series(struct run *run, struct bank_source *source)
 	struct series_spec wakeup = {
 		.name = "wakeup", .from = "due time, on a grid of one interval", .to = "act in the kernel began",
 		.any_cpu = cpu < 0, .cpu = cpu, .period_ns = (int64_t)head->period_ns};
+	struct series_spec gap = {
+		.name = "gap", .from = "a reading of the clock, interrupts off",
+		.to = "the next reading, less the shortest turn of the loop (floor_ns)", .any_cpu = cpu < 0, .cpu = cpu};
 	struct wakeups wakeups;
 
-	if (head->task == FE_BANK_RESPONSE) {
-		source->series[0] = run_add_series(run, &answer);
+	if (head->task == FE_BANK_RESPONSE || head->task == FE_BANK_SPIN) {
+		source->series[0] = run_add_series(run, head->task == FE_BANK_SPIN ? &gap : &answer);
 		return;
 	}
 	wakeups = grid_add_series(run, &wakeup);

@@ -16,8 +16,9 @@ static const char *const method_names[] = {SLEEP_METHODS(NAME_OF) NULL};
 static struct {
 	int method, clock;
 	int64_t offset_ns, distance_ns;
+	int64_t second_ns; /* -1: wherever the grid lies */
 	const char *samples;
-} chosen;
+} chosen = {.second_ns = -1};
 
 static const struct option_spec timer_options[] = {
 	{"method", 0, OPTION_CHOICE, &chosen.method, .choices = method_names, .help = SLEEP_METHODS_HELP},
@@ -25,6 +26,10 @@ static const struct option_spec timer_options[] = {
 	{"clock", 'c', OPTION_CHOICE, &chosen.clock, .choices = clock_names, .help = "monotonic (default) or realtime"},
 	{"offset", 0, OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "each thread begins so much after the one before (0)"},
+	{"aligned", 'A', OPTION_DURATION, &chosen.offset_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
+	 .plain_name = "us", .optional = "0", .help = "as --offset: all threads are on one grid anyway"},
+	{"secaligned", 0, OPTION_DURATION, &chosen.second_ns, .low = 0, .high = NS_PER_S - 1, .plain = NS_PER_US,
+	 .plain_name = "us", .optional = "0", .help = "the grid meets the full seconds of the clock, or so much after them"},
 	{"distance", 'd', OPTION_DURATION, &chosen.distance_ns, .low = 0, .high = 10 * NS_PER_S, .plain = NS_PER_US,
 	 .plain_name = "us", .help = "each thread's interval is so much longer than the one before (0)"},
 	{"samples", 0, OPTION_TEXT, &chosen.samples, .help = "keep every sample, with its due time, in this new file"},
@@ -48,12 +53,23 @@ struct way {
 	void (*finish)(struct sleep *sleep);
 };
 
+/* The grid moved on by less than a period, so that it meets the full seconds of the clock, or so much behind them. */
+static int64_t on_seconds(int64_t due_ns, int64_t period_ns)
+{
+	int64_t behind_ns = (due_ns - chosen.second_ns) % period_ns;
+
+	return due_ns + (period_ns - behind_ns) % period_ns;
+}
+
 static int begin(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? wall_offset_ns() : 0;
 
 	act->sleep.grid = grid_begin(run, act->offset_ns, act->sleep.grid.period_ns);
 	act->sleep.grid.due_ns += to_clock_ns;
+	if (chosen.second_ns >= 0)
+		act->sleep.grid.due_ns = on_seconds(act->sleep.grid.due_ns - act->offset_ns, act->sleep.grid.period_ns) +
+					 act->offset_ns;
 	return act->way->begin(&act->sleep);
 }
 
@@ -123,6 +139,10 @@ static void check(struct run *run, const struct sleep_method *method)
 		bad_input("--method %s knows no clock but monotonic; leave --clock out", method->name);
 	if (method->relative && chosen.offset_ns)
 		bad_input("--method %s sleeps a length of time from whenever it begins; leave --offset out", method->name);
+	if (method->relative && chosen.second_ns >= 0)
+		bad_input("--method %s sleeps a length of time from whenever it begins; leave --secaligned out", method->name);
+	if (chosen.samples && run_settings(run)->warm_up_ns)
+		bad_input("--samples keeps every sample, with its due time; leave --warm-up out, and the first of them aside");
 	if (method->whole_microseconds && run_settings(run)->interval_ns % NS_PER_US)
 		bad_input("--method %s knows whole microseconds only; choose an --interval without fractions of one", method->name);
 }
@@ -142,6 +162,8 @@ static void add_thread(struct run *run, const struct way *way, int index)
 		.period_ns = settings->interval_ns + index * chosen.distance_ns,
 	};
 
+	if (chosen.second_ns >= 0 && NS_PER_S % spec.period_ns)
+		bad_input("--secaligned is for intervals that divide a second; choose another --interval, or leave --distance out");
 	act->way = way;
 	act->sleep = (struct sleep){.clock = clock_ids[chosen.clock], .grid.period_ns = spec.period_ns, .fd = -1};
 	act->offset_ns = index * chosen.offset_ns;
@@ -162,6 +184,8 @@ static void timer_setup(struct run *run)
 	run_parameter_int(run, "interval_ns", run_settings(run)->interval_ns);
 	run_parameter_int(run, "offset_ns", chosen.offset_ns);
 	run_parameter_int(run, "distance_ns", chosen.distance_ns);
+	if (chosen.second_ns >= 0)
+		run_parameter_int(run, "second_offset_ns", chosen.second_ns);
 	if (chosen.samples)
 		run_keep_samples(run, chosen.samples);
 	for (int index = 0; index < run_threads(run); index++)

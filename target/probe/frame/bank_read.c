@@ -44,8 +44,13 @@ static bool terminated(const char *text, size_t size)
 
 static bool series_fit(const struct fe_bank_head *head)
 {
+	if (head->task != FE_BANK_SPIN && (head->width_ns || head->window_ns || head->floor_ns))
+		return false;
 	if (head->task == FE_BANK_RESPONSE)
 		return head->series_count == 1 && head->series[0].kind == FE_BANK_ANSWER;
+	if (head->task == FE_BANK_SPIN)
+		return head->series_count == 1 && head->series[0].kind == FE_BANK_GAP && head->width_ns &&
+		       head->width_ns <= head->window_ns / 2;
 	return head->series_count == 2 && head->series[0].kind == FE_BANK_WAKEUP &&
 	       head->series[1].kind == FE_BANK_WAKEUP_CORRECTED && head->period_ns;
 }
@@ -56,7 +61,8 @@ static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 		return unsound(fault, "the bank is of no known task");
 	if (!terminated(head->chip, sizeof(head->chip)) || !terminated(head->module_version, sizeof(head->module_version)))
 		return unsound(fault, "a text in the bank has no end");
-	if (head->begin_ns < 0 || head->end_ns < head->begin_ns || (uint64_t)head->end_ns > MOST || head->period_ns > MOST)
+	if (head->begin_ns < 0 || head->end_ns < head->begin_ns || (uint64_t)head->end_ns > MOST || head->period_ns > MOST ||
+	    head->window_ns > MOST || head->floor_ns > MOST)
 		return unsound(fault, "the bank's times are impossible");
 	for (int i = 0; i < FE_BANK_COUNTERS; i++)
 		if (head->counted[i] > head->counted_since_load[i] || head->counted_since_load[i] > MOST)

@@ -15,6 +15,7 @@ static const char *const counter_texts[FE_BANK_COUNTERS] = {
 	[FE_BANK_ANSWERED] = "answered",
 	[FE_BANK_UNCHANGED] = "unchanged",
 	[FE_BANK_TOGGLED] = "toggled",
+	[FE_BANK_WINDOWS] = "windows",
 };
 
 /*

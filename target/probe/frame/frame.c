@@ -47,6 +47,7 @@ static void begin_recording(struct run *run)
 {
 	record_open(run);
 	samples_open(run);
+	histogram_open(run);
 	run_announce(run);
 	record_head(run);
 	if (run->turns)
@@ -58,22 +59,16 @@ static int64_t earliest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static bool all_done(const struct run *run)
+static void report_until_end(struct run *run, timer_t watchdog)
 {
-	return atomic_load(&run->workers_done) == run->worker_count;
-}
+	int64_t begin_ns = run->counted_ns, live_ns = live_period_ns(run);
+	int64_t end_ns = run->settings->duration_ns ? begin_ns + run->settings->duration_ns : INT64_MAX;
+	int64_t next_interval_ns = begin_ns + run->settings->report_ns;
+	int64_t next_live_ns = live_ns ? begin_ns + live_ns : INT64_MAX;
+	int64_t next_samples_ns = run->samples ? begin_ns + samples_every_ns(run) : INT64_MAX;
+	int64_t next_look_ns = run->source && run->source->look ? begin_ns + run->source->look_ns : INT64_MAX;
 
-static void report_until_end(struct run *run)
-{
-	int64_t end_ns = run->settings->duration_ns ? run->start_ns + run->settings->duration_ns : INT64_MAX;
-	int64_t live_ns = live_period_ns(run);
-	int64_t next_interval_ns = run->start_ns + run->settings->report_ns;
-	int64_t next_live_ns = live_ns ? run->start_ns + live_ns : INT64_MAX;
-	int64_t next_samples_ns = run->samples ? run->start_ns + samples_every_ns(run) : INT64_MAX;
-	int64_t next_look_ns = run->source && run->source->look ? run->start_ns + run->source->look_ns : INT64_MAX;
-	timer_t watchdog = watchdog_start();
-
-	while (!atomic_load(&run->stop) && !(all_done(run) && !run->source)) {
+	while (!atomic_load(&run->stop) && !(run_all_done(run) && !run->source)) {
 		int64_t until_ns = earliest(earliest(end_ns, earliest(next_samples_ns, next_look_ns)),
 					    earliest(next_interval_ns, next_live_ns));
 		bool reached;
@@ -100,13 +95,12 @@ static void report_until_end(struct run *run)
 			next_samples_ns = fe_due_after(next_samples_ns, mono_ns(), samples_every_ns(run));
 		}
 	}
-	timer_delete(watchdog);
 }
 
 static void stop_workers(struct run *run)
 {
 	atomic_store(&run->stop, true);
-	for (int tries = 0; !all_done(run) && tries < STOP_TRIES; tries++) {
+	for (int tries = 0; !run_all_done(run) && tries < STOP_TRIES; tries++) {
 		for_each_worker(worker, run)
 			worker_kick(worker);
 		signals_await(mono_ns() + STOP_APART_NS);
@@ -153,6 +147,8 @@ static int conclude(struct run *run)
 
 static void measure(struct run *run)
 {
+	timer_t watchdog;
+
 	start_workers(run);
 	if (atomic_load(&run->stop))
 		return;
@@ -162,7 +158,10 @@ static void measure(struct run *run)
 	begin_recording(run);
 	release_workers(run);
 	run_await_start(run);
-	report_until_end(run);
+	watchdog = watchdog_start();
+	warm_up(run, watchdog);
+	report_until_end(run, watchdog);
+	timer_delete(watchdog);
 	stop_workers(run);
 	run->settings_after.count = 0;
 	settings_read_after(run);
@@ -179,7 +178,7 @@ static void skip(struct run *run)
 {
 	machine_open(run);
 	begin_recording(run);
-	run->start_ns = run->announced_ns;
+	run->start_ns = run->counted_ns = run->announced_ns;
 	machine_read(run, &run->at_start);
 	run->at_begin = run->at_start;
 }

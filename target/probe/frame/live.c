@@ -9,6 +9,7 @@
 #include "units.h"
 
 #define DRAW_NS NS_PER_S
+#define WIDTH 9 /* of a column of times */
 
 int64_t live_period_ns(const struct run *run)
 {
@@ -18,14 +19,17 @@ int64_t live_period_ns(const struct run *run)
 	return spoken_for || !isatty(STDOUT_FILENO) ? 0 : DRAW_NS;
 }
 
-static void print_duration(FILE *out, int64_t ns, int width)
+static void print_duration(FILE *out, const struct run *run, int64_t ns)
 {
 	char text[32];
 	int bytes_beyond; /* µ is two bytes and one column */
 
-	format_duration(text, sizeof(text), ns);
+	if (run->settings->nsecs)
+		snprintf(text, sizeof(text), "%lld", (long long)ns);
+	else
+		format_duration(text, sizeof(text), ns);
 	bytes_beyond = strstr(text, "µ") ? 1 : 0;
-	fprintf(out, " %*s", width + bytes_beyond, text);
+	fprintf(out, " %*s", WIDTH + bytes_beyond, text);
 }
 
 static void print_labels(FILE *out, const struct series *series)
@@ -36,7 +40,7 @@ static void print_labels(FILE *out, const struct series *series)
 		fprintf(out, " %lld B", (long long)series->spec.bytes);
 }
 
-static void print_row(FILE *out, const struct series *series)
+static void print_row(FILE *out, const struct run *run, const struct series *series)
 {
 	static const double shares[] = {0.5, 0.99, 0.999};
 	int64_t quantiles[3];
@@ -51,10 +55,10 @@ static void print_row(FILE *out, const struct series *series)
 		fprintf(out, "  refused: %s", series->spec.refused);
 	if (series->total.count) {
 		series_quantiles(series, shares, quantiles, 3);
-		print_duration(out, series->total.min, 9);
+		print_duration(out, run, series->total.min);
 		for (int i = 0; i < 3; i++)
-			print_duration(out, quantiles[i], 9);
-		print_duration(out, series->total.max, 9);
+			print_duration(out, run, quantiles[i]);
+		print_duration(out, run, series->total.max);
 	}
 	print_labels(out, series);
 	fprintf(out, "\033[K\n" + (isatty(STDOUT_FILENO) ? 0 : 3));
@@ -62,13 +66,17 @@ static void print_row(FILE *out, const struct series *series)
 
 int live_table(const struct run *run, FILE *out, bool with_silent)
 {
+	static const char *const heads[] = {"min", "50%", "99%", "99.9%", "max"};
 	int lines = 1;
 
-	fprintf(out, " CPU %-16s %10s %7s %9s %9s %9s %9s %9s\n", "series", "count", "missed", "min", "50%", "99%", "99.9%", "max");
+	fprintf(out, " CPU %-16s %10s %7s", "series", "count", "missed");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
+		fprintf(out, " %*s%s", WIDTH - (run->settings->nsecs ? 3 : 0), heads[i], run->settings->nsecs ? " ns" : "");
+	putc('\n', out);
 	for_each_series(entry, run) {
 		if (entry->series->spec.silent && !with_silent)
 			continue;
-		print_row(out, entry->series);
+		print_row(out, run, entry->series);
 		lines++;
 	}
 	return lines;
@@ -86,16 +94,16 @@ static void print_clock(FILE *out, int64_t ns)
 
 static void print_progress(FILE *out, const struct run *run)
 {
-	int64_t gone_ns = mono_ns() - run->start_ns;
+	int64_t gone_ns = mono_ns() - (run->counted_ns ? run->counted_ns : run->start_ns);
 
 	fprintf(out, PROGRAM " %s", run->probe->name);
 	if (!run->probe->watches)
 		fprintf(out, "  policy %s", policy_names[run->settings->policy]);
 	if (!run->probe->watches && run->settings->priority)
 		fprintf(out, " %lld", (long long)run->settings->priority);
-	fprintf(out, "  running ");
+	fprintf(out, run->counted_ns ? "  running " : "  warming up ");
 	print_clock(out, gone_ns);
-	if (run->settings->duration_ns) {
+	if (run->counted_ns && run->settings->duration_ns) {
 		fprintf(out, ", ");
 		print_clock(out, run->settings->duration_ns - gone_ns);
 		fprintf(out, " left");

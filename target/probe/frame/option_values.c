@@ -66,23 +66,34 @@ static bool cpu_exists(long cpu)
 	return cpu < sysconf(_SC_NPROCESSORS_CONF) || access(path, F_OK) == 0;
 }
 
-static void add_cpu(struct cpu_list *list, const char *value, long cpu)
+static void add_cpu(const struct option_spec *option, const char *value, long cpu)
 {
+	struct cpu_list *list = option->target;
+
 	if (cpu >= MAX_CPUS || !cpu_exists(cpu))
-		bad_input("--affinity %s: there is no CPU %ld; this machine has %ld", value, cpu, sysconf(_SC_NPROCESSORS_CONF));
+		bad_input("--%s %s: there is no CPU %ld; this machine has %ld", option->name, value, cpu,
+			  sysconf(_SC_NPROCESSORS_CONF));
 	for (int i = 0; i < list->count; i++)
 		if (list->cpu[i] == cpu)
 			return;
 	list->cpu[list->count++] = (int)cpu;
 }
 
-/* "0-3,5"; empty stands for the default. */
+static void __attribute__((noreturn)) no_cpus(const struct option_spec *option, const char *value)
+{
+	bad_input("--%s: '%s' is not a list of CPUs; write them as 0-3,5, or !0-3,5 for all but those", option->name, value);
+}
+
+/* "0-3,5", or "!0-3,5" for all but those; empty stands for the default where there is one. */
 static void set_cpus(const struct option_spec *option, const char *value)
 {
 	struct cpu_list *list = option->target;
-	const char *text = value;
+	const char *text = *value == '!' ? value + 1 : value;
 
 	list->count = 0;
+	list->except = text > value;
+	if (!*text && (list->except || !option->optional))
+		no_cpus(option, value);
 	while (*text) {
 		char *end;
 		long first = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : -1;
@@ -91,9 +102,9 @@ static void set_cpus(const struct option_spec *option, const char *value)
 		if (first >= 0 && *end == '-' && isdigit((unsigned char)end[1]))
 			last = strtol(end + 1, &end, 10);
 		if (first < 0 || last < first || (*end && (*end != ',' || !end[1])))
-			bad_input("--affinity: '%s' is not a list of CPUs; write them as 0-3,5", value);
+			no_cpus(option, value);
 		for (long cpu = first; cpu <= last; cpu++)
-			add_cpu(list, value, cpu);
+			add_cpu(option, value, cpu);
 		text = *end ? end + 1 : end;
 	}
 }

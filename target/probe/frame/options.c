@@ -29,7 +29,8 @@ static struct settings parsed = {
 	.policy = -1,
 	.interval_ns = NS_PER_MS,
 	.lock_memory = true,
-	.dma_latency_us = -2,
+	.dma_latency_us = LATENCY_DEFAULT,
+	.deepest_idle_state = IDLE_STATE_ANY,
 	.timer_slack_ns = 1,
 	.report_ns = NS_PER_S,
 	.interval_k = SERIES_K,
@@ -46,7 +47,12 @@ static const struct option_spec common_options[] = {
 	{"priority", 'p', OPTION_INTEGER, &parsed.priority, .low = 1, .high = 99, .acts = true, .help = "real-time priority (98)"},
 	{"policy", 0, OPTION_CHOICE, &parsed.policy, .choices = policy_names, .acts = true,
 	 .help = "fifo (default), rr, deadline or other"},
-	{"affinity", 'a', OPTION_CPUS, &parsed.cpus, .optional = "", .help = "CPUs to measure, as 0-3,5 (all this process may use)"},
+	{"affinity", 'a', OPTION_CPUS, &parsed.cpus, .optional = "",
+	 .help = "CPUs to measure, as 0-3,5, or !0 for all but those (all this process may use)"},
+	{"housekeeping", 0, OPTION_CPUS, &parsed.housekeeping, .help = "CPUs of the thread that reports, as 0-3,5 (any)"},
+	{"mainaffinity", 0, OPTION_CPUS, &parsed.housekeeping, .help = "as --housekeeping"},
+	{"cgroup", 0, OPTION_TEXT, &parsed.cgroup, .acts = true,
+	 .help = "join this control group first: its folder, or its path below /sys/fs/cgroup"},
 	{"threads", 't', OPTION_INTEGER, &parsed.threads, .low = 1, .high = 4 * MAX_CPUS, .optional = "0",
 	 .acts = true, .help = "threads, dealt out over the CPUs (one for each)"},
 	{"smp", 'S', OPTION_FLAG, &ignored, .acts = true, .help = "one thread on every CPU at the same priority (is the default)"},
@@ -54,6 +60,8 @@ static const struct option_spec common_options[] = {
 	 .plain = NS_PER_US, .plain_name = "us", .acts = true, .help = "period of periodic acts, 5us to 10s (1ms)"},
 	{"duration", 'D', OPTION_DURATION, &parsed.duration_ns, .low = NS_PER_MS, .high = INT64_MAX / 4, .plain = NS_PER_S,
 	 .plain_name = "s", .help = "end after this time (run until Ctrl-C)"},
+	{"warm-up", 0, OPTION_DURATION, &parsed.warm_up_ns, .low = 0, .high = 24 * 3600 * NS_PER_S, .plain = NS_PER_S,
+	 .plain_name = "s", .acts = true, .help = "act so long before anything is counted (0)"},
 	{"loops", 'l', OPTION_INTEGER, &parsed.loops, .low = 0, .high = INT64_MAX, .acts = true,
 	 .help = "end after so many acts of each thread"},
 	{"until-interrupt", 0, OPTION_FLAG, &parsed.until_interrupt,
@@ -72,6 +80,8 @@ static const struct option_spec common_options[] = {
 	 .plain_name = "us", .acts = true, .help = "count values above exactly, and how many came in a row"},
 	{"mlockall", 'm', OPTION_FLAG, &parsed.lock_memory, .acts = true, .help = "lock memory (is the default)"},
 	{"latency", 0, OPTION_TEXT, &latency_text, .acts = true, .help = "longest wake-up from idle states in us, or off (0)"},
+	{"deepest-idle-state", 0, OPTION_INTEGER, &parsed.deepest_idle_state, .low = -1, .high = 64, .acts = true,
+	 .help = "no deeper idle state than this number of cpuidle, by the same hold; -1 for polling only"},
 	{"default-system", 0, OPTION_FLAG, &default_system, .acts = true, .help = "leave idle states alone, as --latency off"},
 	{"timer-slack", 0, OPTION_DURATION, &parsed.timer_slack_ns, .low = 1, .high = NS_PER_S, .plain = 1, .plain_name = "ns",
 	 .acts = true, .help = "timer slack of ordinary threads (1ns)"},
@@ -93,6 +103,10 @@ static const struct option_spec common_options[] = {
 	{"json", 0, OPTION_FLAG, &parsed.json, .help = "print a summary in JSON at the end"},
 	{"histogram", 'h', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
 	 .help = "print a histogram up to so many us at the end"},
+	{"histofall", 'H', OPTION_INTEGER, &parsed.histogram_us, .low = 1, .high = 1000000,
+	 .help = "the same, with a last column of all together"},
+	{"histfile", 0, OPTION_TEXT, &parsed.histogram_file, .help = "write the histogram to this new file instead"},
+	{"nsecs", 'N', OPTION_FLAG, &parsed.nsecs, .help = "print times in whole ns"},
 	{"quiet", 'q', OPTION_FLAG, &parsed.quiet, .help = "print only the summary at the end"},
 	{0},
 };
@@ -159,12 +173,18 @@ static const char *name_of(const struct probe *probe)
 	return lone(probe) ? "" : probe ? probe->name : "NAME";
 }
 
+/* Whether this argument is the value of an option that can do without one. */
+static bool begins_value(const struct option_spec *option, const char *argument)
+{
+	return argument && (isdigit((unsigned char)*argument) || (option->kind == OPTION_CPUS && *argument == '!'));
+}
+
 /* The value of an option that needs one: attached, or the next argument. */
 static const char *value_of(struct arguments *arguments, const struct option_spec *option, const char *attached)
 {
 	if (attached)
 		return attached;
-	if (option->optional && (!*arguments->next || !isdigit((unsigned char)**arguments->next)))
+	if (option->optional && !begins_value(option, *arguments->next))
 		return option->optional;
 	if (!*arguments->next)
 		bad_input("--%s: a value is missing", option->name);
@@ -176,6 +196,8 @@ static void set_option(const struct option_spec *option, const char *value)
 	option_set(option, value);
 	if (option->letter == 'b')
 		parsed.stop_at_threshold = true;
+	if (option->letter == 'H')
+		parsed.histogram_sum = true;
 }
 
 static void parse_long(struct arguments *arguments, const char *text)
@@ -284,7 +306,7 @@ static struct arguments parse_first(char **next)
 static void settle_latency(struct settings *settings)
 {
 	if (default_system || (latency_text && !strcmp(latency_text, "off")))
-		settings->dma_latency_us = -1;
+		settings->dma_latency_us = LATENCY_UNTOUCHED;
 	else if (latency_text && (!parse_integer(latency_text, &settings->dma_latency_us) || settings->dma_latency_us < 0 ||
 				  settings->dma_latency_us > INT32_MAX))
 		bad_input("--latency: '%s' is neither a number of us nor off", latency_text);

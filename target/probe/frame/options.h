@@ -34,11 +34,18 @@ struct option_spec {
 
 struct cpu_list {
 	int count;
+	bool except; /* until settled: those to leave out, of all that may be used */
 	int cpu[MAX_CPUS];
 };
 
 enum policy { POLICY_FIFO, POLICY_RR, POLICY_DEADLINE, POLICY_OTHER, POLICIES };
 extern const char *const policy_names[POLICIES + 1];
+
+/* Of dma_latency_us: leave it alone; hold 0 where the kernel knows it. */
+#define LATENCY_UNTOUCHED (-1)
+#define LATENCY_DEFAULT (-2)
+/* Of deepest_idle_state; -1 means none but polling. */
+#define IDLE_STATE_ANY (-2)
 
 /* What every probe is told. */
 struct settings {
@@ -46,9 +53,12 @@ struct settings {
 	int64_t priority;       /* 0: not requested */
 	int64_t interval_ns;    /* of periodic acts */
 	int64_t duration_ns;    /* 0: until something else ends the run */
+	int64_t warm_up_ns;     /* acts take place before that is counted */
 	int64_t loops;          /* acts per worker, 0: no limit */
 	bool until_interrupt;   /* SIGINT is the planned end: the run is completed, not aborted */
 	struct cpu_list cpus;
+	struct cpu_list housekeeping; /* where the reporter runs; none: wherever it likes */
+	const char *cgroup;     /* that this process joins, NULL for none */
 	int64_t threads;        /* 0: one per chosen CPU */
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
 	int64_t threshold_ns;   /* 0: none */
@@ -56,12 +66,16 @@ struct settings {
 	const char *trace_switch; /* file to write 0 into just before that, NULL for none */
 	int64_t limit_ns;       /* counted exactly, with its runs; 0: none */
 	bool lock_memory;
-	int64_t dma_latency_us; /* -1: leave it alone, -2: hold 0 where the kernel knows it */
+	int64_t dma_latency_us; /* LATENCY_UNTOUCHED, LATENCY_DEFAULT, or what is held */
+	int64_t deepest_idle_state; /* what that was worked out from; IDLE_STATE_ANY: nothing */
 	int64_t timer_slack_ns;
 	bool allow_difference;
 	int64_t report_ns;      /* length of an interval line */
 	int64_t interval_k;     /* 2^k buckets per octave in interval lines */
 	int64_t histogram_us;   /* 0: none; else print the histogram up to this */
+	bool histogram_sum;     /* with a column for all series together */
+	const char *histogram_file; /* instead of standard output */
+	bool nsecs;             /* times are printed in whole ns */
 	bool quiet, json;
 	const char *record;     /* file, "-" for standard output, NULL for none */
 	const char *run_id;

@@ -2,29 +2,53 @@
 #define _GNU_SOURCE
 #include "options_settle.h"
 
-#include <sched.h>
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "frame.h"
+#include "idle_states.h"
+#include "place.h"
 
 #define DEFAULT_PRIORITY 98
+#define CPU_FOLDER "/sys/devices/system/cpu"
+#define LONGEST_CGROUP 60
 
 /* Those this process may use; to watch, all. */
-static void default_cpus(const struct probe *probe, struct cpu_list *list)
+static struct cpu_list usable_cpus(const struct probe *probe)
 {
 	long configured = sysconf(_SC_NPROCESSORS_CONF);
-	cpu_set_t set;
+	struct cpu_list list;
 
-	CPU_ZERO(&set);
-	if (probe->watches)
-		for (int cpu = 0; cpu < configured; cpu++)
-			CPU_SET(cpu, &set);
-	else if (sched_getaffinity(0, sizeof(set), &set))
-		CPU_SET(0, &set);
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			list->cpu[list->count++] = cpu;
+	if (!probe->watches && !place_read(&list))
+		return list;
+	list = (struct cpu_list){.count = 1};
+	for (int cpu = 1; probe->watches && cpu < configured && cpu < MAX_CPUS; cpu++)
+		list.cpu[list.count++] = cpu;
+	return list;
+}
+
+static bool holds(const struct cpu_list *list, int cpu)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->cpu[i] == cpu)
+			return true;
+	return false;
+}
+
+/* What is left of all where some are to be left out, or none was named. */
+static void settle_cpus(const char *option, struct cpu_list *list, const struct cpu_list *usable)
+{
+	struct cpu_list named = *list;
+
+	if (named.count && !named.except)
+		return;
+	*list = (struct cpu_list){0};
+	for (int i = 0; i < usable->count; i++)
+		if (!holds(&named, usable->cpu[i]))
+			list->cpu[list->count++] = usable->cpu[i];
+	if (!list->count)
+		bad_input("--%s leaves out all CPUs that this process may use; leave out fewer", option);
 }
 
 static void settle_policy(struct settings *settings)
@@ -43,17 +67,65 @@ static void settle_policy(struct settings *settings)
 		bad_input("--runtime and --deadline are for --policy deadline");
 }
 
-void options_settle(const struct probe *probe, struct settings *settings)
+/* Before the CPUs are settled: a group may grant others. */
+static void settle_cgroup(const char *cgroup)
 {
-	settle_policy(settings);
-	if (probe->watches) {
-		settings->lock_memory = false;
-		settings->dma_latency_us = -1;
-	}
-	if (!settings->cpus.count)
-		default_cpus(probe, &settings->cpus);
+	int error;
+
+	for (const char *letter = cgroup; letter && *letter; letter++)
+		if (!isprint((unsigned char)*letter) || *letter == '"' || *letter == '\\' || letter - cgroup == LONGEST_CGROUP)
+			bad_input("--cgroup: write a path of at most %d plain letters, as it is below /sys/fs/cgroup",
+				  LONGEST_CGROUP);
+	error = cgroup ? place_join(cgroup) : 0;
+	if (error)
+		bad_input("--cgroup %s cannot be joined: %s; name a control group that this user may write to", cgroup,
+			  strerror(error));
+}
+
+static void settle_idle_state(struct settings *settings)
+{
+	if (settings->deepest_idle_state == IDLE_STATE_ANY)
+		return;
+	if (settings->dma_latency_us != LATENCY_DEFAULT)
+		bad_input("--deepest-idle-state holds what --latency holds and --default-system leaves alone; give one of them");
+	settings->dma_latency_us = idle_states_hold_us(CPU_FOLDER, &settings->cpus, settings->deepest_idle_state);
+	if (settings->dma_latency_us < 0)
+		bad_input("--deepest-idle-state: this kernel manages no idle states (no cpuidle); leave it out");
+}
+
+static void check_outputs(const struct settings *settings)
+{
 	if (settings->ring && (settings->record || settings->run_id))
 		bad_input("--ring names its recordings itself; leave --record and --run-id out");
 	if (settings->json && settings->record && !strcmp(settings->record, "-"))
 		bad_input("--json and --record - both want standard output; record to a file");
+	if (settings->histogram_file && !settings->histogram_us)
+		bad_input("--histfile is for a histogram; say up to where, as in --histogram 400");
+}
+
+static void check_warm_up(const struct settings *settings)
+{
+	if (settings->warm_up_ns && settings->loops)
+		bad_input("--warm-up ends at a time, which --loops cannot count from; say --duration instead of --loops");
+	if (settings->warm_up_ns && settings->ring)
+		bad_input("--warm-up is for one recording, --ring goes on for ever; leave one of them out");
+}
+
+void options_settle(const struct probe *probe, struct settings *settings)
+{
+	struct cpu_list usable;
+
+	settle_policy(settings);
+	check_outputs(settings);
+	check_warm_up(settings);
+	settle_cgroup(settings->cgroup);
+	usable = usable_cpus(probe);
+	settle_cpus("affinity", &settings->cpus, &usable);
+	if (settings->housekeeping.count)
+		settle_cpus("housekeeping", &settings->housekeeping, &usable);
+	if (probe->watches) {
+		settings->lock_memory = false;
+		settings->dma_latency_us = LATENCY_UNTOUCHED;
+	}
+	settle_idle_state(settings);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "online.h"
 #include "record.h"
 #include "turn.h"
 
@@ -51,6 +52,7 @@ void record_open(struct run *run)
 	const char *path = run->settings->record;
 
 	run->record_fd = -1;
+	online_begin(run);
 	if (run->settings->ring) {
 		turns_open(run);
 		turn_begin_file(run);

@@ -77,6 +77,8 @@ static void write_parameters(struct json *json, const struct run *run)
 	}
 	json_member_int(json, "duration_ns", run->settings->duration_ns);
 	json_member_int(json, "loops", run->settings->loops);
+	if (run->settings->warm_up_ns)
+		json_member_int(json, "warm_up_ns", run->settings->warm_up_ns);
 	if (run->parameters.used)
 		json_raw(json, ",", 1);
 	json_raw(json, run->parameters.text ? run->parameters.text : "", run->parameters.used);

@@ -101,8 +101,10 @@ struct run {
 	int64_t clock_read_ns_thousandths, record_ns_thousandths;
 	int64_t announced_ns;     /* the begin that the head tells; all grids of due times are laid from it */
 	_Atomic int64_t start_ns; /* 0 until the first worker is let go; not before what was announced */
+	int64_t counted_ns;       /* from when on acts are counted: the start, or the end of the warm-up; 0 before it */
 	struct instant begin; /* of the current interval */
 	struct counters at_start, at_begin;
+	char online[256]; /* CPUs, as the kernel lists them */
 	uint64_t seq;
 	uint64_t events, events_dropped;
 
@@ -123,6 +125,7 @@ struct run {
 	struct samples *samples; /* NULL: none are kept */
 	const char *samples_path;
 	int samples_fd;          /* -1: none, or no more */
+	int histogram_fd;        /* -1: none */
 	struct json line;
 	struct screen screen;
 };
@@ -131,6 +134,11 @@ struct run {
 #define for_each_worker(worker, run) for (struct worker *worker = (run)->workers; worker; worker = worker->next)
 
 struct instant instant_now(void);
+
+static inline bool run_all_done(const struct run *run)
+{
+	return atomic_load(&run->workers_done) == run->worker_count;
+}
 
 /* setup.c: the name that the options give, or one made from the time */
 void run_name(struct run *run);
@@ -149,6 +157,9 @@ void run_stop(struct run *run, enum outcome outcome);
 void run_abort(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
 void run_unwritten(struct run *run, const char *what, int error);
+
+/* warm_up.c: lets it pass; what is counted begins now */
+void warm_up(struct run *run, timer_t watchdog);
 
 /* signals.c */
 void signals_prepare(struct run *run);
@@ -192,6 +203,11 @@ void json_reasons(struct json *json, const struct run *run);
 int64_t live_period_ns(const struct run *run); /* 0: no live view */
 void live_draw(struct run *run);
 int live_table(const struct run *run, FILE *out, bool with_silent); /* prints it; how many lines */
+
+/* histogram.c */
+void histogram_open(struct run *run);                       /* the file, where one is named */
+void histogram_print(FILE *out, const struct run *run); /* where none is */
+void histogram_write(struct run *run);                      /* into the file */
 
 /* summary.c */
 void summary_print(struct run *run);

@@ -46,7 +46,7 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
 	series->watch_ns = spec->silent ? INT64_MAX : INT64_MIN;
 	series->one_sided = spec->two_sided ? 0 : UINT64_MAX;
 	series->limit_ns = UINT64_MAX;
-	series->threshold_ns = threshold_ns ? threshold_ns : INT64_MAX;
+	series->threshold_ns = series->asked_ns = threshold_ns ? threshold_ns : INT64_MAX;
 	for (int i = 0; i < 2; i++) {
 		series->epochs[i].buckets = map_buckets();
 		if (!series->epochs[i].buckets)
@@ -67,6 +67,11 @@ int series_lock(struct series *series)
 		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
 			return errno;
 	return 0;
+}
+
+void series_warm_up(struct series *series)
+{
+	series->threshold_ns = INT64_MAX;
 }
 
 int32_t series_folded(const struct series *series, int32_t index, unsigned k)
@@ -174,6 +179,7 @@ void series_come_to(struct series *series, struct epoch *epoch)
 	series->recording = epoch->recording;
 	series->magnitudes = series->run_length = series->before = 0;
 	series->highest_ns = INT64_MIN;
+	series->threshold_ns = series->asked_ns;
 	series->watch_ns = series->spec.silent ? INT64_MAX : INT64_MIN;
 }
 

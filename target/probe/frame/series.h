@@ -94,7 +94,9 @@ struct series {
 	uint64_t one_sided;  /* all bits where a value below 0 exceeds nothing, none where its magnitude counts */
 	uint64_t limit_ns;   /* given beforehand; UINT64_MAX: none */
 	struct epoch epochs[2];
-	int64_t highest_ns, threshold_ns;
+	int64_t highest_ns;
+	int64_t threshold_ns; /* that values exceed now; INT64_MAX: none */
+	int64_t asked_ns;     /* the same, from the next recording on */
 	_Atomic bool *stop_at_threshold; /* set when a value exceeds it; NULL: only told */
 	int trace_fd; /* the switch of a trace of the kernel, turned off just before that; -1: none */
 	_Atomic uint32_t events_written, events_read;
@@ -103,6 +105,7 @@ struct series {
 	/* the reporter's */
 	uint32_t busy_at_flip;
 	uint32_t recordings; /* begun before the current one */
+	uint32_t dropped_before; /* events, during a warm-up */
 	int id;
 	struct series_spec spec;
 	uint64_t *totals; /* like epoch.buckets; NULL until something is stored */
@@ -123,6 +126,8 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
  */
 int series_lock(struct series *series);
 void series_free(struct series *series);
+/* Until the next recording begins nothing is over the threshold. */
+void series_warm_up(struct series *series);
 /* Zeroed, for the length of the run, taking memory only where it is touched; NULL. */
 void *series_memory(size_t size);
 

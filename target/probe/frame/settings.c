@@ -68,12 +68,12 @@ static void request_dma_latency(struct run *run)
 {
 	struct setting *setting = setting_add(&run->settings_before, "cpu_dma_latency_us", NULL);
 	int64_t requested = run->settings->dma_latency_us;
-	bool by_default = requested == -2;
+	bool by_default = requested == LATENCY_DEFAULT;
 	int32_t in_effect = 0;
 	char why[REFUSAL_SIZE];
 	int error;
 
-	if (requested == -1)
+	if (requested == LATENCY_UNTOUCHED)
 		return;
 	error = hold_dma_latency(run, by_default ? 0 : (int32_t)requested, &in_effect);
 	if (error == ENOENT && by_default) {
@@ -93,13 +93,20 @@ static void request_dma_latency(struct run *run)
 	}
 }
 
+int64_t settings_held_us(const struct run *run)
+{
+	int32_t held_us;
+
+	return run->dma_latency_fd >= 0 && !read_dma_latency(run, &held_us) ? held_us : -1;
+}
+
 static void read_dma_latency_again(struct run *run)
 {
 	struct setting *setting = setting_add(&run->settings_after, "cpu_dma_latency_us", NULL);
-	int32_t in_effect;
+	int64_t held_us = settings_held_us(run);
 
-	if (run->dma_latency_fd >= 0 && !read_dma_latency(run, &in_effect))
-		setting_int(setting->in_effect, in_effect);
+	if (held_us >= 0)
+		setting_int(setting->in_effect, held_us);
 }
 
 static void read_throttling(struct settings_read *read)
@@ -136,6 +143,7 @@ void settings_read_before(struct run *run)
 		request_dma_latency(run);
 	}
 	read_throttling(&run->settings_before);
+	settings_place_before(run);
 	for_each_worker(worker, run)
 		settings_of_thread(&run->settings_before, worker, &worker->before);
 	if (run->source && run->source->settings_before)
@@ -163,6 +171,7 @@ void settings_read_after(struct run *run)
 		read_dma_latency_again(run);
 	}
 	read_throttling(&run->settings_after);
+	settings_place_after(run);
 	for_each_worker(worker, run) {
 		struct thread_state state = state_after(worker);
 

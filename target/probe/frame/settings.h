@@ -14,7 +14,16 @@ bool setting_as_requested(const struct setting *setting);
 void setting_int(char text[64], int64_t value);
 void setting_text(char text[64], const char *value);
 
+void setting_cpus(char text[64], const struct cpu_list *cpus);
+
 const char *policy_text(int policy); /* POLICY_*; "unknown" for another */
+
+/* What is held back of idle states, as read back; -1 where nothing is. */
+int64_t settings_held_us(const struct run *run);
+
+/* settings_place.c: what was requested of where this program runs; the first one moves the calling thread there. */
+void settings_place_before(struct run *run);
+void settings_place_after(struct run *run);
 
 /* All that a thread has, in one order. */
 void settings_of_thread(struct settings_read *read, const struct worker *worker, const struct thread_state *state);

@@ -47,6 +47,16 @@ void setting_text(char text[64], const char *value)
 	snprintf(text, 64, "\"%s\"", value);
 }
 
+void setting_cpus(char text[64], const struct cpu_list *cpus)
+{
+	size_t used = 0;
+
+	text[used++] = '"';
+	for (int i = 0; i < cpus->count && used < 64 - 8; i++)
+		used += (size_t)snprintf(text + used, 64 - used, i ? ",%d" : "%d", cpus->cpu[i]);
+	strcpy(text + used, "\"");
+}
+
 const char *policy_text(int policy)
 {
 	return policy >= 0 && policy < POLICIES ? policy_names[policy] : "unknown";
@@ -110,16 +120,6 @@ static void read_reservation(struct settings_read *read, const struct worker *wo
 	}
 }
 
-static void affinity_text(char text[64], const struct cpu_list *cpus)
-{
-	size_t used = 0;
-
-	text[used++] = '"';
-	for (int i = 0; i < cpus->count && used < 64 - 8; i++)
-		used += (size_t)snprintf(text + used, 64 - used, i ? ",%d" : "%d", cpus->cpu[i]);
-	strcpy(text + used, "\"");
-}
-
 static void read_affinity(struct settings_read *read, const struct worker *worker, const struct thread_state *state,
 			  bool pinned)
 {
@@ -134,7 +134,7 @@ static void read_affinity(struct settings_read *read, const struct worker *worke
 		setting_explain(setting, "affinity cannot be read back (%s)", why);
 		return;
 	}
-	affinity_text(setting->in_effect, &state->affinity);
+	setting_cpus(setting->in_effect, &state->affinity);
 	setting->differs = pinned && !setting_as_requested(setting);
 	if (setting->differs) {
 		refusal_of_affinity(why, state->affinity_error);

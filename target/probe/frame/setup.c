@@ -93,6 +93,7 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	run->trace_fd = open_trace(settings);
 	run->record_fd = -1;
 	run->samples_fd = -1;
+	run->histogram_fd = -1;
 	run_name(run);
 	return run;
 }
@@ -143,6 +144,8 @@ struct series *run_add_series(struct run *run, const struct series_spec *spec)
 		run->lock_error = series_lock(entry->series);
 	if (run->settings->limit_ns && spec->role != SERIES_THROUGHPUT)
 		entry->series->limit_ns = (uint64_t)run->settings->limit_ns;
+	if (run->settings->warm_up_ns)
+		series_warm_up(entry->series);
 	if (run->settings->stop_at_threshold) {
 		entry->series->stop_at_threshold = &run->stop;
 		entry->series->trace_fd = run->trace_fd;

@@ -62,7 +62,7 @@ static void print_json(FILE *out, const struct run *run)
 	json_member_text(&json, "probe", run->probe->name);
 	json_member_text(&json, "outcome", outcome_names[run->outcome]);
 	json_reasons(&json, run);
-	json_member_int(&json, "duration_ns", run->begin.mono_ns - run->start_ns);
+	json_member_int(&json, "duration_ns", run->begin.mono_ns - run->counted_ns);
 	json_key(&json, "series");
 	json_open(&json, '[');
 	for_each_series(entry, run)
@@ -73,54 +73,6 @@ static void print_json(FILE *out, const struct run *run)
 	json_newline(&json);
 	fwrite(json.text, 1, json.used, out);
 	json_free(&json);
-}
-
-/*
- * The histogram by microseconds, as this field plots it ------------------------------------------------
- */
-
-static uint64_t count_between(const struct series *series, int64_t low_ns, int64_t high_ns)
-{
-	uint64_t count = 0;
-
-	if (!series->total.count || low_ns > series->total.max || high_ns < series->total.min)
-		return 0;
-	low_ns = low_ns < series->total.min ? series->total.min : low_ns;
-	high_ns = high_ns > series->total.max ? series->total.max : high_ns;
-	for (int32_t i = series_index(series, low_ns); i <= series_index(series, high_ns); i++)
-		count += series->totals[i];
-	return count;
-}
-
-static void print_counts(FILE *out, const struct run *run, const char *heading, int64_t low_ns, int64_t high_ns)
-{
-	fprintf(out, "%s", heading);
-	for_each_series(entry, run)
-		if (!entry->series->spec.silent)
-			fprintf(out, "\t%06llu", (unsigned long long)count_between(entry->series, low_ns, high_ns));
-	putc('\n', out);
-}
-
-/* A bucket astride two microseconds belongs to the one it begins in. */
-static int64_t first_bucket_from(int64_t ns)
-{
-	int32_t index = series_bucket(ns);
-	int64_t lower = (int64_t)fe_hist_lower((uint32_t)index, SERIES_K);
-
-	return lower < ns ? lower + (int64_t)fe_hist_width((uint32_t)index, SERIES_K) : lower;
-}
-
-static void print_histogram(FILE *out, const struct run *run)
-{
-	char heading[32];
-
-	fputs("# Histogram: us, then a column for each series\n", out);
-	for (int64_t us = 0; us < run->settings->histogram_us; us++) {
-		snprintf(heading, sizeof(heading), "%06lld", (long long)us);
-		print_counts(out, run, heading, first_bucket_from(us * NS_PER_US), first_bucket_from((us + 1) * NS_PER_US) - 1);
-	}
-	print_counts(out, run, "# beyond:", first_bucket_from(run->settings->histogram_us * NS_PER_US), INT64_MAX);
-	print_counts(out, run, "# early:", INT64_MIN + 1, -1);
 }
 
 /*
@@ -158,8 +110,7 @@ static void print_text(FILE *out, const struct run *run)
 	live_table(run, out, true);
 	print_counters(out, run);
 	print_differences(out, run);
-	if (run->settings->histogram_us)
-		print_histogram(out, run);
+	histogram_print(out, run);
 }
 
 void summary_print(struct run *run)
@@ -169,6 +120,7 @@ void summary_print(struct run *run)
 	FILE *out;
 	int error;
 
+	histogram_write(run);
 	if (run->settings->record && !strcmp(run->settings->record, "-"))
 		return;
 	out = open_memstream(&text, &size);

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "online.h"
 #include "record.h"
 #include "settings.h"
 #include "source.h"
 
-#define ONLINE "/sys/devices/system/cpu/online"
 #define MIB (1 << 20)
 /* A disk that takes nothing for so long is not waited for any longer. */
 #define PATIENCE_NS (600 * NS_PER_S)
@@ -27,17 +27,6 @@ static void say(const char *what, const char *why)
 	output_write(STDERR_FILENO, text, (size_t)size, &error);
 }
 
-static void read_online(char *text, size_t size)
-{
-	FILE *file = fopen(ONLINE, "re");
-
-	if (!file || !fgets(text, (int)size, file))
-		*text = '\0';
-	if (file)
-		fclose(file);
-	text[strcspn(text, "\n")] = '\0';
-}
-
 void turns_open(struct run *run)
 {
 	const struct settings *settings = run->settings;
@@ -46,7 +35,6 @@ void turns_open(struct run *run)
 	if (!run->turns)
 		abort();
 	ring_open(&run->turns->ring, settings->ring, settings->ring_keep_ns, settings->ring_mib * MIB);
-	read_online(run->turns->online, sizeof(run->turns->online));
 }
 
 /*
@@ -232,25 +220,6 @@ static void turn(struct run *run)
 	turn_head_written(run);
 }
 
-/* Series are of the CPUs that there were: whoever starts this again, as a service is, finds those that there are now.  Who
- * only watches has series of all that there can be. */
-static void look_at_cpus(struct run *run)
-{
-	char online[sizeof(run->turns->online)], text[REASON_SIZE];
-	bool watches = run->probe->watches;
-
-	read_online(online, sizeof(online));
-	if (!strcmp(online, run->turns->online))
-		return;
-	snprintf(text, sizeof(text), "the CPUs online changed from %.80s to %.80s%s", run->turns->online, online,
-		 watches ? "" : "; start again to measure those");
-	memcpy(run->turns->online, online, sizeof(online));
-	tell(run, 0, text);
-	say(text, "");
-	if (!watches)
-		run_stop(run, OUTCOME_COMPLETED);
-}
-
 void turn_interval(struct run *run)
 {
 	bool due = run->turns && turn_due(run);
@@ -259,12 +228,11 @@ void turn_interval(struct run *run)
 		if (due)
 			series_begin_with_flip(entry->series);
 	record_interval(run);
-	if (!run->turns)
-		return;
-	keep(run);
+	if (run->turns)
+		keep(run);
 	if (due)
 		turn(run);
-	look_at_cpus(run);
+	online_look(run);
 }
 
 int64_t turn_patience_ns(const struct run *run)

@@ -16,7 +16,6 @@ struct turns {
 	uint64_t kept_intervals, kept_values; /* of the current recording: on disk */
 	uint64_t lost_intervals, lost_values; /* since this was last told: not on disk */
 	int error; /* why nothing can be written now; 0: it can */
-	char online[256]; /* CPUs, as the kernel lists them */
 };
 
 /* In place of one recording, where a ring is asked for. */

@@ -34,6 +34,8 @@ struct machine {
 };
 
 void machine_open(struct run *run);
+/* What threads took so far is not compared with what they are granted. */
+void machine_begin_anew(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
 /* Some of them only. */

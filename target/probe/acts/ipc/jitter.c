@@ -38,7 +38,7 @@ static const struct option_spec jitter_options[] = {
 
 static int64_t break_ns(const struct run *run)
 {
-	return run_start_ns(run) + run_settings(run)->duration_ns / 2;
+	return run_start_ns(run) + run_settings(run)->warm_up_ns + run_settings(run)->duration_ns / 2;
 }
 
 static void periodic(struct worker *self, void *argument)

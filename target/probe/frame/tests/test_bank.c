@@ -126,6 +126,45 @@ static void test_absurd(unsigned char *bytes)
 	ABSURD(series[0].rises[FE_BANK_EDGES], 1);
 }
 
+/* The same values as gaps, in one series. */
+static size_t lay_out_spin(unsigned char *bytes)
+{
+	struct fe_bank_head *head = (struct fe_bank_head *)bytes;
+
+	lay_out(bytes);
+	head->task = FE_BANK_SPIN;
+	head->series_count = 1;
+	head->series[0].kind = FE_BANK_GAP;
+	head->period_ns = 0;
+	head->width_ns = 500;
+	head->window_ns = 1000;
+	head->floor_ns = 20;
+	head->bytes = (uint32_t)(sizeof(*head) + head->series[0].buckets * sizeof(uint32_t));
+	return head->bytes;
+}
+
+static void test_spin(unsigned char *bytes)
+{
+	struct fe_bank_head *head = (struct fe_bank_head *)bytes;
+	size_t size = lay_out_spin(bytes);
+
+	ABSURD(width_ns, 1); /* of a task that does not spin */
+	ABSURD(window_ns, 1);
+	ABSURD(floor_ns, 1);
+	lay_out_spin(bytes);
+	check(sound(bytes, size));
+	head->width_ns = 501; /* more than half of a window */
+	check(!sound(bytes, size));
+	head->width_ns = 0;
+	check(!sound(bytes, size));
+	lay_out_spin(bytes);
+	head->floor_ns = UINT64_MAX;
+	check(!sound(bytes, size));
+	lay_out_spin(bytes);
+	head->series[0].kind = FE_BANK_WAKEUP;
+	check(!sound(bytes, size));
+}
+
 static void test_text_without_end(unsigned char *bytes)
 {
 	struct fe_bank_head *head = (struct fe_bank_head *)bytes;
@@ -164,6 +203,7 @@ int main(void)
 	check(sound(bytes, size));
 	test_cut_off(bytes, size);
 	test_absurd(bytes);
+	test_spin(bytes);
 	test_text_without_end(bytes);
 	test_any_bit(bytes);
 	free(bytes);

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough campaign``: what a plan comes to, its runs made or gone on with, and how they stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastenough import words
+from fastenough.campaign import Plan, expand, on_board, read_plan
+from fastenough.campaign.expand import kept
+from fastenough.campaign.matrix import Matrix, Row, matrix_of
+from fastenough.cli.making import Begin, check_plan, make_runs
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.parameters import json_option
+from fastenough.cli.privileges import LOCAL, as_granted_option
+from fastenough.cli.progress_words import clock
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.model import NotApplicable, Requirement
+from fastenough.store.campaign import STATES, Standing, find_campaign, plan_of, standings
+
+_MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
+_STATUS = ("run", "state", "what", "recording", "reason")
+
+_plan_argument = click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path, dir_okay=False))
+_board_option = click.option("--board", help="Which board to measure, where the plan names none.")
+_booted_option = click.option("--booted", metavar="CONFIGURATION",
+                              help="What was booted by hand already: no question is asked for it.")
+
+
+@click.group()
+def command() -> None:
+    """A plan's runs as a whole: what they will be, how they stand, and making them."""
+
+
+def _placed(plan: Plan, board: str | None) -> Plan:
+    """On the board that the command names, on this machine where neither it nor the plan names one."""
+    return plan if board is None and plan.boards else on_board(plan, board or LOCAL)
+
+
+@command.command("plan")
+@_plan_argument
+@_board_option
+@json_option
+def plan_command(plan_path: Path, board: str | None, as_json: bool) -> None:
+    """Show what PLAN comes to and how long it takes; nothing is measured."""
+    plan = _placed(read_plan(plan_path), board)
+    with suppress(NotApplicable):  # where the probe is yet to be built
+        check_plan(plan)
+    specs = expand(plan)
+    matrix = matrix_of(specs)
+    if as_json:
+        print_json({"name": plan.name, "title": plan.title, "question": plan.question, "settings": plan.settings,
+                    "runs": [asdict(spec) | {"title": spec.title} for spec in specs], "recordings": kept(plan),
+                    "measured_s": matrix.measured_s, "expected_s": matrix.expected_s})
+    else:
+        _print_plan(plan, matrix)
+
+
+def _print_plan(plan: Plan, matrix: Matrix) -> None:
+    print(f"{plan.name}: {plan.title}" if plan.title else plan.name)
+    if plan.question:
+        say(plan.question)
+    for board in dict.fromkeys(board for board, _ in matrix.places):
+        booted = ", ".join(configuration for on, configuration in matrix.places if on == board)
+        say(f"board {board}: {booted}")
+    if plan.settings:
+        say(f"settings: {', '.join(f'{name}={value}' for name, value in plan.settings.items())}")
+    if plan.instrument:
+        say(f"instrument: {plan.instrument.port}")
+    print_table("", _MATRIX, map(_row, matrix.rows), texts=3, spare=("repeat", "limit"))
+    say(f"{words.counted(matrix.runs, 'run')}: measured {clock(matrix.measured_s * 1e9)}, with what is around it about "
+        f"{clock(matrix.expected_s * 1e9)}")
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    return (row.what, ", ".join(row.loads), _limit(row.requirement), clock(row.each_s * 1e9), words.number(row.repeat),
+            words.number(row.runs), clock(row.measured_s * 1e9))
+
+
+def _limit(requirement: Requirement | None) -> str:
+    if requirement is None:
+        return "–"
+    rate = f" in all but {words.rate(requirement.miss_rate)}" if requirement.miss_rate else ""
+    return f"{words.latency(requirement.limit_ns)}{rate}"
+
+
+def _making(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of what makes runs."""
+    for option in (json_option, store_option, as_granted_option, _booted_option, _board_option):
+        command = option(command)
+    return command
+
+
+@command.command("run")
+@_plan_argument
+@_making
+def run_command(plan_path: Path, board: str | None, store_path: Path, **options: Any) -> int:
+    """Make all runs of PLAN, as a new campaign."""
+    return make_runs(_placed(read_plan(plan_path), board), store_path, Begin.NEW, **options)
+
+
+@command.command("resume")
+@click.argument("plan_path", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@_making
+def resume_command(plan_path: Path | None, board: str | None, store_path: Path, **options: Any) -> int:
+    """Go on with a campaign where it was.
+
+    It is the newest one of PLAN; without PLAN, the newest that was made from a file, by the text kept with its runs.
+    Runs that are done, or not applicable, are not made again; what was cut, has failed or is open is.
+    """
+    plan = plan_of(existing_store(store_path))[1] if plan_path is None else read_plan(plan_path)
+    return make_runs(_placed(plan, board), store_path, Begin.RESUMED, **options)
+
+
+@command.command("status")
+@click.argument("campaign", required=False)
+@store_option
+@json_option
+def status_command(campaign: str | None, store_path: Path, as_json: bool) -> None:
+    """Say how each run of a campaign stands.
+
+    It is done, not applicable, failed, cut or open, and why.  CAMPAIGN is the id of one, or the beginning of it;
+    without, the newest.
+    """
+    store = existing_store(store_path)
+    found = find_campaign(store, campaign)
+    runs = standings(store, found)
+    count = Counter(run.state for run in runs)
+    counted = {state: count[state] for state in STATES if count[state]}
+    if as_json:
+        print_json({"campaign": found, "states": counted, "runs": runs})
+    else:
+        _print_status(found, runs, ", ".join(f"{n:,} {state}" for state, n in counted.items()))
+
+
+def _print_status(campaign: str, runs: Sequence[Standing], counted: str) -> None:
+    rows = [(f"{run.position}", run.state, run.title, run.run or "–", _why(run)) for run in runs]
+    columns = _STATUS if any(row[-1] for row in rows) else _STATUS[:-1]
+    print_table(campaign, columns, [row[:len(columns)] for row in rows], texts=len(columns), spare=("recording",))
+    print(f"{words.counted(len(runs), 'run')}: {counted}")
+    if any(not run.settled for run in runs):
+        print("to go on: fastenough campaign resume")
+
+
+def _why(run: Standing) -> str:
+    again = f"begun {run.cut + 1} times" if run.cut else ""
+    return "; ".join(filter(None, (run.reason, again)))

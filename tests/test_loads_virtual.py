@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every load really runs on the virtual board, which has none of their tools: one boot for all."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from processes import eventually
+from virtual_boards import booted
+
+from fastenough.link import Link
+from fastenough.loads import LOADS, TOOL_PACKAGES, Expectation, Load, RunningLoad
+from fastenough.loads.load import stress_ng
+from fastenough.model import NotApplicable
+from fastenough.recording import LoadProof
+
+PATIENCE_S = 240.0
+"""Emulated, on a busy machine: a copy over SSH among 500 others takes its time."""
+CPUS = 2
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[Link]:
+    for board in booted("stock"):
+        yield board.link
+
+
+def _left(link: Link) -> list[str]:
+    """What is in the place of scratch directories, and every process below the agent that is not asked for here."""
+    processes = link.run(["ps", "-o", "args"], 60.0).text.splitlines()
+    tools = "|".join(TOOL_PACKAGES)
+    return [*link.glob("/var/tmp/*"), *(line for line in processes if re.search(rf"\b({tools}|dd|ls -lR)\b", line))]
+
+
+@pytest.mark.parametrize("name", [name for name in LOADS if name != "none"])
+def test_every_load_runs_there_and_is_seen_to(link: Link, name: str) -> None:
+    load = LOADS[name]
+    lacking = [tool for tool in load.tools if link.which(tool) is None]
+    with RunningLoad(link, load, CPUS, 2 * PATIENCE_S) as running:
+        running.begin()
+        use, proofs = running.follow(), []
+
+        def proven() -> bool:
+            time.sleep(1.0)
+            proofs.append(running.proof())
+            return proofs[-1].ran is True
+
+        assert eventually(proven, PATIENCE_S), proofs[-1].reasons
+        seen = use()
+        assert seen is not None and seen.ran and seen.processes
+        brought = (running.head().source or "").partition("brought by the bench: ")[2]
+    assert all(f"{TOOL_PACKAGES[tool]} " in brought for tool in lacking)
+    assert _left(link) == []
+
+
+def test_the_board_itself_has_none_of_the_tools(link: Link) -> None:
+    assert [tool for tool in ("stress-ng", "hackbench", "scp", "ssh", "ssh-keygen", "sshd") if link.which(tool)] == []
+
+
+def _proof_of(link: Link, load: Load, seconds: float) -> LoadProof:
+    with RunningLoad(link, load, CPUS, PATIENCE_S) as running:
+        running.begin()
+        time.sleep(seconds)
+        return running.proof()
+
+
+def test_a_load_that_cannot_write_its_disk_did_not_run(link: Link) -> None:
+    """A small file system that is full stands for the disk."""
+    assert link.run(["sh", "-c", "mkdir -p /full && mount -t tmpfs -o size=64k none /full && "
+                                 "dd if=/dev/zero of=/full/all 2>/dev/null; df /full"], 30.0).status == 0
+    hdd = LOADS["hdd"]
+    (command,) = hdd.commands
+    full = Load("hdd-full", "this test", hdd.tools,
+                (tuple("/full" if word == "{scratch}" else word for word in command),), hdd.expects)
+    proof = _proof_of(link, full, 10.0)
+    link.run(["umount", "/full"])
+    assert proof.ran is False and (proof.bytes_written or 0) < 100_000
+    assert any("bytes written" in reason or "ended too early" in reason for reason in proof.reasons), proof.reasons
+
+
+def test_tools_that_cannot_be_unpacked_make_the_load_not_applicable(link: Link) -> None:
+    """There is no room for them: the reason says so, and what was unpacked is gone."""
+    assert link.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", "/var/tmp"]).status == 0
+    try:
+        with pytest.raises(NotApplicable, match=r"stress-ng, which is not there: .*it could not be brought either: .*"
+                                                r"No space left on device"):
+            _proof_of(link, Load("x", "this test", ("stress-ng",), (stress_ng("--cpu", "1"),), Expectation()), 0.0)
+        assert _left(link) == []
+    finally:
+        link.run(["umount", "/var/tmp"])
