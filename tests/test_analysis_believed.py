@@ -72,6 +72,16 @@ def test_missed_periods_without_a_corrected_series_reach_no_limit(tmp_path: Path
     assert judge([_run(tmp_path, views=("wakeup",), missed=3)], LIMIT).verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize("changed", [{"to_event": "another"}, {"period_ns": 999}, {"clock": "TSC"}], ids=str)
+def test_series_of_one_name_that_are_not_of_one_kind_are_not_believed(tmp_path: Path, changed: dict[str, Any]) -> None:
+    run = _run(tmp_path)
+    *others, last = run.series
+    twisted = replace(run, head=replace(run.head, series=(*others, replace(last, **changed))))
+    assessment = judge([twisted], LIMIT)
+    assert assessment.verdict is Verdict.BROKEN
+    assert "are not of one kind: different" in _text(assessment)
+
+
 def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> None:
     assessment = judge([_run(tmp_path, interval_ns=10**9)], LIMIT)
     assert assessment.verdict is Verdict.BROKEN

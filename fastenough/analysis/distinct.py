@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fastenough.analysis.differences import difference, series_values
+from fastenough.analysis.keys import FOR_MERGING, SERIES_KEYS
+from fastenough.model import Series
 from fastenough.recording import Histogram, Recording, unbelievable
 
 _Data = tuple[object, ...]
@@ -41,7 +44,7 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         if recording.run_id in by_id and by_id[recording.run_id] == data:
             again.append(recording.run_id)
             continue
-        why = _doubt(recording, data, by_id, by_data) or _doubled(recording)
+        why = _doubt(recording, data, by_id, by_data) or _doubled(recording) or _contradicting(recording)
         by_id.setdefault(recording.run_id, data)
         if data is not None:
             by_data.setdefault(data, recording.run_id)
@@ -67,6 +70,17 @@ def _doubled(recording: Recording) -> str | None:
         if total.total >= _TELLING and data in seen:
             return f"two of its series, both {series.name}, hold the same data: a copy is no second measurement"
         seen.add(data)
+    return None
+
+
+def _contradicting(recording: Recording) -> str | None:
+    """Whether two of its series, alike by name, are told to be different things: they could not be added up."""
+    alike: dict[object, Series] = {}
+    for series in recording.series:
+        first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), series)
+        found = difference(SERIES_KEYS, series_values(recording, first), series_values(recording, series), FOR_MERGING)
+        if found is not None:
+            return f"two of its series, both {series.name}, are not of one kind: {found}"
     return None
 
 
