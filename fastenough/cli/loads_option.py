@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fastenough.campaign.written import SUFFIX, named_loads
 from fastenough.cli.parameters import Names
@@ -20,6 +21,9 @@ class _NamesOrFiles(Names):
         return super().knows(name) or name.endswith(SUFFIX)
 
 
+_NAMES = _NamesOrFiles("load", list(LOADS))
+
+
 class Loads(click.ParamType[dict[str, Load]]):
     """Comma-separated loads by name, in the order given."""
 
@@ -28,7 +32,10 @@ class Loads(click.ParamType[dict[str, Load]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Load]:
         if isinstance(value, dict):
             return value
-        return named_loads(_NamesOrFiles("load", list(LOADS)).convert(value, param, ctx))
+        return named_loads(_NAMES.convert(value, param, ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        return _NAMES.shell_complete(ctx, param, incomplete)
 
 
 def written(loads: Mapping[str, Load]) -> dict[str, Load]:
