@@ -30,10 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 POINTS = 50
 _MOST_STEPS = 5
 """Of progress, that are let pass before a kill: profile, load, measuring once or twice, ended, and the next run's."""
-_DELAY_S = 0.15
+_DELAY_S = 0.4
 _PLAN = """
 name = "killed"
-duration = "60ms"
+duration = "400ms"
 repeat = {runs}
 [[run]]
 probe = "timer"
