@@ -17,7 +17,7 @@ from fastenough.recording.building import end_series, interval_series, line_byte
 
 PARTS = ("expiry-to-interrupt", "interrupt-to-runnable", "runnable-to-running", "running-to-return")
 SUMS = ("expiry-to-running", "expiry-to-return")
-NOISES = ("noise-interrupt", "noise-softirq", "noise-thread", "noise-hardware")
+NOISES = ("noise-interrupt", "noise-softirq", "noise-thread")
 TYPICAL_NS = {"expiry-to-interrupt": 1800, "interrupt-to-runnable": 900, "runnable-to-running": 2600,
               "running-to-return": 700}
 CULPRIT: dict[str, Any] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPUs that are switched off, and a machine that is suspended, while the monitor watches: it goes on and counts all."""
+"""A CPU that is switched off and on again while the monitor watches: it goes on, says so and counts all."""
 
 from __future__ import annotations
 

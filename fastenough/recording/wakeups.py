@@ -36,7 +36,6 @@ NOISE: Mapping[str, str] = {
     "noise-interrupt": "interrupts",
     "noise-softirq": "soft-IRQs",
     "noise-thread": "other threads",
-    "noise-hardware": "hardware and hypervisor",
 }
 """What takes a CPU from a task: one value for each disturbance."""
 
