@@ -28,12 +28,12 @@ from fastenough.store.campaign import DONE, standings
 
 ROOT = Path(__file__).resolve().parents[1]
 POINTS = 50
-_MOST_STEPS = 5
-"""Of progress, that are let pass before a kill: profile, load, measuring once or twice, ended, and the next run's."""
-_DELAY_S = 0.4
+_DURATION_S = 0.4
+_MOMENTS = ((b"m", 0), (b"m", 1), (b"p", 2))
+"""After which a bench is killed: its start, a run begins to be measured, the next profile (so one run is complete)."""
 _PLAN = """
 name = "killed"
-duration = "400ms"
+duration = "{duration_s}s"
 repeat = {runs}
 [[run]]
 probe = "timer"
@@ -51,12 +51,12 @@ class Killed:
 
 
 def _make(path: Path, probe: str, runs: int, said: int = -1) -> Campaign:
-    """Go on with the campaign; of each step of its progress a byte is written to ``said``."""
+    """Go on with the campaign; of each step of its progress the phase's first letter is written to ``said``."""
     def tell(progress: Progress) -> None:
         if said >= 0:
-            os.write(said, b".")
+            os.write(said, progress.phase[:1].encode())
 
-    plan = parse_plan(_PLAN.format(runs=runs).encode(), "this test")
+    plan = parse_plan(_PLAN.format(runs=runs, duration_s=_DURATION_S).encode(), "this test")
     return run_campaign(plan, Store(path), tell, resume=True, journal=path / "journal",
                         opened=lambda name: LocalBoard(probe=probe))
 
@@ -81,12 +81,21 @@ def _bench(path: Path, probe: str, runs: int) -> Iterator[tuple[int, int]]:
         os.close(listen)
 
 
+def _await(listen: int, phase: bytes, times: int) -> None:
+    """Until a phase of the progress has begun so often, or the bench has ended."""
+    before = b""
+    while times:
+        now = os.read(listen, 1)
+        times -= now == phase != before
+        if not now:
+            return
+        before = now
+
+
 def _kill_once(path: Path, probe: str, runs: int, chance: random.Random) -> None:
-    steps, delay_s = chance.randint(0, _MOST_STEPS), chance.uniform(0.0, _DELAY_S)
+    (phase, times), delay_s = chance.choice(_MOMENTS), chance.uniform(0.0, 1.5 * _DURATION_S)
     with _bench(path, probe, runs) as (child, listen):
-        for _ in range(steps):
-            if not os.read(listen, 1):
-                break
+        _await(listen, phase, times)
         time.sleep(delay_s)
         tree = descendants(child)
         os.kill(child, signal.SIGKILL)
@@ -98,10 +107,10 @@ def _kill_once(path: Path, probe: str, runs: int, chance: random.Random) -> None
 
 def killed(path: Path, probe: str, points: int, seed: int) -> Killed:
     """Kill, look, go on, ``points`` times; then let it end, and look at the whole."""
-    chance = random.Random(seed)
+    chance, runs = random.Random(seed), 2 * points + 1
     complete: dict[str, str | None] = {}
     for point in range(points):
-        _kill_once(path, probe, points, chance)
+        _kill_once(path, probe, runs, chance)
         store = Store(path)
         store.settle()
         now = {run.id: run.sha256 for run in store.runs() if run.outcome == Outcome.COMPLETED}
@@ -109,10 +118,10 @@ def killed(path: Path, probe: str, points: int, seed: int) -> Killed:
         assert complete.items() <= now.items(), (point, "a run that was complete is gone, or another")
         complete = now
     cut = sum(run.state == "cut-off" for run in Store(path).runs())
-    campaign = _make(path, probe, points)
+    campaign = _make(path, probe, runs)
     store = Store(path)
     assert {run.campaign for run in store.runs()} == {campaign.id}, "each bench went on with the one campaign"
-    assert [run.state for run in standings(store, campaign.id)] == [DONE] * points
+    assert [run.state for run in standings(store, campaign.id)] == [DONE] * runs
     made = Counter(run.position for run in store.runs() if run.outcome == Outcome.COMPLETED)
     assert set(made.values()) == {1}, "no run that was complete was made again"
     assert complete.keys() <= set(campaign.runs)
@@ -127,7 +136,7 @@ def main() -> int:
         begun_s = time.monotonic()
         seen = killed(Path(place), str(probe), POINTS, seed)
     print(f"bench killed at {seen.points} random points (seed {seed}) in {time.monotonic() - begun_s:.0f} s: "
-          f"{seen.cut} runs cut and marked, {seen.kept} complete by then and kept, all {seen.points} done in the end")
+          f"{seen.cut} runs cut and marked, {seen.kept} complete by then and kept, all done in the end")
     return 0
 
 

@@ -14,4 +14,4 @@ POINTS = 8
 def test_a_bench_that_is_killed_again_and_again_ends_its_campaign(tmp_path: Path, probe_binary: str) -> None:
     """All that must hold is asserted after each kill and at the end; here, that the kills hit something."""
     seen = killed(tmp_path, str(probe_binary), POINTS, seed=1)
-    assert seen.kept > 0
+    assert seen.kept > 0 and seen.cut > 0
