@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cli_calls import command_line, environment
-from processes import eventually
+from processes import ROOT, eventually
 from terminal import Terminal, screen
 
 from fastenough.campaign import expand, on_board, plan_sha256, read_plan
@@ -70,6 +70,17 @@ def test_a_plan_is_told_and_nothing_is_measured(tmp_path: Path, probe_binary: st
     told = json.loads(command_line("campaign", "plan", "plan.toml", "--board", "virtual", "--json", cwd=folder).stdout)
     assert len(told["runs"]) == 12 and told["measured_s"] == 7200.0 < told["expected_s"]
     assert sorted(path.name for path in folder.iterdir()) == ["plan.toml"]
+
+
+def test_a_plan_that_comes_with_fastenough_is_known_by_its_name(tmp_path: Path, probe_binary: str) -> None:
+    named, whole = (command_line("campaign", "plan", plan, "--json", cwd=tmp_path)
+                    for plan in ("quick", str(ROOT / "campaigns" / "quick.toml")))
+    assert named.returncode == 0, named.stderr
+    assert named.stdout == whole.stdout and json.loads(named.stdout)["name"] == "quick"
+    unknown = command_line("campaign", "plan", "quik", cwd=tmp_path)
+    assert unknown.returncode == 2 and "no plan of that name comes with fastenough; these do: at91, " in unknown.stderr
+    (tmp_path / "quick").write_text(PLAN.format(duration="1s", more=""))
+    assert "three: Three runs" in command_line("campaign", "plan", "quick", cwd=tmp_path).stdout, "a file comes first"
 
 
 def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_binary: str) -> None:

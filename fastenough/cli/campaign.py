@@ -19,6 +19,7 @@ from fastenough.campaign.matrix import Matrix, Row, matrix_of
 from fastenough.cli.making import Begin, check_plan, make_runs
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option
+from fastenough.cli.plan_file import PlanFile
 from fastenough.cli.privileges import LOCAL, as_granted_option
 from fastenough.cli.progress_words import clock
 from fastenough.cli.stores import existing_store, store_option
@@ -28,7 +29,7 @@ from fastenough.store.campaign import STATES, Standing, find_campaign, plan_of, 
 _MATRIX = ("measured", "loads", "limit", "each", "repeat", "runs", "time")
 _STATUS = ("run", "state", "what", "recording", "reason")
 
-_plan_argument = click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path, dir_okay=False))
+_plan_argument = click.argument("plan_path", metavar="PLAN", type=PlanFile())
 _board_option = click.option("--board", help="Which board to measure, where the plan names none.")
 _booted_option = click.option("--booted", metavar="CONFIGURATION",
                               help="What was booted by hand already: no question is asked for it.")
@@ -36,7 +37,10 @@ _booted_option = click.option("--booted", metavar="CONFIGURATION",
 
 @click.group()
 def command() -> None:
-    """A plan's runs as a whole: what they will be, how they stand, and making them."""
+    """A plan's runs as a whole: what they will be, how they stand, and making them.
+
+    PLAN is a file, or the name of a plan that comes with fastenough (docs/plans.md).
+    """
 
 
 def _placed(plan: Plan, board: str | None) -> Plan:
@@ -107,7 +111,7 @@ def run_command(plan_path: Path, board: str | None, store_path: Path, **options:
 
 
 @command.command("resume")
-@click.argument("plan_path", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan_path", metavar="[PLAN]", required=False, type=PlanFile())
 @_making
 def resume_command(plan_path: Path | None, board: str | None, store_path: Path, **options: Any) -> int:
     """Go on with a campaign where it was.

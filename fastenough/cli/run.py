@@ -15,6 +15,7 @@ from fastenough.campaign.plan import BREAK
 from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.making import Begin, make_runs
 from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.plan_file import PlanFile
 from fastenough.cli.privileges import as_granted_option
 from fastenough.cli.probes import catalogue, probe_names, takes
 from fastenough.cli.stores import store_option
@@ -88,8 +89,8 @@ class _Run(click.Command):
 @click.command(cls=_Run)
 @click.argument("probe", required=False, shell_complete=probe_names)
 @click.argument("parameters", nargs=-1)
-@click.option("--plan", "plan_path", type=click.Path(path_type=Path, dir_okay=False),
-              help="A plan file (see campaigns/).")
+@click.option("--plan", "plan_path", type=PlanFile(),
+              help="A plan file, or the name of a plan that comes with fastenough.")
 @click.option("--loads", type=Loads(), default="none", show_default=True,
               help="Comma-separated loads, or files of your own (docs/loads.md); one run under each.")
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plan on the command line: a file, or the name of one that comes with fastenough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from fastenough.virtual.module import CHECKOUT
+
+SHIPPED = {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}
+"""By name."""
+
+
+class PlanFile(click.Path):
+    """A path; a bare word that is no file here is the name of a shipped plan."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(value)
+        if path.name != str(value) or path.suffix or path.exists():
+            return super().convert(value, param, ctx)
+        if str(value) not in SHIPPED:
+            self.fail(f"there is no file {value} here, and no plan of that name comes with fastenough; these do: "
+                      f"{', '.join(SHIPPED)}", param, ctx)
+        return SHIPPED[str(value)]
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        names = [CompletionItem(name) for name in SHIPPED if name.startswith(incomplete)]
+        return [*names, *super().shell_complete(ctx, param, incomplete)]
