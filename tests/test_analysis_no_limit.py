@@ -110,6 +110,18 @@ def test_runs_with_other_requirements_are_judged_apart(tmp_path: Path) -> None:
     assert [judgment.verdict for judgment in assessment.judgments] == [Verdict.PASS, Verdict.FAIL]
 
 
+def test_what_differs_among_the_runs_is_named_in_each_reason(tmp_path: Path) -> None:
+    """Two kernels under one load read alike otherwise."""
+    runs = [_run(tmp_path, run_id=f"run-{seed}", values=latencies(seed),
+                 head={"configuration": name, "implementation": by})
+            for seed, (name, by) in enumerate((("stock", "linux-user"), ("rt", "linux-user"), ("rt", "linux-kernel")))]
+    for assessment in (judge(runs), judge(runs, Requirement(10**7))):
+        labels = [reason.split(":")[0] for reason in assessment.reasons]
+        assert labels == ["load cpu, stock, linux-user", "load cpu, rt, linux-user", "load cpu, rt, linux-kernel"]
+    assert [reason.split(":")[0] for reason in judge(runs[:2]).reasons] == ["load cpu, stock", "load cpu, rt"]
+    assert judge(runs[:1]).reasons[0].startswith("load cpu: ")
+
+
 def test_a_planned_run_that_is_missing_forbids_a_pass_of_what_the_others_state(tmp_path: Path) -> None:
     run = _run(tmp_path, head=_stated(200_000))
     assert judge([run]).verdict is Verdict.PASS

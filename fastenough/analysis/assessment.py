@@ -91,6 +91,8 @@ class Judgment:
     supported: tuple[Supported, ...]
     not_measured: tuple[int, ...] = ()
     """CPUs of the machine about which these runs say nothing."""
+    setup: tuple[str, ...] = ()
+    """Board, configuration and implementation, by name."""
     requirement: Requirement | None = None
     uncharged: int = 0
     shown: tuple[Stated, ...] = ()

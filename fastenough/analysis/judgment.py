@@ -29,6 +29,7 @@ from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
+from fastenough.recording.head import Head
 from fastenough.recording.wakeups import is_monitor
 
 MINIMUM_DURATION_NS = 10 * 10**9
@@ -92,6 +93,10 @@ def _group_verdict(findings: Sequence[Finding], requirement: Requirement | None,
     return _weightiest(found, Verdict.PASS if requirement else Verdict.INCONCLUSIVE)
 
 
+def _setup(head: Head) -> tuple[str, ...]:
+    return head.board or "", head.configuration.name if head.configuration else "", head.implementation
+
+
 def _judge_group(weighed: _Weighed) -> Judgment:
     requirement, recordings, merged, shown, confidence = (
         weighed.requirement, weighed.recordings, weighed.merged, weighed.evidence, weighed.confidence)
@@ -113,6 +118,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         bound=Bound(0, confidence, 1.0, None) if weakest is None else bound_above_maximum(weakest, confidence),
         supported=all_supported(merged, confidence),
         not_measured=tuple(cpus_not_measured(recordings)),
+        setup=_setup(recordings[0].head),
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
         shown=() if shown is None else tuple(map(evidence.stated, shown.shown)),

@@ -109,27 +109,34 @@ def _statement(verdict: Verdict, judgments: Sequence[Judgment]) -> str:
 _USUAL_PROBE = "timer"
 
 
-def _label(judgment: Judgment) -> str:
-    """Which runs; the probe is named where it is not the usual one."""
-    load = "no load stated" if judgment.load is None else f"load {judgment.load}"
+def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
+    """With each, which runs it is of: the probe where it is not the usual one, and of board, configuration and
+    implementation what differs among them."""
+    differs = [len(set(names)) > 1 for names in zip(*(judgment.setup for judgment in judgments), strict=True)]
+    return [(_label(judgment, [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]),
+             judgment) for judgment in judgments]
+
+
+def _label(judgment: Judgment, setup: Sequence[str]) -> str:
+    load = ", ".join(["no load stated" if judgment.load is None else f"load {judgment.load}", *setup])
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _seen_reason(judgment: Judgment) -> str:
+def _seen_reason(label: str, judgment: Judgment) -> str:
     """Of runs of which nothing is required."""
-    return (f"{_label(judgment)}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}"
+    return (f"{label}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}"
             + _not_measured_text(judgment.not_measured))
 
 
-def _pass_reason(judgment: Judgment) -> str:
+def _pass_reason(label: str, judgment: Judgment) -> str:
     """One n and one bound, of the CPU of which least is known."""
     weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
     if weakest is None:
-        return f"{_label(judgment)}: nothing was judged"
+        return f"{label}: nothing was judged"
     several = len(judgment.shown) > 1
     missing = _not_measured_text(judgment.not_measured)
     scope = f"on each CPU{' measured' if missing else ''}, " if several else ""
-    return (f"{_label(judgment)}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
+    return (f"{label}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
             f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
 
 
@@ -170,10 +177,11 @@ def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """What led to the verdict.  Where a limit was broken, what else is too little known does not matter."""
     telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
-    ordered = [(_label(judgment), finding.text) for weight in telling for judgment in judgments
+    labelled = _labelled(judgments)
+    ordered = [(label, finding.text) for weight in telling for label, judgment in labelled
                for finding in judgment.findings if finding.verdict is weight]
-    passed = tuple(_pass_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.PASS)
-    seen = tuple(_seen_reason(judgment) for judgment in judgments if judgment.verdict is Verdict.NO_LIMIT)
+    passed = tuple(_pass_reason(*one) for one in labelled if one[1].verdict is Verdict.PASS)
+    seen = tuple(_seen_reason(*one) for one in labelled if one[1].verdict is Verdict.NO_LIMIT)
     return _said_once(ordered) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 
@@ -181,7 +189,7 @@ def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """What would settle it; a failure is settled."""
     if verdict is Verdict.FAIL:
         return ()
-    return _said_once([(_label(judgment), settling) for judgment in judgments
+    return _said_once([(label, settling) for label, judgment in _labelled(judgments)
                        for settling in _settling(judgment.findings)])
 
 
