@@ -268,7 +268,7 @@ def test_imported_runs_are_shown_compared_and_reported_and_never_pass(tmp_path: 
     done = command_line("report", *ids, *there, "--limit", "10ms", "--out", str(tmp_path / "report"))
     page = (tmp_path / "report" / "index.html").read_text()
     assert done.returncode == 3, done.stderr
-    assert "coordinated omission" in page and "1970" not in page
+    assert "coordinated omission" in page and "1970-" not in page
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
