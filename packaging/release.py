@@ -180,7 +180,7 @@ def make(out: Path, chosen: list[Architecture]) -> list[str]:
     source = sources(commit)
     with tempfile.TemporaryDirectory() as scratch:
         with tarfile.open(fileobj=io.BytesIO(source)) as tar:
-            tar.extractall(scratch, filter="data")
+            tar.extractall(scratch)
         files = dict(contents(Path(scratch) / name, commit, chosen))
     files["SHA256SUMS"] = File(sums({file: one.content for file, one in files.items() if not one.target}))
     released = {f"{name}.tar.xz": _packed(source),

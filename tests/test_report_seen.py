@@ -92,7 +92,7 @@ def test_on_paper_each_page_says_which_run_and_which_page(page: Path, tmp_path: 
     for number, text in enumerate(pages, start=1):
         assert f"page {number} of {len(pages)}" in text
         assert "6 runs, run-none to run-full" in text
-    for heading in re.findall(r"<h2>(.*?)</h2>", page.read_text()):
+    for heading in re.findall(r"<h2[^>]*>(.*?)</h2>", page.read_text()):
         holding = [text for text in pages if heading in text]
         assert holding, heading
         assert not [text for text in holding if text.rstrip().splitlines()[-2].strip() == heading], "alone at the foot"
