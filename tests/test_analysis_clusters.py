@@ -112,6 +112,17 @@ def test_ranks_of_a_quantile_are_those_of_all_samples() -> None:
     assert one_by_one.std(axis=0) == pytest.approx(np.sqrt([10, 10, 50 * 0.875 * 0.125]), rel=0.1)
 
 
+def test_a_quantile_spreads_wider_where_neighbouring_blocks_are_alike() -> None:
+    """Nothing that hangs together: no wider, or little.  Each block like its neighbours: nearly by sqrt(3)."""
+    random = np.random.default_rng(3)
+    apart = random.binomial(1000, 0.5, 240)
+    below = np.repeat(random.binomial(1000, 0.5, 10), 24)
+    for values, least, most in ((apart, 1.0, 1.3), (below, 1.5, 1.75)):
+        assert least <= blocks.wider_by([np.stack([values, 1000 - values], axis=1)], 0, 0.5) <= most
+    assert blocks.wider_by([np.full((240, 2), 500)], 0, 0.5) == 1.0
+    assert blocks.wider_by([np.full((29, 2), 500)], 0, 0.5) == 1.0
+
+
 def _moving_maxima(random: np.random.Generator, n: int, window: int) -> np.ndarray:
     """Of independent values: the extremal index is 1 / window."""
     noise = random.random(n + window - 1)

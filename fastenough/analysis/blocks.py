@@ -7,6 +7,7 @@ Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,24 +79,35 @@ def runs_agree(counts: Sequence[IntArray]) -> bool:
     return chance_of_equal(gathered) > LEVEL
 
 
-def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | None:
-    """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
+def gathered(runs: Sequence[IntArray]) -> tuple[list[IntArray], int] | None:
+    """Intervals of runs, each intervals x buckets, gathered to cells, and how many cells a block has; None: too few.
 
-    Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.  Fewer are drawn
-    than there are, so that the spread of the draws is that of Student's t with as many degrees of freedom.
+    Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.
     """
     intervals = sum(run.shape[0] for run in runs)
     if intervals < LEAST_BLOCKS:
         return None
     per_cell = max(1, intervals // _CELLS)
-    gathered = [cells(run.T, max(1, run.shape[0] // per_cell)).T for run in runs]
-    length = max(1, sum(run.shape[0] for run in gathered) // LEAST_BLOCKS)
-    while length > 1 and sum(run.shape[0] // length for run in gathered) < LEAST_BLOCKS:
+    each = [cells(run.T, max(1, run.shape[0] // per_cell)).T for run in runs]
+    length = max(1, sum(run.shape[0] for run in each) // LEAST_BLOCKS)
+    while length > 1 and sum(run.shape[0] // length for run in each) < LEAST_BLOCKS:
         length -= 1
-    blocks = sum(run.shape[0] // length for run in gathered)
-    if blocks < LEAST_BLOCKS:
+    whole = [run for run in each if run.shape[0] >= length]
+    return (whole, length) if sum(run.shape[0] // length for run in whole) >= LEAST_BLOCKS else None
+
+
+def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | None:
+    """Sums of buckets (draws x buckets) over blocks drawn from runs, each intervals x buckets; None: too few blocks.
+
+    Fewer blocks are drawn than there are, so that the spread of the draws is that of Student's t with as many degrees
+    of freedom.
+    """
+    found = gathered(runs)
+    if found is None:
         return None
-    sums = np.concatenate([_moving(run, length) for run in gathered if run.shape[0] >= length])
+    whole, length = found
+    blocks = sum(run.shape[0] // length for run in whole)
+    sums = np.concatenate([_moving(run, length) for run in whole])
     narrower = float(special.ndtri(_TAIL) / special.stdtrit(blocks - 1, _TAIL)) ** 2
     drawn = max(2, round((blocks - 1) * narrower))
     random = np.random.default_rng(_SEED)
@@ -103,8 +115,28 @@ def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | Non
     return np.asarray(weights.astype(np.float64) @ sums.astype(np.float64))
 
 
-def _moving(run: IntArray, length: int) -> IntArray:
-    up_to = np.concatenate([np.zeros((1, run.shape[1]), dtype=np.int64), np.cumsum(run, axis=0)])
+def wider_by(runs: Sequence[IntArray], bucket: int, quantile: float) -> float:
+    """By what the spread of a quantile in that bucket is greater than if blocks were independent: sqrt(1 + 2 r).
+
+    r: the correlation of neighbouring blocks in how many values they have up to the bucket; none where it is negative.
+    What hangs together for longer than a block is taken apart by drawing blocks.
+    """
+    found = gathered(runs)
+    if found is None:
+        return 1.0
+    whole, length = found
+    blocks = [_moving(np.stack([run[:, :bucket + 1].sum(axis=1) - quantile * run.sum(axis=1)], axis=1), length)[:, 0]
+              for run in whole]
+    every = np.concatenate(blocks)
+    centre, square = float(every.mean()), float(every.var())
+    pairs = np.concatenate([(one[:-length] - centre) * (one[length:] - centre) for one in blocks])
+    if not pairs.size or square == 0.0:
+        return 1.0
+    return float(np.sqrt(1.0 + 2.0 * max(0.0, float(pairs.mean()) / square)))
+
+
+def _moving(run: NDArray[Any], length: int) -> NDArray[Any]:
+    up_to = np.concatenate([np.zeros((1, run.shape[1]), dtype=run.dtype), np.cumsum(run, axis=0)])
     return np.asarray(up_to[length:] - up_to[:-length])
 
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.blocks import LEAST_BLOCKS, ranks_of_quantile, resampled
+from fastenough.analysis.blocks import LEAST_BLOCKS, ranks_of_quantile, resampled, wider_by
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -45,7 +45,13 @@ class Blocks:
         if self.draws is None or self._independent_above(quantile) < LEAST_ABOVE:
             return None
         total = np.concatenate(self.counts)
-        return ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
+        found = ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
+        n, wider = float(total.sum()), wider_by(self.counts, self._bucket_of(quantile), quantile)
+        return np.clip(quantile * n + (found - quantile * n) * wider, 1.0, n)
+
+    def _bucket_of(self, quantile: float) -> int:
+        up_to = np.cumsum(sum(run.sum(axis=0) for run in self.counts))
+        return int(np.searchsorted(up_to, quantile * up_to[-1]))
 
     def _independent_above(self, quantile: float) -> float:
         """As how many independent exceedances those of the quantile count, or the values below it where these are
@@ -55,7 +61,7 @@ class Blocks:
         """
         total = np.concatenate(self.counts)
         up_to = np.cumsum(total.sum(axis=0))
-        bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
+        bucket = self._bucket_of(quantile)
         above = total[:, bucket:].sum(axis=1)
         few = above if quantile >= 0.5 else total.sum(axis=1) - above
         beyond = min(float(few.sum()), float(up_to[-1]) * min(quantile, 1.0 - quantile))
