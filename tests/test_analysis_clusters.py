@@ -118,9 +118,9 @@ def test_a_quantile_spreads_wider_where_neighbouring_blocks_are_alike() -> None:
     apart = random.binomial(1000, 0.5, 240)
     below = np.repeat(random.binomial(1000, 0.5, 10), 24)
     for values, least, most in ((apart, 1.0, 1.3), (below, 1.5, 1.75)):
-        assert least <= blocks.wider_by([np.stack([values, 1000 - values], axis=1)], 0, 0.5) <= most
-    assert blocks.wider_by([np.full((240, 2), 500)], 0, 0.5) == 1.0
-    assert blocks.wider_by([np.full((29, 2), 500)], 0, 0.5) == 1.0
+        assert least <= blocks.wider_by([values - 500.0]) <= most
+    assert blocks.wider_by([np.zeros(240)]) == 1.0
+    assert blocks.wider_by([np.zeros(29)]) == 1.0
 
 
 def _moving_maxima(random: np.random.Generator, n: int, window: int) -> np.ndarray:

@@ -30,7 +30,7 @@ _TAIL = 0.975
 """Where the spread of the draws is made that of Student's t."""
 
 
-def cells(counts: IntArray, about: int) -> IntArray:
+def cells(counts: NDArray[Any], about: int) -> NDArray[Any]:
     """Counts of intervals (last axis: time) gathered to ``about`` cells or up to twice as many, of equal length.
 
     What is left over at the end is left out.
@@ -79,7 +79,7 @@ def runs_agree(counts: Sequence[IntArray]) -> bool:
     return chance_of_equal(gathered) > LEVEL
 
 
-def gathered(runs: Sequence[IntArray]) -> tuple[list[IntArray], int] | None:
+def gathered(runs: Sequence[NDArray[Any]]) -> tuple[list[NDArray[Any]], int] | None:
     """Intervals of runs, each intervals x buckets, gathered to cells, and how many cells a block has; None: too few.
 
     Blocks are as long as 30 of them allow, begin anywhere within a run, and never reach into another.
@@ -115,18 +115,17 @@ def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | Non
     return np.asarray(weights.astype(np.float64) @ sums.astype(np.float64))
 
 
-def wider_by(runs: Sequence[IntArray], bucket: int, quantile: float) -> float:
-    """By what the spread of a quantile in that bucket is greater than if blocks were independent: sqrt(1 + 2 r).
+def wider_by(courses: Sequence[FloatArray]) -> float:
+    """By what the spread of a sum over time is greater than if blocks were independent: sqrt(1 + 2 r).
 
-    r: the correlation of neighbouring blocks in how many values they have up to the bucket; none where it is negative.
-    What hangs together for longer than a block is taken apart by drawing blocks.
+    ``courses``: of each run, what is added up, interval by interval.  r: the correlation of neighbouring blocks, none
+    where it is negative.  What hangs together for longer than a block is taken apart by drawing blocks.
     """
-    found = gathered(runs)
+    found = gathered([course[:, None] for course in courses])
     if found is None:
         return 1.0
     whole, length = found
-    blocks = [_moving(np.stack([run[:, :bucket + 1].sum(axis=1) - quantile * run.sum(axis=1)], axis=1), length)[:, 0]
-              for run in whole]
+    blocks = [_moving(run, length)[:, 0] for run in whole]
     every = np.concatenate(blocks)
     centre, square = float(every.mean()), float(every.var())
     pairs = np.concatenate([(one[:-length] - centre) * (one[length:] - centre) for one in blocks])

@@ -42,30 +42,28 @@ class Blocks:
 
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
-        if self.draws is None or self._independent_above(quantile) < LEAST_ABOVE:
+        if self.draws is None:
             return None
         total = np.concatenate(self.counts)
-        found = ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
-        n, wider = float(total.sum()), wider_by(self.counts, self._bucket_of(quantile), quantile)
-        return np.clip(quantile * n + (found - quantile * n) * wider, 1.0, n)
-
-    def _bucket_of(self, quantile: float) -> int:
-        up_to = np.cumsum(sum(run.sum(axis=0) for run in self.counts))
-        return int(np.searchsorted(up_to, quantile * up_to[-1]))
-
-    def _independent_above(self, quantile: float) -> float:
-        """As how many independent exceedances those of the quantile count, or the values below it where these are
-        fewer.
-
-        Of the bucket that holds the quantile only those that lie beyond it count.
-        """
-        total = np.concatenate(self.counts)
         up_to = np.cumsum(total.sum(axis=0))
-        bucket = self._bucket_of(quantile)
-        above = total[:, bucket:].sum(axis=1)
-        few = above if quantile >= 0.5 else total.sum(axis=1) - above
-        beyond = min(float(few.sum()), float(up_to[-1]) * min(quantile, 1.0 - quantile))
-        return beyond / size_at_all_scales(few)
+        bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
+        if _independent_above(total, bucket, quantile) < LEAST_ABOVE:
+            return None
+        found = ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
+        centre = quantile * float(up_to[-1])
+        below = [run[:, :bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
+        return np.clip(centre + (found - centre) * wider_by(below), 1.0, float(up_to[-1]))
+
+
+def _independent_above(total: IntArray, bucket: int, quantile: float) -> float:
+    """As how many independent exceedances those of the quantile count, or the values below it where these are fewer.
+
+    ``total``: cells x buckets, of which ``bucket`` holds the quantile; of that one only those that lie beyond it count.
+    """
+    above = total[:, bucket:].sum(axis=1)
+    few = above if quantile >= 0.5 else total.sum(axis=1) - above
+    beyond = min(float(few.sum()), float(total.sum()) * min(quantile, 1.0 - quantile))
+    return beyond / size_at_all_scales(few)
 
 
 def _size_within(total: IntArray, bucket: int) -> float:
