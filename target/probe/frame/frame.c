@@ -160,6 +160,10 @@ static void measure(struct run *run)
 	run_await_start(run);
 	watchdog = watchdog_start();
 	warm_up(run, watchdog);
+	/* What a thread that is still running tells late would be counted. */
+	if (atomic_load(&run->stop))
+		stop_workers(run);
+	count_from_now(run);
 	report_until_end(run, watchdog);
 	timer_delete(watchdog);
 	stop_workers(run);

@@ -158,8 +158,9 @@ void run_abort(struct run *run, const char *format, ...) __attribute__((format(p
 /* An output is lost: the run fails, or is aborted where a signal cut the waiting short. */
 void run_unwritten(struct run *run, const char *what, int error);
 
-/* warm_up.c: lets it pass; what is counted begins now */
+/* warm_up.c: lets it pass, unless the run is stopped; then what is counted begins */
 void warm_up(struct run *run, timer_t watchdog);
+void count_from_now(struct run *run);
 
 /* signals.c */
 void signals_prepare(struct run *run);

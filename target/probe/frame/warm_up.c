@@ -61,6 +61,10 @@ void warm_up(struct run *run, timer_t watchdog)
 			live_draw(run);
 		signals_await(until_ns);
 	}
+}
+
+void count_from_now(struct run *run)
+{
 	if (run->settings->warm_up_ns)
 		begin_counting(run);
 	run->counted_ns = run->begin.mono_ns;
