@@ -12,7 +12,7 @@ from fastenough.analysis import words
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, paired
 from fastenough.campaign import Entry, Plan, Progress
-from fastenough.cli.compare import GREATER, OPEN, SMALLER, finding, percent
+from fastenough.cli.compare import GREATER, OPEN, SMALLER, finding, shown_at
 from fastenough.cli.live import Display
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_json, print_table, say
@@ -43,18 +43,17 @@ def parse_settings(said: Sequence[str]) -> dict[str, str]:
 
 def conclusion(effects: Effects, change: str) -> str:
     """One sentence."""
-    found = {what: [each for each in effects.effects if finding(each) == what] for what in (GREATER, SMALLER)}
-    said = [f"{what} at {', '.join(percent(each.quantile) for each in each_found)}" for what, each_found in
-            found.items() if each_found]
-    if said:
-        tail = max(found[GREATER] + found[SMALLER], key=lambda each: each.quantile)
-        return (f"with {change}, {effects.series} is {' and '.join(said)} (at {percent(tail.quantile)} by "
-                f"{micros(tail.effect_ns)} µs, {percent(effects.confidence)} interval {micros(tail.lower_ns)} to "
+    shown = shown_at(effects.effects)
+    if shown is not None:
+        said, tail = shown
+        return (f"with {change}, {effects.series} is {said} (at {words.percent(tail.quantile)} by "
+                f"{micros(tail.effect_ns)} µs, {words.percent(effects.confidence)} interval {micros(tail.lower_ns)} to "
                 f"{micros(tail.upper_ns)} µs)")
     if effects.effects:
         widest = effects.effects[-1]
-        return (f"no effect of {change} on {effects.series} is shown (at {percent(widest.quantile)}: "
-                f"{micros(widest.lower_ns)} to {micros(widest.upper_ns)} µs, {percent(effects.confidence)} interval)")
+        return (f"no effect of {change} on {effects.series} is shown (at {words.percent(widest.quantile)}: "
+                f"{micros(widest.lower_ns)} to {micros(widest.upper_ns)} µs, "
+                f"{words.percent(effects.confidence)} interval)")
     return f"nothing can be said of {change}: the runs are too short for any quantile"
 
 
@@ -62,8 +61,8 @@ def _print(effects: Effects) -> None:
     print_table(
         f"\n{effects.series}: with less without, in µs, means over the runs of {effects.rounds} rounds of 4; "
         f"n = {words.number(effects.n[0])} without and {words.number(effects.n[1])} with",
-        ("quantile", "without", "with", "effect", f"{percent(effects.confidence)} interval", "with it"),
-        [(percent(each.quantile), micros(each.without_ns), micros(each.with_ns), micros(each.effect_ns),
+        ("quantile", "without", "with", "effect", f"{words.percent(effects.confidence)} interval", "with it"),
+        [(words.percent(each.quantile), micros(each.without_ns), micros(each.with_ns), micros(each.effect_ns),
           " to ".join(map(micros, each.ends)), finding(each)) for each in effects.effects],
     )
     for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):

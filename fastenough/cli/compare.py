@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import click
 
@@ -15,6 +15,7 @@ from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import QuantileDifference
 from fastenough.analysis.differences import other_facts
 from fastenough.analysis.machine import is_emulated
+from fastenough.analysis.paired import Effect
 from fastenough.cli.output import micros, print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import existing_store, store_option
@@ -39,6 +40,9 @@ class Difference(Protocol):
         """Whether it is shown where all that is told with it is judged together."""
 
 
+_AtQuantile = TypeVar("_AtQuantile", QuantileDifference, Effect)
+
+
 def finding(difference: Difference) -> str:
     """What the interval of a difference says of the run beside the base."""
     if difference.ends is None:
@@ -49,24 +53,27 @@ def finding(difference: Difference) -> str:
     return (GREATER if lower > 0 else SMALLER) + ("" if difference.shown else BY_ITSELF)
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.10g} %"
-
-
 def interval(difference: QuantileDifference) -> str:
     """In µs, without the unit."""
     return "–" if difference.ends is None else " to ".join(map(micros, difference.ends))
 
 
+def shown_at(differences: Sequence[_AtQuantile]) -> tuple[str, _AtQuantile] | None:
+    """In words, at which quantiles a difference is shown in which direction, and the highest of them; None where none
+    is."""
+    found = {what: [each for each in differences if finding(each) == what] for what in (GREATER, SMALLER)}
+    shown = found[GREATER] + found[SMALLER]
+    said = [f"{what} at {', '.join(words.percent(each.quantile) for each in at)}" for what, at in found.items() if at]
+    return (" and ".join(said), max(shown, key=lambda each: each.quantile)) if shown else None
+
+
 def said_of(comparison: Comparison, which: str) -> str:
     """What the intervals of one kind of series say of a run, the highest quantile that differs with its figures."""
-    found = {what: [each for each in comparison.quantiles if finding(each) == what] for what in (GREATER, SMALLER)}
-    said = [f"{what} at {', '.join(percent(each.quantile) for each in each_found)}" for what, each_found in
-            found.items() if each_found]
-    if said:
-        tail = max(found[GREATER] + found[SMALLER], key=lambda each: each.quantile)
-        return (f"the {which} run is {' and '.join(said)} (at {percent(tail.quantile)} by "
-                f"{words.latency(tail.difference_ns)}, {percent(comparison.confidence)} interval {interval(tail)} µs)")
+    shown = shown_at(comparison.quantiles)
+    if shown is not None:
+        said, tail = shown
+        return (f"the {which} run is {said} (at {words.percent(tail.quantile)} by {words.latency(tail.difference_ns)}, "
+                f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)")
     if comparison.chances():
         return f"no difference of the {which} run is shown"
     return f"of the {which} run nothing can be said: there are too few samples for any interval"
@@ -99,11 +106,11 @@ def _of_one(comparisons: Sequence[Comparison], judged: Collection[str], which: s
 
 def _print_quantiles(comparison: Comparison, which: str) -> None:
     first, second = comparison.n
-    stated = percent(comparison.confidence)
+    stated = words.percent(comparison.confidence)
     print_table(
         f"\n{comparison.series}: {which} minus base in µs, n = {words.number(second)} and {words.number(first)}",
         ("quantile", "base", which, "difference", f"{stated} interval", f"{which} is"),
-        [(percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), interval(q),
+        [(words.percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), interval(q),
           finding(q)) for q in comparison.quantiles],
     )
     for rate in comparison.rates:
@@ -162,9 +169,10 @@ def how_judged(together: int, confidence: float) -> str:
     """What the marks of differences mean."""
     if not together:
         return "no difference has an interval: measure longer"
-    return (f"\"{GREATER}\" and \"{SMALLER}\" hold for all {together} differences together at {percent(confidence)} "
-            f"(Holm); \"{BY_ITSELF.strip()}\" marks one whose own interval excludes zero, which is not enough among so "
-            "many. All of it holds within these runs: how much runs differ they do not tell (fastenough ab does)")
+    return (f"\"{GREATER}\" and \"{SMALLER}\" hold for all {together} differences together at "
+            f"{words.percent(confidence)} (Holm); \"{BY_ITSELF.strip()}\" marks one whose own interval excludes zero, "
+            "which is not enough among so many. All of it holds within these runs: how much runs differ they do not "
+            "tell (fastenough ab does)")
 
 
 def _judged(recordings: Sequence[Recording]) -> set[str]:
