@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = ["units", "words", "registry",
          "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
-         "board", "implementations", "campaign", "store", "analysis", "reference", "exchange", "report", "jobs", "web",
-         "farm", "cli"]
+         "board", "implementations", "campaign", "store", "analysis", "reference", "exchange", "report", "history",
+         "jobs", "web", "farm", "cli"]
 """The way of the data; each may import only what stands before it (and itself)."""
 
 PURE = {"analysis", "report"}
