@@ -15,6 +15,7 @@ from fastenough.analysis.gate import (
     Held,
     Limit,
     beside,
+    checked_before,
     held_growth,
     held_requirement,
     subject_of,
@@ -25,6 +26,7 @@ from fastenough.model import FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
+from fastenough.store.looks import with_some_of
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
@@ -82,17 +84,23 @@ def _marked(pairs: Sequence[Beside]) -> list[Beside]:
 
 
 def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store) -> Iterator[Held]:
-    """Each key's runs by a limit that needs no baseline; who asks again until it passes may err less each time."""
+    """Each key's runs by a limit that needs no baseline.
+
+    New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
+    pass, it is a further look.
+    """
     mine = [recording for recording in runs if limit.is_for(recording)]
-    if not mine:
+    asked, ids = asked_of(mine, Question(required, required.confidence), "gate"), [one.run_id for one in mine]
+    if asked is None:
         return
-    asked, ids = asked_of(mine, Question(required, required.confidence)), [recording.run_id for recording in mine]
-    assessment = judge(mine, required, look=store.looks_before(asked, ids) if asked else 0)
-    if asked:
-        store.note_look(asked, ids, assessment.verdict)
+    before = store.looks_before(asked, ids)
+    again = len(with_some_of(before, ids))
+    assessment = judge(mine, required, look=again)
+    store.note_look(asked, ids, assessment.verdict)
     by_id = {recording.run_id: recording for recording in mine}
+    said = checked_before(again, len(before) - again, required.confidence)
     for judgment in assessment.judgments:
-        yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons)
+        yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons, said)
 
 
 def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Recording]) -> Iterator[Held]:
