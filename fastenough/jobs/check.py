@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough.analysis import judge
@@ -52,15 +52,12 @@ class Checked:
         return [comparison for pair in self.pairs for comparison in pair.comparisons]
 
 
-def read_baseline(store: Store | None, names: Sequence[str]) -> list[Recording]:
+def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     """Recordings by path, or by id in the store; raises BadInput."""
     found = []
     for name in names:
         path = Path(name)
-        if path.is_file():
-            found.append(read_recording(path))
-        elif store is not None:
-            found.append(store.load(store.find(name)))
+        found.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
     return found
 
 
@@ -79,8 +76,7 @@ def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[
 def _marked(pairs: Sequence[Beside]) -> list[Beside]:
     """All differences of all pairs are judged together."""
     marked = iter(judged_together([each for pair in pairs for each in pair.comparisons]))
-    return [Beside(pair.runs, pair.baseline, pair.differs, pair.sides,
-                   tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
+    return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
 def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store) -> Iterator[Held]:
