@@ -21,6 +21,7 @@ from confidence import (
     Coverage,
     Errors,
     by_advice,
+    by_night,
     coverage,
     errors,
     errors_of_cpus,
@@ -30,6 +31,7 @@ from confidence import (
 from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent
 
 from fastenough.analysis.disturbances import Source
+from fastenough.model import Requirement
 
 METHOD = Path(__file__).resolve().parents[1] / "docs" / "method.md"
 BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
@@ -48,11 +50,11 @@ class Row:
     held: bool = True
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
 
 
-def _rate(intervals: int, disturbances: int, size: float) -> float:
+def _rate(intervals: int, disturbances: float, size: float) -> float:
     return disturbances * size / (intervals * 1000)
 
 
@@ -111,6 +113,35 @@ def advised(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
         yield _error_row(f"{name}; measured on as advised, up to 5 looks", found, most, True)
 
 
+NIGHTS = 30
+A_MONTH = 1 - STATED / NIGHTS
+"""The confidence of each night with which a month errs no more often than one measurement at the usual one."""
+
+
+GATED: dict[str, tuple[Machine, float, float, int | None]] = {
+    "independent": (independent, 1, 25, None),
+    "bursts of 20": (partial(bursts, length=20), 20, 25, None),
+    "bursts of 20, declared": (partial(bursts, length=20), 20, 6.5, 20),
+}
+"""By name: the machine, how long its bursts are, how many are allowed in a night, and the longest one declared."""
+AS_BAD = ((0.5, 1 - STATED), (1.0, 1 - STATED), (1.5, 1 - STATED), (1.0, A_MONTH))
+
+
+def gated(months: int, seed: int) -> Iterator[Row]:
+    """Thirty nights, each judged by its own data, on a machine within, at and beyond the limit."""
+    for number, (name, (times, sure)) in enumerate(product(GATED, AS_BAD)):
+        machine, size, disturbances, longest = GATED[name]
+        allowed = _rate(SHORT[0], disturbances, size)
+        random = np.random.default_rng([seed, number])
+        counts = made(machine, random, months * NIGHTS, SHORT[0], times * allowed)
+        found = by_night(counts, NIGHTS, Requirement(1, allowed, sure, longest))
+        wrong = max(found.passed * (times >= 1), found.failed * (times <= 1))
+        held = wrong <= most_errors(months * NIGHTS, 1 - sure) and (
+            sure < A_MONTH or max(found.any_passed, found.any_failed) <= most_errors(months))
+        yield Row((f"{name}; {times:g} times what is allowed", percent(sure, 2), percent(found.passed),
+                   percent(found.failed), percent(found.any_passed), percent(found.any_failed)), held)
+
+
 QUANTILES = (0.5, 0.99, 0.999)
 
 
@@ -145,7 +176,7 @@ ERRORS = ("machine", "false PASS", "false FAIL", "no verdict")
 def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
     """All tables, and whether everything is within what is stated."""
     random = np.random.default_rng(seed)
-    fewer_repetitions = max(20, repetitions // 4)
+    fewer_repetitions, months = max(20, repetitions // 4), max(20, repetitions // 10)
     parts = [
         (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
          (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
@@ -156,6 +187,9 @@ def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
          list(several_cpus(repetitions, random))),
         (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
          list(advised(fewer_repetitions, random))),
+        (f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",
+         ("machine", "confidence", "nights that pass", "nights that fail", "months with PASS", "months with FAIL"),
+         list(gated(months, seed))),
         (f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
          ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
          list(covered(repetitions, seed))),
