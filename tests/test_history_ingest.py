@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from farm_data import FarmData, make_store
+from farm_data import FarmData
 from history_rows import all_rows
 from recordings import WALL_NS, Plan, instant, latencies, write
 from tools import ROOT
@@ -28,11 +28,6 @@ from fastenough.store import Store
 
 SERIES = "timer/wakeup_corrected"
 LONG = 2 * WALL_NS // 10**9
-
-
-@pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> FarmData:
-    return make_store(tmp_path_factory.mktemp("farm"), boards=4, days=1, cpus=2)
 
 
 @pytest.fixture
