@@ -7,7 +7,6 @@ the 99.9 % quantile of what the stated one would show.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,14 +28,12 @@ from confidence import (
     most_errors,
 )
 from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent
+from simulated import SEED, main, percent
 
 from fastenough.analysis.disturbances import Source
 from fastenough.model import Requirement
 
 METHOD = Path(__file__).resolve().parents[1] / "docs" / "method.md"
-BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
-REPETITIONS = 2000
-SEED = 20260101
 CPUS = 8
 SHORT, LONG = (120, 25), (600, 80)
 """Intervals, and about how many disturbances they hold."""
@@ -48,10 +45,6 @@ class Row:
 
     cells: tuple[str, ...]
     held: bool = True
-
-
-def percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
 
 
 def _rate(intervals: int, disturbances: float, size: float) -> float:
@@ -173,9 +166,9 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
 ERRORS = ("machine", "false PASS", "false FAIL", "no verdict")
 
 
-def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
+def simulated(repetitions: int) -> tuple[str, bool]:
     """All tables, and whether everything is within what is stated."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     fewer_repetitions, months = max(20, repetitions // 4), max(20, repetitions // 10)
     parts = [
         (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
@@ -189,37 +182,17 @@ def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
          list(advised(fewer_repetitions, random))),
         (f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",
          ("machine", "confidence", "nights that pass", "nights that fail", "months with PASS", "months with FAIL"),
-         list(gated(months, seed))),
+         list(gated(months, SEED))),
         (f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
          ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
-         list(covered(repetitions, seed))),
+         list(covered(repetitions, SEED))),
     ]
     held = all(row.held for _, _, rows in parts for row in rows)
-    stated = (f"Simulated by `tests/bench_confidence.py` (seed {seed}). Stated error: {percent(STATED)}; what "
+    stated = (f"Simulated by `tests/bench_confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; what "
               f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
               f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}.")
     return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
 
 
-def with_tables(document: str, tables: str) -> str:
-    """The document, with these between the marks."""
-    before, rest = document.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{tables}{END}{after}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--write", action="store_true", help="replace the tables in docs/method.md")
-    asked = parser.parse_args()
-    tables, held = simulated(asked.repetitions)
-    print(tables)
-    print("all within what is stated: " + ("yes" if held else "NO"))
-    if asked.write:
-        METHOD.write_text(with_tables(METHOD.read_text(), tables))
-    return 0 if held else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, METHOD, simulated))
