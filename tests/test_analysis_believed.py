@@ -43,6 +43,17 @@ def test_a_copy_under_another_id_is_not_believed(tmp_path: Path) -> None:
     assert "run copy: it is not believed: it holds the data of run run-1" in _text(assessment)
 
 
+def test_a_copy_whose_clock_was_changed_is_not_believed(tmp_path: Path) -> None:
+    few = _run(tmp_path, values=[cpu[:7] for cpu in VALUES])
+    begin = few.head.begin
+    later = replace(begin, mono_ns=begin.mono_ns + 10**9, wall_ns=begin.wall_ns + 10**9)
+    copy = replace(few, head=replace(few.head, run_id="copy", begin=later))
+    assert "run copy: it is not believed: it holds the data of run run-1" in _text(judge([few, copy], LIMIT))
+    steady = _run(tmp_path, values=[[np.full(1000, 5000)] * 7])
+    again = replace(steady, head=replace(steady.head, run_id="again", begin=later))
+    assert "not believed" not in _text(judge([steady, again], LIMIT)), "two calm runs may hold the same few values"
+
+
 def test_two_runs_with_one_id_are_not_believed(tmp_path: Path) -> None:
     one, other = _run(tmp_path), _run(tmp_path, values=latencies(2))
     assessment = judge([one, other], LIMIT)
@@ -221,6 +232,12 @@ def test_settings_are_as_asked_before_and_after(tmp_path: Path, change: dict[str
                                                 said: str) -> None:
     assessment = judge([_run(tmp_path, **change)], LIMIT)
     assert assessment.verdict is expected and said in _text(assessment)
+
+
+def test_ordinary_threads_are_told_by_what_is_in_effect(tmp_path: Path) -> None:
+    said = "The measured threads did not run under a real-time policy"
+    assert said in judge([_run(tmp_path, settings=(OTHER,))], LIMIT).cautions
+    assert said not in judge([_run(tmp_path)], LIMIT).cautions
 
 
 def test_no_setting_at_all_is_not_what_was_asked_for(tmp_path: Path) -> None:

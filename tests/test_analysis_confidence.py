@@ -8,13 +8,14 @@ import re
 import bench_confidence as bench
 import numpy as np
 import pytest
-from confidence import STATED, by_advice, counted, coverage, errors, errors_of_cpus, made
+from confidence import STATED, by_advice, by_night, counted, coverage, errors, errors_of_cpus, made
 from late_values import CHANGING, COVERED, STEADY
 from scipy import stats
 from simulated import SEED, block_of, with_block
 
 from fastenough.analysis import clusters
 from fastenough.analysis.disturbances import Source
+from fastenough.model import Requirement
 
 REPETITIONS = 200
 MOST = float(stats.binom.ppf(0.9999, REPETITIONS, STATED)) / REPETITIONS
@@ -73,6 +74,18 @@ def test_following_the_advice_errs_no_more_often() -> None:
     assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
 
 
+def test_a_gate_of_nights_errs_each_night_no_more_often_than_stated() -> None:
+    """And in a month of them no more often, where each night is asked for as much more."""
+    machine, size = STEADY["bursts of 20"]
+    allowed = 6.5 * size / 120_000
+    counts = made(machine, np.random.default_rng(8), 20 * bench.NIGHTS, 120, allowed)
+    nights, month = (by_night(counts, bench.NIGHTS, Requirement(1, allowed, sure, int(size)))
+                     for sure in (1 - STATED, bench.A_MONTH))
+    assert nights.passed <= float(stats.binom.ppf(0.9999, 20 * bench.NIGHTS, STATED)) / (20 * bench.NIGHTS)
+    assert nights.any_passed > 0.3, "a month of such nights errs more often, and the page says so"
+    assert max(month.any_passed, month.any_failed) <= float(stats.binom.ppf(0.9999, 20, STATED)) / 20
+
+
 def test_a_drift_is_refused() -> None:
     machine, size = CHANGING["drift from 0 to twice the rate"]
     allowed = 80 * size / 200_000
@@ -103,9 +116,9 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
     rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
     titles = [row for row in rows if row[0] in ("| machine", "| values")]
-    assert len(titles) == 5
+    assert len(titles) == 6
     for row in rows:
         if row not in titles:
-            assert all(re.fullmatch(r"\d+(\.\d)? %|–|never", cell.strip(" |")) for cell in row[1:])
+            assert all(re.fullmatch(r"\d+(\.\d\d?)? %|–|never", cell.strip(" |")) for cell in row[1:])
     named = {row[0].removeprefix("| ").partition(";")[0] for row in rows}
-    assert {*STEADY, *CHANGING, *COVERED} <= named
+    assert {*STEADY, *CHANGING, *COVERED, *bench.GATED} <= named

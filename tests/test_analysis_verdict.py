@@ -136,6 +136,8 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
     ("ten disturbances", _rate(lambda second: 20 * (second == 7)), RATE, Verdict.INCONCLUSIVE,
      "1 disturbance in 60 s: no more than one disturbance above 50.0 µs in 12.6 s (95 %); 1 in 1,000 is allowed, and "
      "no rate per activation follows from fewer than 10 disturbances"),
+    ("disturbances apart", _rate(lambda second: 60 * (second == 7) + (second % 5 == 0)), RATE, Verdict.INCONCLUSIVE,
+     "these come so close together that they count as 1; no rate per activation follows from fewer than 10"),
     ("the longest burst declared", _rate(lambda second: 20 * (second == 7)), replace(RATE, longest_burst=5),
      Verdict.INCONCLUSIVE, "one disturbance may have made as many as 20 activations late, and 5 were declared"),
     ("samples enough for the longest burst declared", _rate(lambda second: 20 * (second == 7)),

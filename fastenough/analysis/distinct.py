@@ -19,13 +19,19 @@ def _content(total: Histogram) -> _Data:
     return (total.sum, total.sum_sq, total.index.tobytes(), total.count.tobytes())
 
 
+_RICH = 20
+"""Buckets: two measurements do not agree in the counts of so many, so that it does not matter when they began."""
+
+
 def _data(recording: Recording) -> _Data | None:
     """What no second measurement can have in common with this one; None where nothing was measured."""
     if not any(total.total for total in recording.totals.values()):
         return None
     totals = [(total.minimum, total.maximum, *_content(total)) for total in recording.totals.values()]
-    begin = recording.head.begin
     lost = tuple((recording.lost(series.id), recording.missed(series.id)) for series in recording.series)
+    if any(total.index.size >= _RICH for total in recording.totals.values()):
+        return (lost, *totals)
+    begin = recording.head.begin
     return (begin.mono_ns, begin.wall_ns, recording.duration_ns, lost, *totals)
 
 

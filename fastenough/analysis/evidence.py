@@ -126,11 +126,21 @@ def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Findi
                    "find what causes it, or declare a longer burst (--longest-burst)")
 
 
+def _hanging_together(shown: Shown) -> str:
+    """Why disturbances that may be many are no more than a few for a rate."""
+    if shown.seen.most < clusters.LEAST_DISTURBANCES:
+        return ""
+    few = int(shown.seen.independent)
+    return (f"these come so close together that they count as {few}; " if few else
+            "how these are spread over time is not known; ")
+
+
 def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
     if weakest.needed is None:
-        text += (f", and no rate per activation follows from fewer than {clusters.LEAST_DISTURBANCES} disturbances "
-                 "unless one knows how many activations a disturbance makes late")
+        text += (f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
+                 f"{clusters.LEAST_DISTURBANCES} disturbances unless one knows how many activations a disturbance "
+                 "makes late")
         each = clusters.samples_for_longest(1, weakest.seen.most, weakest.requirement.miss_rate, weakest.confidence)
         declare = (f"declare the longest burst (--longest-burst M, and M x {words.number(each)} samples show it)")
         if weakest.deciding is None:

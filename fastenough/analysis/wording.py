@@ -207,6 +207,10 @@ def settle_gaps(gaps: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
             * bool(missing))
 
 
+_ORDINARY = ("other", "batch", "idle")
+"""Policies that are not real-time."""
+
+
 def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
     marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
@@ -217,7 +221,8 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
             yield f"What was seen holds for this host at that time only: {stolen}"
     if "self-measured" in marks:
         yield "Self-measured: the board timed itself, no external instrument confirms it"
-    if "not-real-time" in marks:
+    if "not-real-time" in marks or any(setting.name == "policy" and setting.in_effect in _ORDINARY
+                                       for recording in recordings for setting in recording.head.settings):
         yield "The measured threads did not run under a real-time policy"
     smi = sum(counter_total(recording, "smi") or 0 for recording in recordings)
     if smi:
