@@ -93,6 +93,14 @@ def test_series_of_one_name_that_are_not_of_one_kind_are_not_believed(tmp_path: 
     assert "are not of one kind: different" in _text(assessment)
 
 
+@pytest.mark.parametrize(("empty", "verdict"), [(6, Verdict.BROKEN), (15, Verdict.PASS)])
+def test_only_after_the_end_that_was_planned_nothing_need_come(tmp_path: Path, empty: int, verdict: Verdict) -> None:
+    values = [np.full(1000, 5000 + second) for second in range(16)]
+    values[empty] = np.array([], dtype=np.int64)
+    run = _run(tmp_path, values=[values], interval_ns=10**9, head={"parameters": {"duration_ns": 15 * 10**9}})
+    assert judge([run], replace(LIMIT, return_time_ns=10**9)).verdict is verdict
+
+
 def test_twice_as_many_values_as_periods_are_not_believed(tmp_path: Path) -> None:
     assessment = judge([_run(tmp_path, interval_ns=10**9)], LIMIT)
     assert assessment.verdict is Verdict.BROKEN

@@ -280,6 +280,17 @@ def _time_of_periods_ns(recording: Recording) -> int:
     return min(whole_ns, max(planned_ns, recording.duration_ns - recording.head.interval_ns))
 
 
+def _absent_before_the_end(recording: Recording, series: Series, due_ns: float) -> float:
+    """What need not be accounted for lies in the last interval: the periods that those before it lack."""
+    if due_ns >= recording.duration_ns - START_AND_END_NS or series.period_ns is None or len(recording.timeline) < 2:
+        return 0.0
+    timeline, course = recording.timeline, recording.timeline.courses[series.id]
+    length_ns = int(timeline.end_mono_ns[-2] - timeline.begin_mono_ns[0]) - START_AND_END_NS
+    length_ns -= round(max(0.0, _lateness_ns(recording, series)))
+    held = int(course.count[course.at < len(timeline) - 1].sum()) + recording.lost(series.id)
+    return length_ns / series.period_ns - held - 2
+
+
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     """A corrected series has one value for each period that was due, and no more."""
     for series in judged_series(recording):
@@ -293,7 +304,7 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
         held = recording.totals[series.id].total + recording.lost(series.id)
         most = recording.duration_ns / series.period_ns
         due_ns = _time_of_periods_ns(recording) - max(0.0, _lateness_ns(recording, series))
-        absent = due_ns / series.period_ns - held - 2
+        absent = max(due_ns / series.period_ns - held - 2, _absent_before_the_end(recording, series, due_ns))
         if absent > 0:
             severe = absent > UNACCOUNTED_SHARE * most
             yield Finding(Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
