@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from fastenough.virtual.module import CHECKOUT
 
+
 def shipped() -> dict[str, Path]:
     """The plans that come with fastenough, by name."""
     return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}
