@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sqlalchemy.engine import URL
 
@@ -23,11 +23,13 @@ from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
+from fastenough.store.looks import Look
 from fastenough.store.reading import (
     columns_fault_of,
     fault_of,
     kept_of,
     make_columns,
+    open_recording,
     read_run,
     renew_columns,
     run_folders,
@@ -227,14 +229,21 @@ class Store:
             raise BadInput(f"run {run_id} is kept at {place}; read it there")
         return read_run(self._runs, name)
 
+    def opened(self, run_id: str) -> BinaryIO:
+        """The recording of a run as it lies there, compressed or still growing; raises BadInput where there is none."""
+        name = self._name(run_id)
+        if name is None:
+            raise BadInput(f"no run {run_id} in {self.path}; see 'fastenough list'")
+        return open_recording(self._runs, name)
+
     def kept(self, run_id: str, file: str) -> bytes | None:
         """A file that is kept beside the recording of a run, None where there is none; raises FastenoughError for one
         that is not what was kept."""
         name = self._name(run_id)
         return None if name is None else kept_of(self._runs, name, file)
 
-    def looks_before(self, question: str, runs: Sequence[str]) -> int:
-        """How many looks at a question came before one by these runs, since it last passed."""
+    def looks_before(self, question: str, runs: Sequence[str]) -> list[Look]:
+        """The looks at a question that came before one by these runs, since it last passed."""
         return looks.looks_before(self._folder, question, runs)
 
     def note_look(self, question: str, runs: Sequence[str], verdict: Verdict) -> None:
