@@ -161,7 +161,9 @@ def _board(table: Table, base: Path) -> BoardEntry:
         tuple(_planned(each, base) for each in table.tables("plan", [])),
         table.take("simulated", bool, "true", False))
     table.finish(_BOARD_KEYS)
-    return board if board.ring or board.plans else replace(board, plans=(Planned(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
+    if board.ring or board.plans:
+        return board
+    return replace(board, plans=(Planned(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
