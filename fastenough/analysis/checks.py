@@ -16,15 +16,14 @@ from fastenough.analysis.machine import (
     pinned,
     went_backwards,
 )
-from fastenough.analysis.merged import judged_series, load_name, variant
-from fastenough.model import IMPORTED, Outcome, Series, Verdict
+from fastenough.analysis.merged import judged_series, load_name
+from fastenough.analysis.periods import absent_before_the_end, lateness_ns, time_of_periods_ns
+from fastenough.model import IMPORTED, Outcome, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
 """Share of the due periods beyond which a corrected series with too few or too many values is not believed at all."""
-START_AND_END_NS = 100_000_000
-"""How long the threads may take to begin and to end, in which no period is due."""
 HOLE_SHARE = 0.1
 """Share of a run in which a series may have no value without that being a hole in the measurement."""
 
@@ -265,32 +264,6 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
                       "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again")
 
 
-def _lateness_ns(recording: Recording, act: Series) -> float:
-    """How long periods that count from the last act were drawn out by it: each begins when the last act came."""
-    return sum(recording.totals[series.id].sum * series.unit_ns for series in recording.series
-               if series.relative and not series.corrected and variant(series) == variant(act))
-
-
-def _time_of_periods_ns(recording: Recording) -> int:
-    """How long periods were due at least: threads end when they were to, and what is left is written after that."""
-    planned_ns = recording.head.parameters.get("duration_ns")
-    whole_ns = recording.duration_ns - START_AND_END_NS
-    if type(planned_ns) is not int or not 0 < planned_ns < recording.duration_ns:
-        return whole_ns
-    return min(whole_ns, max(planned_ns, recording.duration_ns - recording.head.interval_ns))
-
-
-def _absent_before_the_end(recording: Recording, series: Series, due_ns: float) -> float:
-    """What need not be accounted for lies in the last interval: the periods that those before it lack."""
-    if due_ns >= recording.duration_ns - START_AND_END_NS or series.period_ns is None or len(recording.timeline) < 2:
-        return 0.0
-    timeline, course = recording.timeline, recording.timeline.courses[series.id]
-    length_ns = int(timeline.end_mono_ns[-2] - timeline.begin_mono_ns[0]) - START_AND_END_NS
-    length_ns -= round(max(0.0, _lateness_ns(recording, series)))
-    held = int(course.count[course.at < len(timeline) - 1].sum()) + recording.lost(series.id)
-    return length_ns / series.period_ns - held - 2
-
-
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
     """A corrected series has one value for each period that was due, and no more."""
     for series in judged_series(recording):
@@ -303,8 +276,8 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             return
         held = recording.totals[series.id].total + recording.lost(series.id)
         most = recording.duration_ns / series.period_ns
-        due_ns = _time_of_periods_ns(recording) - max(0.0, _lateness_ns(recording, series))
-        absent = max(due_ns / series.period_ns - held - 2, _absent_before_the_end(recording, series, due_ns))
+        due_ns = time_of_periods_ns(recording) - max(0.0, lateness_ns(recording, series))
+        absent = max(due_ns / series.period_ns - held - 2, absent_before_the_end(recording, series, due_ns))
         if absent > 0:
             severe = absent > UNACCOUNTED_SHARE * most
             yield Finding(Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
