@@ -5,10 +5,12 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/compiler.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -28,7 +30,7 @@ static void describe_task(void)
 	head.task = task->number;
 	head.series_count = task->series_count;
 	head.counters = task->counters;
-	head.threaded = task->thread_counters != NULL;
+	head.threaded = task->thread != NULL;
 	head.period_ns = task->needs_period ? fe_options.period_ns : 0;
 	head.width_ns = task->needs_window ? fe_options.width_ns : 0;
 	head.window_ns = task->needs_window ? fe_options.window_ns : 0;
@@ -39,13 +41,21 @@ static void describe_task(void)
 		strscpy(head.chip, fe_options.chip, sizeof(head.chip));
 }
 
+/* Its own counts: in /proc, where only some kernels show migrations, other threads may bear its name. */
+static void count_thread(const struct task_struct *thread)
+{
+	head.thread_counters[FE_BANK_VOLUNTARY_SWITCHES] = READ_ONCE(thread->nvcsw);
+	head.thread_counters[FE_BANK_INVOLUNTARY_SWITCHES] = READ_ONCE(thread->nivcsw);
+	head.thread_counters[FE_BANK_MIGRATIONS] = READ_ONCE(thread->se.nr_migrations);
+}
+
 /* What it can only tell while it runs. */
 static void ask_task(void)
 {
 	if (task->settings)
 		task->settings(head.settings);
-	if (task->thread_counters)
-		task->thread_counters(head.thread_counters);
+	if (task->thread)
+		count_thread(*task->thread);
 }
 
 static void describe_cpu(const struct fe_bank *bank)

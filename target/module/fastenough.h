@@ -65,8 +65,7 @@ struct fe_task {
 	void (*stop)(void);
 	/* Reads back what only the task knows; the rest is unknown. */
 	void (*settings)(struct fe_bank_value settings[FE_BANK_SETTINGS]);
-	/* What befell its thread so far; NULL: it has none. */
-	void (*thread_counters)(fe_u64 counters[FE_BANK_THREAD_COUNTERS]);
+	struct task_struct *const *thread; /* while it runs; NULL: it has none */
 };
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread, fe_spin;
 

@@ -136,13 +136,6 @@ static void stop(void)
 	kthread_stop(thread);
 }
 
-static void thread_counters(fe_u64 counters[FE_BANK_THREAD_COUNTERS])
-{
-	counters[FE_BANK_VOLUNTARY_SWITCHES] = READ_ONCE(thread->nvcsw);
-	counters[FE_BANK_INVOLUNTARY_SWITCHES] = READ_ONCE(thread->nivcsw);
-	counters[FE_BANK_MIGRATIONS] = READ_ONCE(thread->se.nr_migrations);
-}
-
 const struct fe_task fe_spin = {
 	.name = "spin",
 	.number = FE_BANK_SPIN,
@@ -152,5 +145,5 @@ const struct fe_task fe_spin = {
 	.counters = 1 << FE_BANK_WINDOWS,
 	.start = start,
 	.stop = stop,
-	.thread_counters = thread_counters,
+	.thread = &thread,
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* timer-thread: how late a real-time kernel thread runs after the time it slept for. */
-#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
@@ -93,14 +92,6 @@ static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
 	settings[FE_BANK_PRIORITY] = both(fe_options.priority, thread->rt_priority);
 }
 
-/* Its own counts: in /proc, where only some kernels show migrations, other threads may bear its name. */
-static void thread_counters(fe_u64 counters[FE_BANK_THREAD_COUNTERS])
-{
-	counters[FE_BANK_VOLUNTARY_SWITCHES] = READ_ONCE(thread->nvcsw);
-	counters[FE_BANK_INVOLUNTARY_SWITCHES] = READ_ONCE(thread->nivcsw);
-	counters[FE_BANK_MIGRATIONS] = READ_ONCE(thread->se.nr_migrations);
-}
-
 const struct fe_task fe_timer_thread = {
 	.name = "timer-thread",
 	.number = FE_BANK_TIMER_THREAD,
@@ -110,5 +101,5 @@ const struct fe_task fe_timer_thread = {
 	.start = start,
 	.stop = stop,
 	.settings = settings,
-	.thread_counters = thread_counters,
+	.thread = &thread,
 };
