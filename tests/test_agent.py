@@ -10,7 +10,7 @@ import signal
 import struct
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -179,6 +179,13 @@ def test_what_no_agent_answers_stalls() -> None:
         link_to("sleep", "60", timeout_s=0.5)
     with pytest.raises(BoardGone, match="the agent has ended"):
         link_to("true", timeout_s=10)
+
+
+def test_a_link_says_how_long_a_command_may_be_silent() -> None:
+    with closing(link_to(find_probe(), "agent", "stdio", command_s=0.3)) as link:
+        with pytest.raises(Stalled, match=r"sleep said nothing for 0\.3 s"):
+            link.run(["sleep", "60"])
+        assert link.run(["sleep", "0.5"], 30.0).status == 0
 
 
 @pytest.mark.parametrize(("frame", "why"), [

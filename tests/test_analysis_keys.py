@@ -225,6 +225,17 @@ def test_every_key_stands_in_the_method_with_its_reason() -> None:
         len(RUN_KEYS) + len(SERIES_KEYS), "docs/method.md names a key that is no more"
 
 
+def test_threads_of_another_boot_are_the_same_by_name(tmp_path: Path) -> None:
+    """A setting of an interrupt thread does not keep runs of two boots apart; its value does."""
+    def threaded(thread: str, policy: str) -> Callable[[Head], Head]:
+        return _head(settings=(Setting("irq-threads", policy, policy, thread=thread),))
+
+    one = _changed(_run(tmp_path), threaded("irq/45-gpio (117)", "fifo:60"))
+    assert _merge(one, _changed(one, threaded("irq/45-gpio (243)", "fifo:60"))) == 2 * one.totals[0].total
+    with pytest.raises(MixedRuns, match="irq-threads of thread irq/45-gpio: 'fifo:60' against 'fifo:50'"):
+        _merge(one, _changed(one, threaded("irq/45-gpio (117)", "fifo:50")))
+
+
 def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_path: Path,
                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     one = _run(tmp_path)
@@ -234,9 +245,9 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_pa
     for module in (keys, differences, merged, sys.modules[compare.__module__], context):
         monkeypatch.setattr(module, "RUN_KEYS", (*RUN_KEYS, line))
     assert grouped([one, other]) == [[one], [other]]
-    with pytest.raises(MixedRuns, match=r"different memory nodes: None against {'node0': '0'}"):
+    with pytest.raises(MixedRuns, match=r"different memory nodes: nothing against {'node0': '0'}"):
         _merge(one, other)
-    assert "different memory nodes: None against {'node0': '0'}" in compare(one, other)[0].differs
+    assert "different memory nodes: nothing against {'node0': '0'}" in compare(one, other)[0].differs
     titles = [group.title for group in make_context([one, other], judge([one, other])).groups]
     assert titles == ["load none · memory nodes none", "load none · node0 0"]
 

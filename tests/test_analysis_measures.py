@@ -225,7 +225,7 @@ def test_what_shapes_a_latency_is_told_first(tmp_path: Path) -> None:
         "different kernel configuration", "different command line",
         "whether these agree is not known of run run-2 (its profile does not have clocksource)", "different tool",
         "different modules"]
-    assert "CONFIG_HZ: None against '1000'" in differs[0]
+    assert "CONFIG_HZ: nothing against '1000'" in differs[0]
     assert differs[1] == "different command line: 'isolcpus=1' against 'isolcpus=2 nohz=on'", "only what differs"
 
 

@@ -40,13 +40,22 @@ def task(probe_binary: str) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+def slept(process: int) -> int:
+    """How often its threads have given up a CPU by themselves so far."""
+    told = [status.read_text() for status in Path(f"/proc/{process}/task").glob("*/status")]
+    return sum(int(line.split()[1]) for text in told for line in text.splitlines() if line.startswith("voluntary_"))
+
+
 def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: subprocess.Popen[bytes],
                                                            tmp_path: Path) -> None:
     """Recordings turn while the programs in the kernel go on counting: no maximum comes into a neighbour's."""
     ring = tmp_path / "ring"
     watching = start(monitor, ring, task.pid)
     try:
+        assert eventually(lambda: files(ring), 60)
+        before = slept(task.pid)
         assert eventually(lambda: len(files(ring)) >= 40, 60)
+        woken = slept(task.pid) - before
     finally:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(30) == 0
@@ -65,7 +74,7 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: 
     due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // PERIOD_NS
     stations = [recording.totals[series.id].total for recording in found
                 for series in recording.named("expiry-to-running")]
-    assert 0.5 * due < sum(stations) <= due + 3
+    assert 0.9 * woken < sum(stations) <= due + 3, "of the few wake-ups that are not counted here, most are by others"
 
 
 def test_killed_monitors_leave_sound_recordings_and_tell_the_gap(monitor: Path, task: subprocess.Popen[bytes],

@@ -105,7 +105,7 @@ _MANY_WORDS = 3
 
 
 def _said(value: Any) -> str:
-    return str(value) if isinstance(value, Unknown) else repr(value)
+    return "nothing" if value is None else str(value) if isinstance(value, Unknown) else repr(value)
 
 
 def _as_text(keys: Sequence[Key], values: Values) -> str:

@@ -63,6 +63,7 @@ _NO_PROFILE = "it holds no profile"
 _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
+_NUMBERED = re.compile(r" \(\d+\)$")
 _NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
 _HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
                              "way", "first_cpu", "second_cpu"})
@@ -129,10 +130,12 @@ def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
 
 
 def _settings(head: Head, _: Series | None) -> dict[str, str]:
-    """What was in effect, by name and, where it is one thread's or CPU's, by that."""
+    """What was in effect, by name and, where it is one thread's or CPU's, by that: threads by name, for each boot gives
+    them other numbers."""
     found: dict[str, list[str]] = {}
     for setting in head.settings:
-        of = "".join(f" of {what} {which}" for what, which in (("thread", setting.thread), ("CPU", setting.cpu))
+        thread = None if setting.thread is None else _NUMBERED.sub("", setting.thread)
+        of = "".join(f" of {what} {which}" for what, which in (("thread", thread), ("CPU", setting.cpu))
                      if which is not None)
         found.setdefault(f"{setting.name}{of}", []).append(str(setting.in_effect))
     return {name: " and ".join(sorted(values)) for name, values in found.items()}

@@ -39,15 +39,18 @@ class AgentLink:
     """A board with our agent.  One link at a time per agent; when it closes, everything it started there ends.
 
     Raises Stalled when the agent has not answered within ``timeout_s``, BoardGone when it cannot be reached any more.
+    ``command_s``: how long a command may be silent for which no other time is said.
     """
 
     near = False
 
-    def __init__(self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0) -> None:
+    def __init__(self, stream: Stream, name: str, *, pace: Pace = NO_PACE, timeout_s: float = 10.0,
+                 command_s: float = 10.0) -> None:
         self.name = name
         self.gone = ""
         self._stream = stream
         self._pace = pace
+        self._command_s = command_s
         self._sending = threading.Lock()
         self._numbers = count(1)
         self._processes: dict[int, AgentProcess] = {}
@@ -66,7 +69,8 @@ class AgentLink:
     def raised(self) -> Link:
         return self
 
-    def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
+    def run(self, argv: Sequence[str], timeout_s: float | None = None, input: bytes = b"") -> Completed:
+        timeout_s = self._command_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
         process = self._launch(argv, input, "", 0.0)
         try:

@@ -12,6 +12,8 @@ from fastenough.link.agent_frames import Stream
 from fastenough.link.base import BoardGone
 
 _GONE = "the virtual board is gone: its QEMU has ended"
+_COMMAND_S = 60.0
+"""An emulated machine on a busy bench took more than 10 s to read a file."""
 
 
 def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) -> AgentLink:
@@ -21,7 +23,7 @@ def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) ->
             connection.shutdown(socket.SHUT_RDWR)
 
     stream = Stream(connection.fileno(), connection.fileno(), end, connection.close, lambda: _GONE)
-    return AgentLink(stream, name, timeout_s=timeout_s)
+    return AgentLink(stream, name, timeout_s=timeout_s, command_s=_COMMAND_S)
 
 
 def connect_guest(path: Path, name: str) -> AgentLink:

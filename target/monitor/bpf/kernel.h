@@ -64,7 +64,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned in_iowait : 1;
-	int on_cpu;
+	unsigned int on_cpu; /* of another size from 7.2 on, which only what has no sign may be */
 	int prio;
 	unsigned int policy;
 	int pid, tgid;
