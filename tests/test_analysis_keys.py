@@ -120,6 +120,18 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
         assert any(text.startswith(f"different {key.name}: ") for text in compare(one, other)[0].differs)
 
 
+def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_path: Path) -> None:
+    def with_thread(name: str, in_effect: str = "fifo:5") -> Recording:
+        ceiling = Setting("rt-ceiling", "fifo:5", in_effect, thread=name)
+        return _changed(_run(tmp_path), _head(settings=(ceiling,)), name)
+
+    one = with_thread("irq/45-eth0 (231)")
+    assert _merge(one, with_thread("irq/45-eth0 (244)")) == 2 * one.totals[0].total
+    for other in (with_thread("irq/46-mmc (231)"), with_thread("irq/45-eth0 (244)", "fifo:50")):
+        with pytest.raises(MixedRuns, match="different settings: "):
+            _merge(one, other)
+
+
 @pytest.mark.parametrize("key", SERIES_KEYS, ids=lambda key: key.name)
 def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)

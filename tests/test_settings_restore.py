@@ -152,7 +152,7 @@ def test_control_priority_is_the_benchs_own(tmp_path: Path, sleeper: subprocess.
     before = os.sched_getscheduler(0)
     with Settings(LocalLink(), tmp_path / "journal") as settings:
         [entry] = settings.apply("control-priority", 10)
-        assert entry.in_effect == "fifo:10:reset"
+        assert (entry.in_effect, entry.thread) == ("fifo:10:reset", "bench")
         assert os.sched_getparam(0).sched_priority == 10
         answer = LocalLink().run(["chrt", "-p", "0"]).text
         assert "SCHED_OTHER" in answer
