@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import start_bench
+from processes import eventually, start_bench
 
 from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
@@ -212,9 +212,12 @@ def test_two_benches_at_once(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -
     bench = start_bench(_BENCH, str(journal), str(sleeper.pid))
     assert bench.stdout is not None
     bench.stdout.readline()
+    bench.send_signal(signal.SIGSTOP)
+    assert eventually(lambda: "(stopped)" in Path(f"/proc/{bench.pid}/status").read_text())
     with pytest.raises(FastenoughError, match="another fastenough is measuring") as caught:
         Settings(LocalLink(), journal)
     assert "\n" not in str(caught.value)
+    assert f"(process {bench.pid} (" in str(caught.value) and ", stopped: kill -CONT" in str(caught.value)
     bench.kill()
     bench.communicate()
 
