@@ -142,3 +142,25 @@ def replace_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
     """``replacing`` for content that is at hand; raises Untrusted or OSError."""
     with replacing(path, mode) as stream:
         stream.write(content)
+
+
+def lock_holder(path: Path) -> str:
+    """Which other process holds a lock on a file, in words such as ``process 123 (python, stopped)``.
+
+    Told by the kernel (proc_locks(5)); empty where none is seen from here.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        found = path.stat()
+        wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.replace("-> ", "").split()
+            if fields[5] == wanted and "->" not in line and int(fields[4]) not in (0, os.getpid()):
+                return _process_told(int(fields[4]))
+    return ""
+
+
+def _process_told(pid: int) -> str:
+    stat_line = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    name = "".join(letter if letter.isprintable() else "?" for letter in stat_line.partition("(")[2].rpartition(")")[0])
+    stopped = ", stopped: kill -CONT lets it go on" if stat_line.rpartition(")")[2].split()[0] in "tT" else ""
+    return f"process {pid} ({name}{stopped})"

@@ -120,6 +120,18 @@ def test_a_difference_forbids_what_the_key_says(tmp_path: Path, key: Any) -> Non
         assert any(text.startswith(f"different {key.name}: ") for text in compare(one, other)[0].differs)
 
 
+def test_a_thread_of_another_number_is_the_same_and_of_another_name_is_not(tmp_path: Path) -> None:
+    def with_thread(name: str, in_effect: str = "fifo:5") -> Recording:
+        ceiling = Setting("rt-ceiling", "fifo:5", in_effect, thread=name)
+        return _changed(_run(tmp_path), _head(settings=(ceiling,)), name)
+
+    one = with_thread("irq/45-eth0 (231)")
+    assert _merge(one, with_thread("irq/45-eth0 (244)")) == 2 * one.totals[0].total
+    for other in (with_thread("irq/46-mmc (231)"), with_thread("irq/45-eth0 (244)", "fifo:50")):
+        with pytest.raises(MixedRuns, match="different settings: "):
+            _merge(one, other)
+
+
 @pytest.mark.parametrize("key", SERIES_KEYS, ids=lambda key: key.name)
 def test_series_that_differ_are_not_merged(tmp_path: Path, key: Any) -> None:
     one = _run(tmp_path)
@@ -224,16 +236,6 @@ def test_every_key_stands_in_the_method_with_its_reason() -> None:
     assert page.count("| merging |") + page.count("| merging and comparing |") + page.count("| nothing |") == \
         len(RUN_KEYS) + len(SERIES_KEYS), "docs/method.md names a key that is no more"
 
-
-def test_threads_of_another_boot_are_the_same_by_name(tmp_path: Path) -> None:
-    """A setting of an interrupt thread does not keep runs of two boots apart; its value does."""
-    def threaded(thread: str, policy: str) -> Callable[[Head], Head]:
-        return _head(settings=(Setting("irq-threads", policy, policy, thread=thread),))
-
-    one = _changed(_run(tmp_path), threaded("irq/45-gpio (117)", "fifo:60"))
-    assert _merge(one, _changed(one, threaded("irq/45-gpio (243)", "fifo:60"))) == 2 * one.totals[0].total
-    with pytest.raises(MixedRuns, match="irq-threads of thread irq/45-gpio: 'fifo:60' against 'fifo:50'"):
-        _merge(one, _changed(one, threaded("irq/45-gpio (117)", "fifo:50")))
 
 
 def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_path: Path,

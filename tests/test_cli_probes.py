@@ -33,6 +33,9 @@ def test_help_of_run_names_probes_parameters_and_loads(tmp_path: Path, probe_bin
     assert "--" not in own.split("as in:")[0], "parameters are written without dashes"
     every = json.loads(fastenough("list-probes", "--json", cwd=tmp_path).stdout)
     assert "full" in every["loads"]
+    in_kernel = every["implementations"]["linux-kernel"]
+    assert "spin" in in_kernel and "mutex" not in in_kernel
+    assert "by --implementation linux-kernel too: " in fastenough("list-probes", cwd=tmp_path).stdout.decode()
     assert {"name": "timer"}.items() <= every["probes"][0].items()
 
 

@@ -16,7 +16,7 @@ from exchange_reading import Told, told
 
 from fastenough.analysis import judge
 from fastenough.exchange import Found, Source, found_in, read_source, recording_lines
-from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.model import BadInput, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
@@ -221,6 +221,20 @@ def test_a_killed_live_display_is_refused() -> None:
     for content in (live[:at] + b"\x1b[4A", live[:live.rindex(b"T: 1")]):
         with pytest.raises(BadInput, match=r"killed|cut"):
             of_bytes(content)
+
+
+def test_what_hwlatdetect_saw_before_ctrl_c_is_taken_and_its_length_is_unknown(tmp_path: Path) -> None:
+    """It says "interrupted", and then all that it says at its end; without that it was killed."""
+    whole = (ROOT / "tests" / "exchange_cases" / "hwlatdetect-2.4.txt").read_bytes()
+    stopped = whole.replace(b"Starting test\n", b"Starting test\ninterrupted\n")
+    (tmp_path / "stopped.txt").write_bytes(stopped)
+    recorded(tmp_path / "stopped.txt", tmp_path)
+    recording = read_recording(tmp_path / "recording.jsonl")
+    assert recording.outcome is Outcome.ABORTED and recording.totals[0].total == 3
+    assert recording.reasons == ("hwlatdetect was interrupted before its 120 s were over",)
+    assert recording.stopped.mono_ns == recording.head.begin.mono_ns
+    with pytest.raises(BadInput, match="its end is not there"):
+        of_bytes(stopped[:stopped.index(b"test finished")])
 
 
 def imported(tmp_path: Path, *names: str) -> dict[str, object]:

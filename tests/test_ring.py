@@ -154,6 +154,7 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
     found = recordings(out / "ring")
     serials = [int(path.name[:10]) for path in files(out / "ring")]
     assert serials[0] > 5 and len(found) >= 5  # the oldest made room
+    assert serials == list(range(serials[0], serials[0] + len(serials))), "what could not be begun was never there"
     said = (out / "said").read_text()
     assert "recordings of the ring made room" in said and "No space left on device" in said
     assert "recordings are written again" in said

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import start_bench
+from processes import eventually, start_bench
 
 from fastenough.facts.cpu import list_form
 from fastenough.link import FakeLink, LocalLink
@@ -152,7 +152,7 @@ def test_control_priority_is_the_benchs_own(tmp_path: Path, sleeper: subprocess.
     before = os.sched_getscheduler(0)
     with Settings(LocalLink(), tmp_path / "journal") as settings:
         [entry] = settings.apply("control-priority", 10)
-        assert entry.in_effect == "fifo:10:reset"
+        assert (entry.in_effect, entry.thread) == ("fifo:10:reset", "bench")
         assert os.sched_getparam(0).sched_priority == 10
         answer = LocalLink().run(["chrt", "-p", "0"]).text
         assert "SCHED_OTHER" in answer
@@ -212,9 +212,12 @@ def test_two_benches_at_once(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -
     bench = start_bench(_BENCH, str(journal), str(sleeper.pid))
     assert bench.stdout is not None
     bench.stdout.readline()
+    bench.send_signal(signal.SIGSTOP)
+    assert eventually(lambda: "(stopped)" in Path(f"/proc/{bench.pid}/status").read_text())
     with pytest.raises(FastenoughError, match="another fastenough is measuring") as caught:
         Settings(LocalLink(), journal)
     assert "\n" not in str(caught.value)
+    assert f"(process {bench.pid} (" in str(caught.value) and ", stopped: kill -CONT" in str(caught.value)
     bench.kill()
     bench.communicate()
 

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import shutil
+import signal
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +25,7 @@ from fastenough.campaign.ledger import resumable
 from fastenough.cli import main
 from fastenough.cli.report import choose_runs
 from fastenough.model import Requirement
-from fastenough.store import Store
+from fastenough.store import Store, index
 from fastenough.store.campaign import newest_campaign
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
 
@@ -277,14 +279,37 @@ def test_a_report_of_garbage_alone(store: Store) -> None:
 def test_an_index_of_garbage_is_made_again(store: Store) -> None:
     run = keep(store, 0)
     store.close()
-    index = store.path / "index.sqlite"
-    for garbage in (b"this is no database" * 100, index.read_bytes()[:3000] + os.urandom(9000), b""):
-        index.write_bytes(garbage)
+    file = store.path / "index.sqlite"
+    for garbage in (b"this is no database" * 100, file.read_bytes()[:3000] + os.urandom(9000), b""):
+        file.write_bytes(garbage)
         assert run in fastenough(store, "list").stdout
         rebuilt = fastenough(store, "store", "rebuild")
         assert rebuilt.returncode == 0, rebuilt.stderr
         listed = fastenough(store, "list")
         assert (run in listed.stdout, listed.stderr) == (True, "")
+
+
+def test_an_index_that_a_stopped_bench_has_locked_is_done_without(store: Store,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for twice, and who holds it is named; the runs are read."""
+    run = keep(store, 0)
+    store.close()
+    monkeypatch.setattr(index, "_PATIENCE_S", 0.2)
+    child = os.fork()
+    if child == 0:
+        sqlite3.connect(store.path / "index.sqlite").execute("BEGIN EXCLUSIVE")
+        os.kill(os.getpid(), signal.SIGSTOP)
+    try:
+        os.waitpid(child, os.WUNTRACED)
+        again = Store(store.path)
+        assert [known.id for known in again.runs()] == [run]
+        told = again.index_fault or ""
+        assert told.startswith(f"process {child} (")
+        assert "stopped: kill -CONT lets it go on) has locked the index" in told
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert Store(store.path).index_fault is None
 
 
 def test_an_edit_after_the_index_was_made_is_noticed_by_list(store: Store) -> None:

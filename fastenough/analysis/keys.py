@@ -62,8 +62,8 @@ FOR_COMPARING = (Forbids.BOTH,)
 _NO_PROFILE = "it holds no profile"
 _NOT_UNDERSTOOD = "not understood"
 _PATH = re.compile(r"/\S+")
+_TASK_NUMBER = re.compile(r" \(\d+\)\Z")
 _SCRATCH = re.compile(r"fastenough-[0-9a-f]+")
-_NUMBERED = re.compile(r" \(\d+\)$")
 _NOT_THE_ACT = HOW_LONG | {"duration_s", "duration", "break_after_ns", "seed", "floor_ns", "limit_ns"}
 _HOW_IT_IS_DONE = frozenset({"method", "clock", "policy", "priority", "affinity", "cpu", "task", "chip", "in", "out",
                              "way", "first_cpu", "second_cpu"})
@@ -130,11 +130,13 @@ def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
 
 
 def _settings(head: Head, _: Series | None) -> dict[str, str]:
-    """What was in effect, by name and, where it is one thread's or CPU's, by that: threads by name, for each boot gives
-    them other numbers."""
+    """What was in effect, by name and, where it is one thread's or CPU's, by that.
+
+    A thread goes by its name: its number is another after each boot, and with each start of the bench.
+    """
     found: dict[str, list[str]] = {}
     for setting in head.settings:
-        thread = None if setting.thread is None else _NUMBERED.sub("", setting.thread)
+        thread = None if setting.thread is None else _TASK_NUMBER.sub("", setting.thread)
         of = "".join(f" of {what} {which}" for what, which in (("thread", thread), ("CPU", setting.cpu))
                      if which is not None)
         found.setdefault(f"{setting.name}{of}", []).append(str(setting.in_effect))
@@ -269,6 +271,8 @@ DOES_NOT_MATTER: Mapping[str, str] = {
     "hostname, boot_id, uptime_s, load_average, steal_so_far_ns, control_group": "they change from run to run; what "
                                                                                  "took time away is counted",
     "free memory": "it changes all the time; the size of memory is not what a locked task waits for",
+    "process and thread numbers": "another with each boot and each start of the bench; of settings the thread's name "
+                                  "counts",
     "real_time_tasks, interrupt_threads": "numbers of processes change with each boot",
     "interrupts": "irqbalance moves them all the time; an affinity that was requested is among the settings",
     "kernel taint": "loading a module for one run sets it for all that follow",

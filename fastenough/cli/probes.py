@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+
 import click
 
 from fastenough.cli.output import print_json, print_table
 from fastenough.cli.parameters import json_option
+from fastenough.implementations import IMPLEMENTATIONS
 from fastenough.implementations.catalogue import Parameter, ProbeEntry, read_catalogue
 from fastenough.link import LocalLink, find_probe
 from fastenough.loads import LOADS
@@ -50,9 +54,23 @@ def _print_probe(probe: ProbeEntry) -> None:
     print(f"\nas in: fastenough run {probe.name} priority=98 --loads none,full --duration 1m")
 
 
+def _by_implementation(probes: Mapping[str, ProbeEntry]) -> dict[str, list[str]]:
+    """Which probes each implementation has."""
+    found: dict[str, list[str]] = {name: [] for name in IMPLEMENTATIONS}
+    for name, implementation in IMPLEMENTATIONS.items():
+        for probe in probes:
+            with suppress(BadInput):
+                implementation.check(probe, {}, probes)
+                found[name].append(probe)
+    return found
+
+
 def _print_all(probes: dict[str, ProbeEntry]) -> None:
     print_table("", ("probe", "what it measures"), [(probe.name, probe.summary) for probe in probes.values()], texts=2,
                 file_width=_WIDTH)
+    for name, own in _by_implementation(probes).items():
+        if len(own) < len(probes):
+            print(f"by --implementation {name} too: {', '.join(own)}")
     print()
     print_table("", ("load", "made with"), [(load.name, ", ".join(load.tools) or "–") for load in LOADS.values()],
                 texts=2, file_width=_WIDTH)
@@ -69,7 +87,8 @@ def command(probe: str | None, as_json: bool) -> None:
         raise BadInput(f"there is no probe '{probe}'; use one of {', '.join(known)}")
     chosen = known if probe is None else {probe: known[probe]}
     if as_json:
-        print_json({"probes": list(chosen.values()), "loads": list(LOADS)})
+        print_json({"probes": list(chosen.values()), "loads": list(LOADS),
+                    "implementations": _by_implementation(known)})
     elif probe is not None:
         _print_probe(known[probe])
     else:

@@ -74,7 +74,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Found:
-    """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say."""
+    """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say.
+
+    ``aborted``: why its tool ended in good order before its time; empty where it did not.
+    """
 
     tool: str
     version: str | None
@@ -91,6 +94,7 @@ class Found:
     configuration: Configuration | None = None
     profile: Mapping[str, Any] | None = None
     samples: tuple[Sample, ...] = ()
+    aborted: str = ""
 
 
 def faults(found: Found) -> Iterator[str]:

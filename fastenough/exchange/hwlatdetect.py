@@ -19,7 +19,9 @@ _OPTION = re.compile(r"\s+(detector|CPU list|Latency threshold|Sample window|Sam
 _SAMPLE = re.compile(r"ts: (\d+)\.(\d{9}), inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?(?:, count:(\d+))?\s*")
 _ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
 _NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
-_KNOWN = ("", "Starting test", "test finished", "parameters:")
+_INTERRUPTED = "interrupted"
+"""Said at Ctrl-C; what was seen until then is told as ever, but not how long that was."""
+_KNOWN = ("", "Starting test", "test finished", "parameters:", _INTERRUPTED)
 _SMIS = re.compile(r"\d+ SMIs occured on cpu \d+\s*")
 
 
@@ -55,9 +57,11 @@ class _Hwlatdetect:
         events = tuple(Event("threshold", Instant(gap.wall_ns - (first_wall_ns or 0), gap.wall_ns),
                              series=numbers[gap.cpu], cpu=gap.cpu, value=gap.us,
                              text=f"inner {gap.inner_us} us, outer {gap.outer_us} us") for gap in gaps)
+        asked_s = reading.count(facts["test duration"], "test duration")
+        cut = _INTERRUPTED in map(str.strip, source.lines)
         return Found("hwlatdetect", None, "linux-kernel", series, facts=facts | ending, events=events,
-                     begin_wall_ns=first_wall_ns,
-                     duration_ns=reading.count(facts["test duration"], "test duration") * 10**9 or None)
+                     begin_wall_ns=first_wall_ns, duration_ns=None if cut else asked_s * 10**9 or None,
+                     aborted=f"hwlatdetect was interrupted before its {asked_s} s were over" if cut else "")
 
 
 IMPORTER = _Hwlatdetect()

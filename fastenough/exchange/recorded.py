@@ -53,7 +53,8 @@ def recording_lines(found: Found, source: Source, run_id: str) -> Iterator[Line]
         yield event_line(event)
     ends = {number: series_end(Histogram.merged(kept, K), _lost(series), series.missed)
             for number, (kept, series) in enumerate(zip(totals, found.series, strict=True))}
-    yield end_line(End(Outcome.COMPLETED, (), at, ends))
+    outcome, reasons = (Outcome.ABORTED, (found.aborted,)) if found.aborted else (Outcome.COMPLETED, ())
+    yield end_line(End(outcome, reasons, at, ends))
 
 
 def _head(found: Found, source: Source, run_id: str) -> Head:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from fastenough.link import Link
 from fastenough.model import NotApplicable
+from fastenough.settings.place import BENCH
 from fastenough.settings.setting import Requested, Setting, Step, integer
 from fastenough.settings.tasks import find_tasks
 
@@ -15,7 +17,8 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     priority = integer("control-priority", requested, 1, 99)
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")
-    return [(place, f"fifo:{priority}:reset") for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())]
+    return [(replace(place, called=BENCH), f"fifo:{priority}:reset")
+            for place, _ in find_tasks(link, lambda task: task.tid == os.getpid())]
 
 
 SETTING = Setting("control-priority", "the bench's own real-time priority", _steps)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fastenough.files import private_directory, replace_whole, sync_directory, write_all
+from fastenough.files import lock_holder, private_directory, replace_whole, sync_directory, write_all
 from fastenough.model import FastenoughError
 
 _MOST_BYTES = 16 << 20
@@ -69,7 +69,8 @@ class Journal:
             self._file = self._opened()
         except BlockingIOError as error:
             os.close(self._lock)
-            raise FastenoughError(f"another fastenough is measuring on this board (it holds {path}); "
+            holder = lock_holder(path.with_name(f"{path.name}.lock"))
+            raise FastenoughError(f"another fastenough is measuring on this board ({holder or 'it'} holds {path}); "
                                   "wait until it has ended, or end it") from error
         except BaseException:
             os.close(self._lock)

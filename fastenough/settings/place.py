@@ -14,6 +14,7 @@ from fastenough.model import FastenoughError
 
 _FLAGS = {"other": "-o", "fifo": "-f", "rr": "-r", "batch": "-b", "idle": "-i"}
 _RESET = "SCHED_RESET_ON_FORK"
+BENCH = "bench"
 _CPUS_ALLOWED = "Cpus_allowed_list:"
 
 
@@ -69,12 +70,14 @@ class FilePlace:
 class TaskPlace:
     """A task's policy and priority, as ``fifo:50``, with ``:reset`` where its children start as ordinary tasks.
 
-    ``start_ticks`` tells the task from a later one of the same number.
+    ``start_ticks`` tells the task from a later one of the same number.  ``called``: what recordings call it, where its
+    name and number say nothing that would be the same in another run.
     """
 
     tid: int
     start_ticks: int
     comm: str
+    called: str = ""
 
     def read(self, link: Link) -> str:
         self._check(link)
@@ -106,7 +109,7 @@ class TaskPlace:
         return {"kind": "task", "tid": self.tid, "start_ticks": self.start_ticks, "comm": self.comm}
 
     def label(self) -> dict[str, Any]:
-        return {"thread": f"{self.comm} ({self.tid})"}
+        return {"thread": self.called or f"{self.comm} ({self.tid})"}
 
     @property
     def suffix(self) -> str:
@@ -149,7 +152,7 @@ class CpusPlace:
 
     def label(self) -> dict[str, Any]:
         """Without its number, which is another in each run."""
-        return {"thread": "bench"}
+        return {"thread": BENCH}
 
     @property
     def suffix(self) -> str:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -15,13 +16,14 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
+from fastenough.files import lock_holder
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.summary import INTEGERS, LISTS, RunSummary, with_tuples
 
 INDEX_VERSION = 4
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
-_PATIENCE_S = 30
+_PATIENCE_S = 10
 """How long one process waits for another that writes into the same file."""
 _LEAST_SECRET = 3
 """Shorter ones are not searched for in messages: every letter would be one."""
@@ -80,7 +82,9 @@ class Index:
         with self._mendable():
             try:
                 _RUNS.metadata.create_all(self._engine)
-            except SQLAlchemyError:  # another process may have made the table since this one looked
+            except SQLAlchemyError as error:  # another process may have made the table since this one looked
+                if _is_locked(error):
+                    raise
                 _RUNS.metadata.create_all(self._engine)
 
     @contextmanager
@@ -88,8 +92,15 @@ class Index:
         try:
             yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
+            if _is_locked(error):
+                raise FastenoughError(f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "
+                                      "are safe: wait until it has ended, or end it") from None
             raise FastenoughError(f"the index cannot be used: {self._said(error)}; the runs are safe: fix the "
                                   "cause, then run 'fastenough store rebuild'") from None
+
+    def _holder(self) -> str:
+        database = self._engine.url.database
+        return (lock_holder(Path(database)) if database else "") or "another process"
 
     def _said(self, error: Exception) -> str:
         """The first line of a database's complaint, without what must not be printed."""
@@ -169,6 +180,11 @@ class Index:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _is_locked(error: Exception) -> bool:
+    """Whether another process holds an SQLite file."""
+    return getattr(getattr(error, "orig", None), "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
 
 
 def _let_signals_in(status: int, left: int, total: int) -> None:

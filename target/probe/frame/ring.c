@@ -180,12 +180,12 @@ void ring_open(struct ring *ring, const char *path, int64_t keep_ns, int64_t mos
  * A recording's file ------------------------------------------------------------------------------
  */
 
+/* Only what gets its name has used its serial: whoever finds one missing takes the recording for dropped. */
 int ring_begin(struct ring *ring, const char *run)
 {
 	char begun[RING_NAME + 8];
 
-	ring->serial++;
-	snprintf(ring->name, sizeof(ring->name), "%0*" PRIu64 "-%.60s" ENDING, SERIAL_DIGITS, ring->serial, run);
+	snprintf(ring->name, sizeof(ring->name), "%0*" PRIu64 "-%.60s" ENDING, SERIAL_DIGITS, ring->serial + 1, run);
 	snprintf(begun, sizeof(begun), "%s.new", ring->name);
 	return openat(ring->folder, begun, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 }
@@ -195,9 +195,10 @@ int ring_name(struct ring *ring, int file)
 	char begun[RING_NAME + 8];
 
 	snprintf(begun, sizeof(begun), "%s.new", ring->name);
-	if (fsync(file) || renameat(ring->folder, begun, ring->folder, ring->name) || fsync(ring->folder))
+	if (fsync(file) || renameat(ring->folder, begun, ring->folder, ring->name))
 		return errno;
-	return 0;
+	ring->serial++;
+	return fsync(ring->folder) ? errno : 0;
 }
 
 void ring_give_up(struct ring *ring, int file)

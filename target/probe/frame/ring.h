@@ -29,7 +29,7 @@ struct ring_before {
 struct ring {
 	int folder;
 	int64_t keep_ns, most_bytes;
-	uint64_t serial;         /* of the file begun last */
+	uint64_t serial;         /* of the file named last */
 	char name[RING_NAME];    /* of the current file; empty: none */
 	struct ring_file *ended; /* oldest first */
 	int count, room;
