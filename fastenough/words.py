@@ -23,6 +23,11 @@ def duration(ns: float) -> str:
     return f"{rounded_ns:.3g} ns"
 
 
+def measured_time(ns: float) -> str:
+    """How long was measured: some imported runs do not say it, and reach from no instant to none."""
+    return duration(ns) if ns else "a time not stated"
+
+
 def microseconds(ns: float | None) -> str:
     """A latency as a bare number of µs, with the digits that mean something; no magnitude is rounded down."""
     return _microseconds(ns, lambda steps: math.copysign(math.ceil(abs(steps)), steps))

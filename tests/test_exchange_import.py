@@ -10,16 +10,22 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_calls import ROOT, command_line
 from exchange_reading import Told, told
 
 from fastenough.analysis import judge
+from fastenough.analysis.estimates import estimates
+from fastenough.analysis.extremal import extremal_indices
 from fastenough.exchange import Found, Source, found_in, read_source, recording_lines
 from fastenough.model import BadInput, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
+from fastenough.report import overview
+from fastenough.report.context import make_context
+from fastenough.report.sections import heat_map
 from fastenough.store import Store
 
 CASES = sorted((ROOT / "tests" / "exchange_cases").iterdir())
@@ -300,13 +306,35 @@ def test_imported_runs_are_shown_compared_and_reported_and_never_pass(tmp_path: 
     page = (tmp_path / "report" / "index.html").read_text()
     assert done.returncode == 3, done.stderr
     assert "coordinated omission" in page and "1970-" not in page
+    assert "in a time not stated" in page and not re.search(r"\b0 ns\b", page) and "Warning" not in done.stderr
+
+
+def test_nothing_is_said_of_the_order_of_values_that_no_source_tells(tmp_path: Path) -> None:
+    draw = np.random.default_rng(11)
+    counts = np.bincount(np.minimum(draw.gamma(2, 4, 5000).astype(int), 40), minlength=40)[:40]
+    text = "# Histogram\n" + "".join(f"{us:06d} {n:06d}\n" for us, n in enumerate(counts))
+    mean = int((np.arange(40) * counts).sum() / counts.sum())
+    path = tmp_path / "file"
+    path.write_text(f"{text}# Total: {counts.sum():09d}\n# Min Latencies: {np.flatnonzero(counts)[0]:05d}\n"
+                    f"# Avg Latencies: {mean:05d}\n# Max Latencies: 00090\n# Histogram Overflows: 00006\n")
+    run = recorded(path, tmp_path)
+    context = make_context([run], judge([run]))
+    worst = context.entries[0].kind.worst_cpu
+    assert extremal_indices(worst) == [] and heat_map.section(context) is None
+    assert [one.refused for one in estimates(worst.parts)] == ["it is not known when which of the samples came"]
+    assert "a time not stated" in context.groups[0].label(worst)
+    table = overview.first_table(context)
+    assert [table.cells(row)[3].shown for row in table.rows] == ["≥ 40.0"], "as the percentiles say it"
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
 def test_no_limit_is_passed_and_one_below_the_maximum_fails_or_is_open(path: Path, tmp_path: Path) -> None:
     recording = recorded(path, tmp_path)
     assert judge([recording], Requirement(10**12, 0.5)).verdict is not Verdict.PASS
-    assert judge([recording], Requirement(1)).verdict is not Verdict.PASS
+    judged = judge([recording], Requirement(1))
+    assert judged.verdict is not Verdict.PASS
+    said = [finding.text for judgment in judged.judgments for finding in judgment.findings]
+    assert said and not [text for text in said if re.search(r"\b0 ns\b", text)]
 
 
 def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Path) -> None:

@@ -189,6 +189,14 @@ def rtla(cpus: Sequence[Sequence[int]], entries: int, width: int, *, summary: bo
             f"Index{names}\n" + "".join(f"{name:8}{''.join(f'{n:>10}' for n in each)}\n" for name, each in rows))
 
 
+def test_a_histogram_of_one_thread_of_which_nothing_is_left_is_read_with_its_column_of_all() -> None:
+    """``cyclictest -t1 -H20``, of which rt-tests 2.10 leaves out empty rows."""
+    series = of_text("# Histogram\n# Min Latencies: 00038\n# Avg Latencies: 00043\n# Max Latencies: 00049 00049\n"
+                     "# Histogram Overflows: 00002 00002\n# Histogram Overflow at cycle number:\n"
+                     "# Thread 0: 00000 00001\n\n").series
+    assert [(one.count, one.minimum, one.maximum, one.overflow) for one in series] == [(2, 38, 49, 2)]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_buckets_of_rtla_of_any_width_are_never_understated(seed: int) -> None:
     draw = random.Random(seed)

@@ -23,7 +23,9 @@ _PLACES = """
 const at = name => { const e = document.querySelector(name); return e ? e.getBoundingClientRect() : null };
 const root = document.documentElement;
 return {table: at("#table-overview"), figure: at("#figure-overview svg"), page: root.scrollWidth,
-        width: root.clientWidth, right: Math.max(...[...document.querySelectorAll("section .half svg")].map(
+        width: root.clientWidth, moved: Math.max(...[...document.querySelectorAll(".answer .scroll")].map(
+            e => e.scrollWidth - e.clientWidth)),
+        right: Math.max(...[...document.querySelectorAll("section .half svg")].map(
             e => e.getBoundingClientRect().right))}"""
 _COLOURS = """
 const said = name => getComputedStyle(document.querySelector(name));
@@ -48,6 +50,7 @@ def test_the_first_screen_has_table_and_figure(page: Path, tmp_path: Path, width
     assert 0 < seen["table"]["top"] < seen["table"]["bottom"] <= height
     assert 0 < seen["figure"]["top"] < seen["figure"]["bottom"] <= height
     assert seen["page"] <= seen["width"] and seen["right"] <= seen["width"]
+    assert seen["moved"] == 0, "the first table fits"
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, True), (390, False)])

@@ -55,6 +55,8 @@ def estimates(parts: Sequence[tuple[Recording, Series]]) -> list[Estimate]:
     """Of series of one CPU that may be merged: by block maxima, and by what exceeds a threshold."""
     maxima = maxima_of(parts)
     refused = _machine(parts)
+    if refused is None and not maxima.stretch_ns:
+        refused = "it is not known when which of the samples came"
     if refused is not None:
         return [Estimate("none", maxima.values_ns.size, maxima.stretch_ns, refused=refused)]
     return [by_blocks(maxima), by_threshold(maxima)]

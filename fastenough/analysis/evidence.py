@@ -182,8 +182,9 @@ def _long_enough(evidence: Evidence) -> Iterator[Finding]:
     wanted_ns = evidence.minimum.duration_ns
     if duration_ns < wanted_ns:
         more_ns = wanted_ns - duration_ns
-        yield Finding(Verdict.INCONCLUSIVE, f"{words.duration(duration_ns)} were measured, at least "
-                      f"{words.duration(wanted_ns)} are needed", f"measure {words.duration(more_ns)} longer",
+        said = f"{words.duration(duration_ns)} were measured" if duration_ns else "how long was measured is not stated"
+        yield Finding(Verdict.INCONCLUSIVE, f"{said}, at least {words.duration(wanted_ns)} are needed",
+                      f"measure {words.duration(more_ns)} longer",
                       more_ns=float(more_ns))
 
 

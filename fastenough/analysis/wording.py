@@ -35,6 +35,9 @@ def statement(shown: Shown) -> str:
     limit, seen = words.latency(shown.requirement.limit_ns), shown.seen
     if not seen.n:
         return "nothing was measured"
+    if not seen.time_ns:
+        said = words.counted(seen.most, "disturbance") if seen.most else "none"
+        return f"{said} above {limit} in {words.counted(seen.n, 'activation')}, in {words.measured_time(seen.time_ns)}"
     counted = ("" if not seen.most else f"{words.counted(seen.most, 'disturbance')} in "
                f"{words.duration(seen.time_ns)}: ")
     return (f"{counted}no more than one disturbance above {limit} in {words.at_least(shown.every_ns)} "

@@ -199,7 +199,7 @@ def _check_all_column(reading: Reading, parts: _Parts, columns: int, there: bool
         values = parts.footers.get(name)
         if values is None:
             continue
-        if not parts.rows and len(values) == columns + 1 > 2 and joined(values[:-1]) == values[-1]:
+        if not parts.rows and len(values) == columns + 1 and joined(values[:-1]) == values[-1]:
             continue
         if len(values) != wanted or (there and joined(values[:-1]) != values[-1]):
             reading.refuse(f"# {name} does not fit its columns: it was cut or changed")

@@ -142,7 +142,7 @@ class Group:
     def label(self, values: Merged) -> str:
         """What every figure states: n, duration, load, instrument.  The system stands at the head of the page."""
         runs = f"{len(self.recordings)} runs, " if len(self.recordings) > 1 else ""
-        return f"n = {values.n:,}, {runs}{words.duration(values.duration_ns)}, {self.title}, {self.instrument}"
+        return f"n = {values.n:,}, {runs}{words.measured_time(values.duration_ns)}, {self.title}, {self.instrument}"
 
 
 def act_of(series: Series) -> tuple[Any, ...]:

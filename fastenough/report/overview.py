@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastenough.analysis import words
+from fastenough.analysis import Quantile, words
 from fastenough.model import Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, Entry, Group
@@ -95,13 +95,19 @@ def _not_excluded(context: Context, entry: Entry) -> Cell:
                 "" if every_ns is None else words.at_least(every_ns))
 
 
+def _quantile(quantile: Quantile) -> Cell:
+    if quantile.at_least_ns is not None:
+        return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}")
+    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns))
+
+
 def _row(context: Context, entry: Entry, several: bool) -> list[Any]:
     measures = entry.kind.measures
     return [entry.name.removeprefix("load "), measures.n, _above(context, entry, several),
-            measures.quantile(0.999).value_ns, measures.maximum_ns, _not_excluded(context, entry)]
+            _quantile(measures.quantile(0.999)), measures.maximum_ns, _not_excluded(context, entry)]
 
 
-def _table(context: Context) -> Table:
+def first_table(context: Context) -> Table:
     names = [entry.name for entry in context.entries]
     what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
@@ -113,7 +119,7 @@ def _table(context: Context) -> Table:
 
 
 def _label(entries: Sequence[Entry]) -> str:
-    each = ", ".join(f"{entry.name} {entry.kind.all_cpus.n:,} in {words.duration(entry.kind.all_cpus.duration_ns)}"
+    each = ", ".join(f"{entry.name} {entry.kind.all_cpus.n:,} in {words.measured_time(entry.kind.all_cpus.duration_ns)}"
                      for entry in entries)
     instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in entries))
     return f"n: {each}; {instruments}."
@@ -191,6 +197,6 @@ def _figure(context: Context) -> Picture | None:
 
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
+    other = None if context.entries else throughput.summary(context) or stations.summary(context)
     return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
-                    _table(context) if context.entries else throughput.summary(context) or stations.summary(context),
-                    _figure(context))
+                    first_table(context) if context.entries else other, _figure(context))

@@ -71,7 +71,7 @@ def _picture(pair: Pair, number: int) -> Picture:
     lines = [Line(name, each) for name, each in zip(("before", "after"), values, strict=True)]
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
-    n = " and ".join(f"{each.n:,} in {words.duration(each.duration_ns)}" for each in values)
+    n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
     return plot.picture(figure, f"before-after-{number}", f"n = {n}; {pair.before.group.instrument}. "
                         f"{'; '.join(pair.differs)}.", latency_data(lines))
 

@@ -166,7 +166,7 @@ def _note(kind: Kind, joins: list[float]) -> str:
 
 
 def section(context: Context) -> Section | None:
-    chosen = (*context.entries, *context.ways)
+    chosen = [entry for entry in (*context.entries, *context.ways) if entry.kind.all_cpus.duration_ns]
     if not chosen:
         return None
     maps = [_Map.of(context, entry) for entry in chosen[:MOST_MAPS]]

@@ -49,7 +49,7 @@ def section(context: Context) -> Section | None:
         return None
     columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("load", numeric=False),
                Column("proof of load", numeric=False), Column("begin (UTC)", numeric=False),
-               Column("duration", words.duration), Column("outcome", numeric=False),
+               Column("duration", words.measured_time), Column("outcome", numeric=False),
                Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
     table = Table("runs", "All runs of this report", columns,
                   [_row(recording) for recording in context.recordings])

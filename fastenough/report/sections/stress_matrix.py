@@ -41,7 +41,7 @@ def _figures(members: Sequence[Member]) -> list[Figure]:
 
 def _matrix(number: int, members: Sequence[Member]) -> Table:
     group, kind = members[0]
-    n = ", ".join(f"{group.load} {kind.all_cpus.n:,} in {words.duration(kind.all_cpus.duration_ns)}"
+    n = ", ".join(f"{group.load} {kind.all_cpus.n:,} in {words.measured_time(kind.all_cpus.duration_ns)}"
                   for group, kind in members)
     setup = f", {group.setup}" if group.setup else ""
     return stress_table(f"stress-matrix-{number}", f"{kind.name}{setup}, all CPUs together", _figures(members),
