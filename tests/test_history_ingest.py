@@ -101,6 +101,15 @@ def test_the_order_in_which_runs_are_read_does_not_matter(farm: FarmData, histor
     assert all_rows(other) == all_rows(history)
 
 
+def test_columns_and_text_of_a_sealed_run_are_taken_alike(farm: FarmData, history: History, tmp_path: Path) -> None:
+    other = fresh(tmp_path / "other.sqlite")
+    for run in farm.store.runs():
+        assert farm.store.folded(run.id) is not None
+        with farm.store.opened(run.id) as stream:
+            assert take(history, farm.store, run.id) == take_from(other, run.id, stream) > 0
+    assert all_rows(history) == all_rows(other)
+
+
 def test_a_recording_that_grows_by_any_bytes(history: History, tmp_path: Path) -> None:
     """Torn lines are left for later; what was read in many pieces is what was read at once."""
     whole = recorded(tmp_path, long_plan(events=[{"kind": "max", "series": 0, "cpu": 0, "value": 30_000}]))
