@@ -123,11 +123,27 @@ def all_tables(boards: int, rows_of: int) -> Iterator[tuple[Table, Rows]]:
         yield table, ((board, 1, at_s, cpu, made.counts[which], made.worst[which], made.histograms[which])
                       for board in each for place, at_s in enumerate(windows) for cpu in range(ALL_CPUS, CPUS)
                       for which in [(place * 11 + cpu + board) % _BLOBS])
+    yield INTERVAL, own_rows()
     yield INTERVAL, (
         (board, 1, at_s, cpu, board, 1, made.counts[which], 0, 0, 1200, made.worst[which], 10**9, str(10**15),
-         made.histograms[which]) for board in range(1, rows_of + 1)
+         made.histograms[which]) for board in range(2, rows_of + 1)
         for place, at_s in enumerate(range(END_S - ROW_DAYS * 86400, END_S, STEP_S)) for cpu in range(CPUS)
         for which in [(place * 11 + cpu + board) % _BLOBS])
+
+
+def own_rows() -> Rows:
+    """Of the first board, no two alike: nothing is gained by packing them together."""
+    random = np.random.default_rng(2)
+    for at_s in range(END_S - ROW_DAYS * 86400, END_S, STEP_S):
+        index = np.cumsum(np.c_[random.integers(90, 102, CPUS), np.ones((CPUS, 23), int),
+                                random.integers(1, 5, (CPUS, 8))], axis=1)
+        count = np.c_[random.poisson(12_500, (CPUS, 24)), 1 + random.poisson(2, (CPUS, 8))]
+        blobs = packed_histograms(index.ravel(), count.ravel(), np.arange(CPUS + 1) * 32)
+        worst_ns = random.integers(40_000, 90_000, CPUS).tolist()
+        sums = random.integers(10**9, 2 * 10**9, CPUS).tolist()
+        for cpu, blob in enumerate(blobs):
+            yield (1, 1, at_s, cpu, 1, 1, int(count[cpu].sum()), 0, 0, 1200 + cpu, worst_ns[cpu], sums[cpu],
+                   str(sums[cpu] ** 2), blob)
 
 
 def fill(history: History, tables: Iterable[tuple[Table, Rows]]) -> None:
@@ -225,25 +241,25 @@ def a_day_taken(history: History, folder: Path, boards: int) -> tuple[float, flo
     return (time.perf_counter() - begin_s) * scale, (spent_s() - cpu_s) * scale
 
 
-def takes_a_second(history: History, folder: Path, boards: int = 150) -> tuple[float, float]:
-    """How many boards' newest five minutes (8 rows each) are taken one by one in a second, and in one of this CPU."""
-    plan = Plan(latencies(1, cpus=CPUS, intervals=1, per_interval=2000), interval_ns=STEP_S * 10**9)
-    whole = write(folder / "one.jsonl", plan).read_bytes().splitlines(keepends=True)
-    lines = [(f"live-{number}", b"".join(whole[:2]).replace(b'"testboard"', b'"live %d"' % number))
-             for number in range(boards)]
+def takes(history: History, lines: list[bytes], upto: int, boards: int) -> tuple[float, float]:
+    """Boards a second, and in a second of this CPU, of which the intervals up to one are taken."""
+    contents = [(f"live-{number}", b"".join(lines[:1 + upto]).replace(b'"testboard"', b'"live %d"' % number))
+                for number in range(boards)]
     begin_s, cpu_s = time.perf_counter(), spent_s()
-    for run_id, content in lines:
+    for run_id, content in contents:
         take_from(history, run_id, io.BytesIO(content))
     return boards / (time.perf_counter() - begin_s), boards / (spent_s() - cpu_s)
 
 
 def ten_thousand(history: History, folder: Path) -> Iterator[str]:
     """What 10,000 boards ask: 267 rows in a second are 33 boards."""
-    rate, of_cpu = takes_a_second(history, folder)
-    yield (f"- taking boards' newest five minutes one by one: {rate:.0f} boards ({rate * CPUS:.0f} rows) a second, "
-           f"{of_cpu:.0f} boards in a second of CPU; "
-           f"10,000 boards send 33 boards (267 rows) a second, so an hour away is caught up in "
-           f"{'never' if rate <= BIG / STEP_S else f'{3600 * BIG / STEP_S / (rate - BIG / STEP_S) / 60:.0f} minutes'}")
+    plan = Plan(latencies(1, cpus=CPUS, intervals=14, per_interval=2000), interval_ns=STEP_S * 10**9)
+    lines = write(folder / "one.jsonl", plan).read_bytes().splitlines(keepends=True)
+    for what, upto in (("runs begun", 1), ("intervals, one by one", 2), ("intervals, an hour's twelve at once", 14)):
+        rate, of_cpu = takes(history, lines, upto, 60)
+        rows = CPUS * (12 if upto == 14 else 1)
+        yield (f"- {what}: {rate:.0f} boards ({rate * rows:,.0f} rows) a second; {of_cpu:.0f} boards "
+               f"({of_cpu * rows:,.0f} rows) in a second of CPU")
     with history.writing() as connection:
         for table in (BOARD, NOW):
             columns = [column.name for column in table.columns]

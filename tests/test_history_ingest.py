@@ -133,6 +133,31 @@ def test_a_recording_whose_head_was_completed_meanwhile(history: History, tmp_pa
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
 
 
+def test_a_recording_that_was_written_anew(history: History, tmp_path: Path) -> None:
+    """Its head is as it was, and its lines are longer: what was read of it does not come again."""
+    before = recorded(tmp_path, long_plan())
+    cut = before.index(b'{"type":"interval","seq":12')
+    longer = before.replace(b'"counters":{', b'"counters":   {')
+    assert take_from(history, "run-1", io.BytesIO(before[:cut])) == 12
+    assert take_from(history, "run-1", io.BytesIO(longer)) == 12
+    shorter = fresh(tmp_path / "shorter.sqlite")
+    assert take_from(shorter, "run-1", io.BytesIO(longer[:longer.index(b'{"type":"interval","seq":12')])) == 12
+    assert take_from(shorter, "run-1", io.BytesIO(before)) == 12
+    assert all_rows(shorter) == all_rows(history)
+
+
+@pytest.mark.parametrize("hostile", ["sum", "cpu"])
+def test_numbers_that_no_database_holds_are_refused(history: History, tmp_path: Path, hostile: str) -> None:
+    """Nine values of 73 years each, and a millionth CPU: a recording may tell of both."""
+    if hostile == "sum":
+        content = recorded(tmp_path, long_plan(values=[[np.array([2**61] * 9)], [np.array([5])]]))
+    else:
+        content = recorded(tmp_path, long_plan()).replace(b'"cpu":1,', b'"cpu":1048575,')
+    with pytest.raises(BadInput, match="more values, or longer ones"):
+        take_from(history, "run-1", io.BytesIO(content))
+    assert all_rows(history)["interval"] == []
+
+
 def test_a_recording_that_lacks_an_interval_is_refused(history: History, tmp_path: Path) -> None:
     lines = recorded(tmp_path, long_plan()).splitlines(keepends=True)
     with pytest.raises(BadInput, match="interval 5 does not follow"):

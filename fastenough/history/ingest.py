@@ -17,7 +17,7 @@ from typing import BinaryIO
 from sqlalchemy import Connection, select
 
 from fastenough.history.boards import enter_run, series_numbers
-from fastenough.history.cells import Standout, cells_of, sources_of, standouts_of, told_by
+from fastenough.history.cells import Standout, cells_of, require_possible, sources_of, standouts_of, told_by
 from fastenough.history.database import History, put
 from fastenough.history.rollups import add_cells, note_newest
 from fastenough.history.schema import CURSOR, EVENT, RUN
@@ -77,14 +77,25 @@ def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
     if not first:
         return 0
     taking = _Taking(history, run_id, head_of(first, run_id))
-    begun = place.intervals
-    for lines in _batches(_lines(stream, run_id, place.offset)):
+    try:
+        after = _take_text(taking, place, stream)
+    except BadInput:
+        if place.offset == len(first):
+            raise
+        # it may have been written anew since, which moves all offsets; what is damaged is refused again
+        after = _take_text(taking, replace(_begin(history, run_id, stream)[1], offset=len(first)), stream)
+    return after.intervals - place.intervals
+
+
+def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
+    """From a place on; returns how far it came."""
+    for lines in _batches(_lines(stream, taking.run_id, place.offset)):
         intervals, events = _parsed(taking, place, lines)
         after = replace(place, offset=place.offset + sum(map(len, lines)), intervals=place.intervals + len(intervals))
         if not taking.put(place, after, intervals, events):
             break
         place = after
-    return place.intervals - begun
+    return place
 
 
 def _take_folded(taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval],
@@ -221,6 +232,7 @@ class _Taking:
         sources = sources_of(self.head)
         series = series_numbers(connection, sources.values())
         cells, pile = cells_of(intervals, sources, series)
+        require_possible(self.run_id, cells)
         add_cells(connection, board, run, cells, pile)
         if cells:
             step_s = max(1, self.head.interval_ns // 10**9)
