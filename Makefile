@@ -21,6 +21,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
+	PYTHONPATH=. $(PYTHON) tests/bench_farm.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
 
