@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The farm at twenty boards and a thousandth of the time: ``PYTHONPATH=. python tests/bench_farm.py``, part of ``make bench``.
+"""The farm at twenty boards and a thousandth of the time; part of ``make bench``.
 
 Two cycles of twelve hours are 86 s; five minutes are 0.3 s.  Then boards, switches, exporter, coordinator and the farm
 itself fail, and it is said how long it took until all boards that are well measured again, and what was lost.
@@ -44,7 +44,7 @@ def _whole(field: Field, name: str) -> int:
     """How many cycles of a board have ended; each whole, begun where the one before ended, and in the store."""
     ended = [one for one in recordings(field.lab.rings[name]) if one.end is not None]
     assert all(follows(after, before) for before, after in pairwise(ended)), f"{name}: a gap"
-    assert eventually(lambda: not field.missing(name), 90), f"{name}: {field.missing(name)} intervals are missing"
+    field.require_stored(name)
     return len(ended)
 
 

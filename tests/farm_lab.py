@@ -114,15 +114,16 @@ class Field:
                 found[name] = line.split(":", 1)[1].strip()
         return found
 
-    def missing(self, name: str) -> int:
-        """How many intervals lie in a board's ring, in recordings that have ended, and not in the store.
+    def recorded(self, name: str) -> dict[str, int]:
+        """How many intervals lie in a board's ring, by recording, of those that have ended."""
+        return {one.run_id: len(one.intervals) for one in recordings(self.lab.rings[name]) if one.end is not None}
 
-        Both are added up by recording: what is there twice is found as well.
-        """
-        store = Store(self.folder / "store")
-        there = {one.run_id: len(one.intervals) for one in recordings(self.lab.rings[name]) if one.end is not None}
-        here = {run.id: len(store.load(run.id).intervals) for run in store.runs(board=name)}
-        return sum(abs(count - here.get(run_id, 0)) for run_id, count in there.items())
+    def require_stored(self, name: str, within_s: float = 90.0) -> None:
+        """All that a board has recorded up to now comes into the store, each interval once."""
+        there, store = self.recorded(name), Store(self.folder / "store")
+        assert eventually(lambda: there.keys() <= {run.id for run in store.runs(board=name)}, within_s), self.states()
+        assert {run: len(store.load(run).intervals) for run in there} == there
+        store.close()
 
     def end(self) -> None:
         if self.farm is not None and self.farm.poll() is None:

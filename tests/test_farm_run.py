@@ -93,7 +93,8 @@ def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field
 
 
 def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Field) -> None:
-    assert eventually(lambda: not any(map(field.missing, WELL)), 60)
+    for name in WELL:
+        field.require_stored(name)
     assert field.stop() == 0
     assert set(field.holders().values()) == {"None"}
     assert not with_words("fastenough.farm", str(field.folder), "run")
