@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_calls import command_line, environment
+from cli_calls import ROOT, command_line, environment
 from processes import eventually
 from recordings import Plan, instant, write
 from rings import files, start
@@ -29,6 +30,7 @@ from fastenough.recording.building import Added, completed_head, line_bytes
 from fastenough.store import Store
 
 SECOND = 10**9
+TOLD = job.Told("local", lambda run_id: Added("local"))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -56,7 +58,7 @@ def put(ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int 
 def pulled(ring: Path, store: Path) -> job.Pulled:
     opened = Store(store)
     try:
-        return job.pull(LocalLink(), str(ring), opened, Added("local"), lambda: None)
+        return job.pull(LocalLink(), str(ring), opened, TOLD, lambda: None)
     finally:
         opened.close()
 
@@ -296,7 +298,7 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(module, "CHUNK", 3001)
     ring, store = tmp_path / "ring", tmp_path / "store"
     put(ring, 1, intervals=5)
-    done = job.pull(LocalLink(), str(ring), Store(store), Added("local"), lambda: None)
+    done = job.pull(LocalLink(), str(ring), Store(store), TOLD, lambda: None)
     assert [one.intervals for one in done.stored] == [5]
     check_all_there(ring, store)
 
@@ -304,7 +306,20 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("ring", ["/nowhere", "/etc/passwd", "", "-n", "$(reboot)"])
 def test_where_no_ring_is_it_says_so(tmp_path: Path, ring: str) -> None:
     with pytest.raises(BadInput, match="there is no ring of recordings"):
-        job.pull(LocalLink(), ring, Store(tmp_path / "store"), Added("local"), lambda: None)
+        job.pull(LocalLink(), ring, Store(tmp_path / "store"), TOLD, lambda: None)
+
+
+def test_a_machine_without_a_probe_is_pulled_from(tmp_path: Path) -> None:
+    """The package in a checkout of which nothing is built."""
+    checkout, ring, store = tmp_path / "checkout", tmp_path / "ring", tmp_path / "store"
+    for folder in ("fastenough", "format"):
+        shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    put(ring, 1)
+    there = {"cwd": checkout, "more": {"PYTHONPATH": str(checkout)}}
+    assert command_line("run", "timer", **there).returncode == 5, "there is no probe"
+    done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}", **there)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stored ")
 
 
 def test_it_is_told_in_words(tmp_path: Path) -> None:

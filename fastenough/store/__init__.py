@@ -23,6 +23,7 @@ from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
+from fastenough.store.looks import Look
 from fastenough.store.reading import (
     columns_fault_of,
     fault_of,
@@ -35,7 +36,7 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
-from fastenough.store.spool import Spool, spool_of
+from fastenough.store.spool import Spool, arriving, spool_of
 from fastenough.store.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -169,6 +170,11 @@ class Store:
         """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""
         return spool_of(self._folder, board, ring, waiting)
 
+    def arriving(self, board: str, ring: str, name: str) -> BinaryIO:
+        """What has come so far of a recording that a pull has told to be under way; raises OSError where it has come
+        into the store meanwhile."""
+        return arriving(self._folder, board, ring, name)
+
     def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:
         """Store a whole recording under the name that it has: it is there sealed, or not at all."""
         with mendable(self._runs.path / run_id):
@@ -241,8 +247,8 @@ class Store:
         name = self._name(run_id)
         return None if name is None else kept_of(self._runs, name, file)
 
-    def looks_before(self, question: str, runs: Sequence[str]) -> int:
-        """How many looks at a question came before one by these runs, since it last passed."""
+    def looks_before(self, question: str, runs: Sequence[str]) -> list[Look]:
+        """The looks at a question that came before one by these runs, since it last passed."""
         return looks.looks_before(self._folder, question, runs)
 
     def note_look(self, question: str, runs: Sequence[str], verdict: Verdict) -> None:

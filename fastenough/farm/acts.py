@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is done to a board, each in a process of its own (nursery.py): functions of an order, answered as JSON has it.
+
+``fault`` in an answer is why the act failed, ``lent`` the person who has the place where that is why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
+from fastenough.board.console import words_of
+from fastenough.board.labgrid import LabgridBoard, address_of
+from fastenough.campaign import read_plan, run_campaign
+from fastenough.campaign.runner import on_board
+from fastenough.farm.nursery import Order, end_with_parent
+from fastenough.farm.profiles import Profiles
+from fastenough.jobs.pull import Pulled, Told, pull
+from fastenough.link.ring import Ring
+from fastenough.model import FastenoughError, Outcome
+from fastenough.store import Store
+
+Answer = dict[str, Any]
+_RETRY_S = 0.5
+_ANSWER_S = 5.0
+_MOST_BYTES = 65536
+_MOST_REASONS = 3
+
+
+class Failed(FastenoughError):
+    """labgrid's answer to an act that failed."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__(str(answer["fault"]))
+        self.answer = dict(answer)
+
+
+def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
+    """One act of labgrid's, in a process of the same group: its managers are singletons of a process.  Raises Failed.
+
+    Nothing waits here: whoever ordered the act ends the group in time.
+    """
+    def act_there(pipe: socket.socket) -> None:
+        os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
+        pipe.sendall(json.dumps(labgrid_act.main(order["coordinator"], order.get("place", ""), act)).encode())
+
+    with _forked(act_there) as pipe:
+        said = b"".join(iter(lambda: pipe.recv(65536), b""))
+    answer = json.loads(said or b'{"fault": "labgrid does not say why"}')
+    if "fault" in answer:
+        raise Failed(answer)
+    return dict(answer)
+
+
+@contextmanager
+def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
+    """While inside, a process of the same group is at work; it has the other end of the socket.
+
+    No thread is ever started in this process: one that is forked beside a thread may wait for ever for its locks.
+    """
+    ours, theirs = socket.socketpair()
+    if (child := os.fork()) == 0:
+        try:
+            end_with_parent()
+            ours.close()
+            work(theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
+    """labgrid's refusals are answers."""
+    def act(order: Order) -> Answer:
+        try:
+            return work(order)
+        except Failed as failed:
+            return failed.answer
+    return act
+
+
+def places(order: Order) -> Answer:
+    """Who holds which place: ``places`` by name, and ``me``."""
+    return _answering(lambda order: dict(_labgrid(order, "places")))(order)
+
+
+def acquire(order: Order) -> Answer:
+    """Hold the place again, which the coordinator has forgotten; nothing is switched."""
+    return _answering(_acquired)(order)
+
+
+def release(order: Order) -> Answer:
+    return _answering(lambda order: dict(_labgrid(order, "release")))(order)
+
+
+def boot(order: Order) -> Answer:
+    """Switch the board off and on, and wait until it answers and its service records anew."""
+    return _answering(_boot)(order)
+
+
+def _acquired(order: Order) -> Answer:
+    has = _labgrid(order, "acquire")
+    service = has.get("service")
+    return {"link": f"ssh://{address_of(service)}" if service else "", "console": has.get("console")}
+
+
+def _boot(order: Order) -> Answer:
+    held = _acquired(order) if order.get("place") else {}
+    link = order.get("link") or held.get("link") or ""
+    if not link:
+        return {"fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
+                         "in the farm's file"}
+    if not order.get("place"):
+        return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
+    with _console(held.get("console")) as words:
+        _labgrid(order, "cycle")
+        try:
+            return {"link": link, "newest": _up(order, link)}
+        except FastenoughError as error:
+            return {"fault": "; ".join((str(error), *words()))}
+
+
+@contextmanager
+def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]]:
+    """While inside, the console is read; gives what it said last."""
+    if not port:
+        yield list
+        return
+
+    def read_there(pipe: socket.socket) -> None:
+        for number in (0, 1):
+            os.dup2(pipe.fileno(), number)
+        labgrid_console.main(json.dumps(port))
+
+    with _forked(read_there) as pipe, pipe.makefile("rb") as answers:
+        pipe.settimeout(_ANSWER_S)
+
+        def words() -> list[str]:
+            try:
+                pipe.sendall(b"\n")
+                return words_of(answers.readline(_MOST_BYTES))
+            except (OSError, ValueError):
+                return ["its console cannot be read: labgrid has not answered"]
+
+        yield words
+
+
+def _up(order: Order, link: str) -> str:
+    """The newest recording of the board's ring once there is a new one, or nothing once it answers; raises
+    FastenoughError when that takes too long."""
+    deadline, why = time.monotonic() + order["boot_s"], ""
+    while time.monotonic() < deadline:
+        try:
+            with open_board(link).boot(AS_BOOTED) as booted:
+                newest = _newest(booted, order)
+                if newest != order.get("newest", "") or not order.get("ring"):
+                    return newest
+                why = "its service has begun no new recording"
+        except FastenoughError as error:
+            why = str(error)
+        time.sleep(_RETRY_S)
+    raise FastenoughError(f"it has not come up within {order['boot_s']:g} s: {why}")
+
+
+def _newest(booted: Booted, order: Order) -> str:
+    if not order.get("ring"):
+        return ""
+    files = Ring(booted.link.raised, order["ring"]).listed()
+    return files[-1].name if files else str(order.get("newest", ""))
+
+
+def pull_ring(order: Order) -> Answer:
+    """What the board's service has recorded since the last pull, into the store."""
+    with open_board(order["link"]).boot(AS_BOOTED) as booted:
+        profiles = Profiles.of(order, booted)
+        told = Told(order["board"], profiles.added)
+        pulled = pull(booted.link.raised, order["ring"], Store(Path(order["store"])), told, lambda: None)
+        profiles.keep(one.run_id for one in pulled.under_way)
+        newest = _newest(booted, order)
+    return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_told(pulled)}
+
+
+def _told(pulled: Pulled) -> Answer:
+    return {"stored": [one.run_id for one in pulled.stored],
+            "under_way": [[one.run_id, one.name] for one in pulled.under_way],
+            "gaps": len(pulled.gaps), "refused": [f"{one.name}: {one.reason}" for one in pulled.refused]}
+
+
+@dataclass(frozen=True)
+class NamedBoard:
+    """A board under the name that it has in the farm."""
+
+    board: Board
+    name: str
+
+    def configurations(self) -> tuple[str, ...]:
+        return self.board.configurations()
+
+    def boot(self, configuration: str) -> AbstractContextManager[Booted]:
+        return self.board.boot(configuration)
+
+
+def measure(order: Order) -> Answer:
+    """The runs of a plan; ``resume``: an earlier part of this cycle goes on."""
+    board = open_board(order["given"]) if order["given"] else LabgridBoard(order["place"], order["boot_s"], kept=True)
+    plan, store = on_board(read_plan(Path(order["plan"])), order["board"]), Store(Path(order["store"]))
+    os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
+    campaign = run_campaign(plan, store, resume=order["resume"], opened=lambda name: NamedBoard(board, name),
+                            journal=Path(order["state"]) / f"{order['board']}.journal")
+    runs = [store.load(run) for run in campaign.runs]
+    failed = [why for run in runs if run.outcome is Outcome.FAILED for why in (run.end.reasons if run.end else ())]
+    told = "; ".join(dict.fromkeys(failed[:_MOST_REASONS]))
+    return {"stored": list(campaign.runs)} | ({"fault": told or "a run failed"} if failed else {})
