@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastenough.campaign.shipped import SHIPPED
+from fastenough.campaign.shipped import shipped
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.kept import Beat, Kept, seen
 from fastenough.farm.machine import Act, BoardState, Phase
@@ -58,13 +58,13 @@ def test_a_whole_farm_is_read(tmp_path: Path) -> None:
         "lab", "[::1]:20408", tmp_path / "data", tmp_path / "kept", 30.0)
     assert (first.place, first.public, first.limit_ns, first.times.pull_s, first.times.patience_s) == (
         "rack1-slot1", True, 100_000, 60.0, 10800.0)
-    assert first.plans[0].file == SHIPPED["quick"] and first.plans[0].dates.days == {5, 6}
+    assert first.plans[0].file == shipped()["quick"] and first.plans[0].dates.days == {5, 6}
     assert (bare.public, bare.limit_ns, bare.rack, bare.ring) == (False, None, "", "")
 
 
 def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelve_hours(tmp_path: Path) -> None:
     farm = read(tmp_path, BOARD)
-    assert [plan.file for plan in farm.boards[0].plans] == [SHIPPED["osadl-cycle"]]
+    assert [plan.file for plan in farm.boards[0].plans] == [shipped()["osadl-cycle"]]
     assert farm.boards[0].plans[0].dates.every_s == 12 * 3600
     assert farm.database == f"sqlite:///{tmp_path}/fastenough-data/history.sqlite"
 
