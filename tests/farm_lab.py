@@ -37,16 +37,20 @@ simulated = true
 
 
 class Field:
-    """The lab in a folder, and the farm's file there; ``times`` are keys of every board, such as ``pull="4s"``."""
+    """The lab in a folder, and the farm's file there.
 
-    def __init__(self, folder: Path, names: Sequence[str], pace: Pace, times: Mapping[str, str]) -> None:
+    ``times``: keys of every board, such as ``pull="4s"``; ``more``: further boards, as the file has them.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str], pace: Pace, times: Mapping[str, str],
+                 more: str = "") -> None:
         self.folder, self.names = folder, tuple(names)
         self.lab = Lab(folder, names, pace)
         self.file = folder / "farm.toml"
         said = "".join(f'{key} = "{value}"\n' for key, value in times.items())
         self.file.write_text(f'coordinator = "{self.lab.coordinator}"\nstore = "store"\nstate = "state"\n'
                              'reconcile = "3s"\n' + "".join(
-                                 _BOARD.format(name=name, ring=self.lab.rings[name]) + said for name in names))
+                                 _BOARD.format(name=name, ring=self.lab.rings[name]) + said for name in names) + more)
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
 

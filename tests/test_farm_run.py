@@ -18,15 +18,32 @@ from processes import ended, eventually, with_words
 from fastenough.farm.lab import Pace
 from fastenough.history import PUBLIC, History, runs, standing
 from fastenough.link.guard import descendants
+from fastenough.store import Store
 
 WELL = ("one", "two")
 ALL = (*WELL, "dark", "stuck", "lent")
+PLANNED = """
+[[board]]
+name = "planned"
+link = "local"
+public = true
+[[board.plan]]
+file = "plan.toml"
+"""
+PLAN = """name = "short"
+[[run]]
+probe = "timer"
+duration = "1s"
+parameters = {interval = "10ms", policy = "other", allow-difference = true, affinity = 0}
+"""
 TIMES = {"pull": "3s", "boot": "8s", "patience": "8s", "retry": "3s"}
 
 
 @pytest.fixture(scope="module")
 def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
-    made = Field(tmp_path_factory.mktemp("farm"), ALL, Pace(report_s=0.3, cycle_s=3.0, boot_s=0.5), TIMES)
+    folder = tmp_path_factory.mktemp("farm")
+    (folder / "plan.toml").write_text(PLAN)
+    made = Field(folder, ALL, Pace(report_s=0.3, cycle_s=3.0, boot_s=0.5), TIMES, PLANNED)
     try:
         yield made
     finally:
@@ -55,8 +72,16 @@ def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None
         now_s = 2**40
         assert eventually(lambda: all(len(runs(history, PUBLIC, name, 0, now_s)) > 1 for name in WELL), 60)
         told = {one.board.name: one for one in standing(history, PUBLIC, now_s)}
-        assert set(told) == set(ALL)
+        assert set(told) == {*ALL, "planned"}
         assert all(told[name].max_ever_ns > 0 for name in WELL)
+
+
+def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: Field) -> None:
+    field.become("ready", "planned")
+    state = field.states()["planned"]
+    assert (state.reason, state.made_s) == ("", state.begun_s) and state.made_s > 0
+    made = Store(field.folder / "store").runs(board="planned")
+    assert [(run.outcome, run.position) for run in made] == [("completed", 0)]
 
 
 def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
@@ -104,6 +129,5 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
 
 def test_a_file_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "farm.toml").write_text('[[board]]\nname = "; rm"\nplace = "p"\n')
-    for command in ("run", "status", "rebuild"):
-        said = command_line("farm", command, str(tmp_path / "farm.toml"))
-        assert said.returncode == 2 and said.stderr.count("\n") == 1 and "farm.toml:2" in said.stderr
+    said = command_line("farm", "run", str(tmp_path / "farm.toml"))
+    assert said.returncode == 2 and said.stderr.count("\n") == 1 and "farm.toml:2" in said.stderr
