@@ -43,7 +43,7 @@ TIMES = {"pull": "3s", "boot": "8s", "patience": "8s", "retry": "3s"}
 def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     folder = tmp_path_factory.mktemp("farm")
     (folder / "plan.toml").write_text(PLAN)
-    made = Field(folder, ALL, Pace(report_s=0.3, cycle_s=3.0, boot_s=0.5), TIMES, PLANNED)
+    made = Field(folder, ALL, Pace(report_s=0.5, cycle_s=6.0, boot_s=0.5), TIMES, PLANNED)
     try:
         yield made
     finally:
