@@ -82,9 +82,9 @@ def _restart_coordinator(field: Field) -> None:
 
 
 def _held(field: Field) -> None:
-    """All that is up is ours again, and the person's place is the person's."""
+    """All that is up is ours again, and nothing of ours is at the person's place, even where labgrid has forgotten."""
     assert eventually(lambda: all("fastenough" in (holders := field.holders())[name] for name in WELL)
-                      and "somebody" in holders[LENT], _RECONVERGED_S)
+                      and "fastenough" not in holders[LENT], _RECONVERGED_S)
 
 
 def _kill_in_mid_boot(field: Field) -> None:

@@ -126,6 +126,17 @@ def test_a_place_that_a_person_has_is_never_touched_and_comes_back_by_a_boot() -
     assert play.tell(Tick()) == [Start(Act.BOOT)]
 
 
+def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_until_it_is_given_back() -> None:
+    play = Play(RING)
+    play.tell(Seen("desk/somebody"))
+    for event in (Seen("", forgot=True), Tick(), Seen(""), Tick(DUE)):
+        assert play.tell(event, 600) == [] and play.state.phase is Phase.LENT
+    assert "acquire and release it" in play.state.reason
+    play.tell(Seen("desk/somebody"))
+    play.tell(Seen(""))
+    assert play.tell(Tick()) == [Start(Act.BOOT)]
+
+
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:
     play = Play(RING)
     play.tell(Tick())
@@ -216,6 +227,7 @@ def _event_at(chance: random.Random, state: BoardState) -> Event:
 
 def _settled(play: Play) -> bool:
     """Whether it measures in the end, where all goes well from now on."""
+    play.tell(Seen("desk/her"))
     for _ in range(200):
         play.tell(Seen("me/farm", ours=True), 60)
         for act in sorted(play.state.busy):
