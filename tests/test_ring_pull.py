@@ -109,7 +109,7 @@ def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> 
     whole.write_bytes(b"".join(lines[:4]) + lines[4][:100])
     told = pulled(ring, store)
     assert [one.serial for one in told.stored] == [1]
-    assert told.under_way == [job.UnderWay(whole.stem[11:], 2, sum(map(len, lines[:4])))]
+    assert told.under_way == [job.UnderWay(whole.stem[11:], 2, sum(map(len, lines[:4])), whole.name)]
     whole.write_bytes(b"".join(lines))
     told = pulled(ring, store)
     assert told.bytes == sum(map(len, lines[4:]))  # whole lines stay, the torn one comes again
