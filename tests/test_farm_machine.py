@@ -78,6 +78,19 @@ def test_a_board_that_does_not_come_up_is_let_go_and_tried_again_ever_later() ->
     assert pauses == [60, 120, 240, 480, 960, 1920, 3840, 3840]
 
 
+def test_a_board_that_records_again_is_tried_at_once_the_next_time() -> None:
+    play = Play(RING)
+    play.tell(Tick())
+    play.tell(Ended(Act.BOOT, "dark"))
+    play.tell(Ended(Act.RELEASE))
+    assert play.tell(Tick(), 61) == [Start(Act.BOOT)]
+    play.tell(Ended(Act.BOOT), 10)
+    assert play.state.failures == 1, "to be up is not yet to record"
+    play.tell(Tick())
+    play.tell(Ended(Act.PULL, grown=True))
+    assert play.state.failures == 0
+
+
 def test_an_hour_without_network_boots_nothing_and_the_failures_are_told() -> None:
     play = Play(RING).up()
     for _ in range(12):
@@ -110,6 +123,17 @@ def test_a_place_that_a_person_has_is_never_touched_and_comes_back_by_a_boot() -
     for event in (Tick(DUE), Ended(Act.PULL, "killed"), Seen("desk/somebody"), Tick(DUE)):
         assert play.tell(event, 100_000) == []
     assert play.tell(Seen("")) == []
+    assert play.tell(Tick()) == [Start(Act.BOOT)]
+
+
+def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_until_it_is_given_back() -> None:
+    play = Play(RING)
+    play.tell(Seen("desk/somebody"))
+    for event in (Seen("", forgot=True), Tick(), Seen(""), Tick(DUE)):
+        assert play.tell(event, 600) == [] and play.state.phase is Phase.LENT
+    assert "acquire and release it" in play.state.reason
+    play.tell(Seen("desk/somebody"))
+    play.tell(Seen(""))
     assert play.tell(Tick()) == [Start(Act.BOOT)]
 
 
@@ -203,6 +227,7 @@ def _event_at(chance: random.Random, state: BoardState) -> Event:
 
 def _settled(play: Play) -> bool:
     """Whether it measures in the end, where all goes well from now on."""
+    play.tell(Seen("desk/her"))
     for _ in range(200):
         play.tell(Seen("me/farm", ours=True), 60)
         for act in sorted(play.state.busy):

@@ -43,6 +43,7 @@ class Act(StrEnum):
 
 
 _UP = (Phase.READY, Phase.MEASURING)
+_FORGOTTEN = "a person had it when the coordinator was started again; acquire and release it to give it back"
 _MATTERS = {Act.BOOT: (Phase.BOOTING,), Act.PULL: _UP, Act.MEASURE: _UP, Act.ACQUIRE: _UP}
 """In which phases it matters how an act has ended."""
 
@@ -54,7 +55,8 @@ class BoardState:
     Times are seconds since 1970: ``retry_s``: when a dead board is tried again; ``pull_s``: when the next pull is due;
     ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
     was due that was begun and ended last.  ``busy``: acts under way.  ``link``: how the board is touched, as its place
-    said; ``newest``: the newest recording seen in its ring.
+    said; ``newest``: the newest recording seen in its ring.  ``unsure``: a person had the place, and the coordinator
+    has forgotten whether they still do.
     """
 
     phase: Phase = Phase.OFF
@@ -69,6 +71,7 @@ class BoardState:
     busy: frozenset[Act] = frozenset()
     link: str = ""
     newest: str = ""
+    unsure: bool = False
 
     @property
     def told(self) -> str:
@@ -85,10 +88,14 @@ class Tick:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the coordinator says of its place: who holds it, empty for nobody; None: it knows no such place."""
+    """What the coordinator says of its place: who holds it, empty for nobody; None: it knows no such place.
+
+    ``forgot``: it was started again, and knows of nobody what they had.
+    """
 
     holder: str | None
     ours: bool = False
+    forgot: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,10 +216,10 @@ def _quiet(board: BoardEntry, state: BoardState, now_s: float) -> Step:
 
 
 def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Step:
-    if seen.holder and not seen.ours:
-        return (state, []) if state.phase is Phase.LENT else _lend(state, seen.holder, now_s)
     if state.phase is Phase.LENT:
-        return _become(state, Phase.OFF, now_s, "it was given back"), []
+        return _seen_lent(state, seen, now_s), []
+    if seen.holder and not seen.ours:
+        return _lend(state, seen.holder, now_s)
     if seen.holder is None and state.phase in (Phase.OFF, Phase.DEAD) and not state.busy:
         reason = f"the coordinator knows no place {board.place}; create it with labgrid-client"
         return replace(_become(state, Phase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []
@@ -223,9 +230,15 @@ def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Ste
     return state, []
 
 
+def _seen_lent(state: BoardState, seen: Seen, now_s: float) -> BoardState:
+    if seen.holder and not seen.ours:
+        return replace(state, unsure=False, reason=f"{seen.holder} has it")
+    if not seen.ours and (seen.forgot or state.unsure):
+        return replace(state, unsure=True, reason=_FORGOTTEN)
+    return replace(_become(state, Phase.OFF, now_s, "it was given back"), unsure=False)
+
+
 def _ended(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> Step:
-    if state.phase is Phase.LENT:
-        return state, []
     if ended.lent:
         return _lend(state, ended.lent, now_s)
     then = {Act.BOOT: _booted, Act.PULL: _pulled, Act.MEASURE: _measured, Act.ACQUIRE: _acquired}.get(ended.act)

@@ -128,10 +128,12 @@ class FarmRun:
         if answer.fault:
             return
         held, me = answer.said["places"], answer.said["me"]
+        forgot = any(held.get(board.place) == "" and self.states[name].phase in (Phase.READY, Phase.MEASURING)
+                     for name, board in self._boards.items() if board.place)
         for name, board in self._boards.items():
             if board.place:
                 holder = held.get(board.place)
-                self._event(name, Seen(holder, ours=holder == me))
+                self._event(name, Seen(holder, ours=holder == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
         before = self.states[name]
