@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
 _DEFAULT = "127.0.0.1:8731"
+Follow = Callable[[], object]
 _LOOPBACK = ("localhost", "::1")
 
 
@@ -54,23 +56,30 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _serve(site: Site, follow: Callable[[], object] | None, bound: socket.socket) -> None:
+def _serve(site: Site, follow: Follow | None, bound: socket.socket) -> None:
     uvicorn, server = import_module("uvicorn"), import_module("fastenough.web.server")
     config = uvicorn.Config(server.make_app(site, follow), log_level="warning", server_header=False, lifespan="on",
                             timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[bound])
 
 
+def _store(path: Path, database: str | None) -> Store | None:
+    """A farm's history can be shown without its recordings."""
+    return None if database is not None and not (path / "runs").is_dir() else existing_store(path)
+
+
 @contextlib.contextmanager
-def _opened(store: Store, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Callable[[], object]]]:
-    """A site for the public, and what lets its history follow the store."""
+def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Follow | None]]:
+    """A site for the public, and what lets its history follow the store: a farm's is kept by the farm."""
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
-    history = history_room.History.at(database or f"sqlite:///{store.path}/history.sqlite")
+    if rebuild and store is None:
+        raise BadInput("--rebuild reads the recordings of a store; name it with --store")
+    history = history_room.History.at(database or f"sqlite:///{store.path if store else ''}/history.sqlite")
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        yield (site_room.Site(history, history_room.PUBLIC, store),
-               lambda: history_room.catch_up(history, store))
+        follow = None if database is not None else partial(history_room.catch_up, history, store)
+        yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()
 
@@ -95,10 +104,11 @@ def _tell(url: str, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _caught_up(site: Site, follow: Callable[[], object], *, all_boards: bool, own: bool) -> Site:
+def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool) -> Site:
     """With all that was measured so far, and for who may see it: the public sees public boards.  On one's own machine,
     as long as no farm has said which those are, all are shown."""
-    follow()
+    if follow is not None:
+        follow()
     history = import_module("fastenough.history")
     alone = own and not history.is_declared(site.history)
     return replace(site, viewer=history.OWNER) if all_boards or alone else site
@@ -123,8 +133,7 @@ def command(*, database: str | None, listen: str, all_boards: bool, into: Path |
     or what was written, is told as JSON.
     """
     host, port = _address(listen)
-    store = existing_store(store_path)
-    with _opened(store, database, rebuild=rebuild) as (opened, follow):
+    with _opened(_store(store_path, database), database, rebuild=rebuild) as (opened, follow):
         site = replace(opened, note=note, served=into is None)
         own = into is None and database is None and _is_loopback(host)
         if into is not None:
