@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sqlalchemy.engine import URL
 
@@ -28,6 +28,7 @@ from fastenough.store.reading import (
     fault_of,
     kept_of,
     make_columns,
+    open_recording,
     read_run,
     renew_columns,
     run_folders,
@@ -226,6 +227,13 @@ class Store:
             place = dict(self._index.starting_with(run_id))[run_id]
             raise BadInput(f"run {run_id} is kept at {place}; read it there")
         return read_run(self._runs, name)
+
+    def opened(self, run_id: str) -> BinaryIO:
+        """The recording of a run as it lies there, compressed or still growing; raises BadInput where there is none."""
+        name = self._name(run_id)
+        if name is None:
+            raise BadInput(f"no run {run_id} in {self.path}; see 'fastenough list'")
+        return open_recording(self._runs, name)
 
     def kept(self, run_id: str, file: str) -> bytes | None:
         """A file that is kept beside the recording of a run, None where there is none; raises FastenoughError for one

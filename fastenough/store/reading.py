@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastenough.folder import Folder
-from fastenough.model import FastenoughError
+from fastenough.model import BadInput, FastenoughError
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
@@ -19,6 +19,7 @@ from fastenough.store.directory import (
     check,
     kept_file,
     read_summary,
+    recording_name,
 )
 from fastenough.store.summary import RunSummary, damaged
 
@@ -89,6 +90,15 @@ def kept_of(runs: Folder, name: str, file: str) -> bytes | None:
             return kept_file(folder, read_summary(folder, run_id_of(name)), file)
     except OSError as error:
         raise FastenoughError(f"run {run_id_of(name)}: {file} cannot be read: {error.strerror}") from error
+
+
+def open_recording(runs: Folder, name: str) -> BinaryIO:
+    """A run's recording, sealed or not; raises BadInput where there is none."""
+    try:
+        with runs.below(name) as folder:
+            return folder.open_file(recording_name(folder))
+    except OSError as error:
+        raise BadInput(f"run {run_id_of(name)}: its recording cannot be read: {error.strerror}") from error
 
 
 def make_columns(runs: Folder, name: str) -> None:

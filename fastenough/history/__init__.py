@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The history of many boards: a database made from the recordings of a store, and the questions that pages ask it."""
+
+from fastenough.history.boards import declare
+from fastenough.history.database import History
+from fastenough.history.histogram_questions import distribution, heat, ridge
+from fastenough.history.ingest import Caught, catch_up, take, take_from
+from fastenough.history.maxima_questions import maxima, worst
+from fastenough.history.rows import (
+    NOTHING,
+    OWNER,
+    PUBLIC,
+    Band,
+    Board,
+    Buckets,
+    Change,
+    Distribution,
+    Happening,
+    Heat,
+    Maxima,
+    Ridge,
+    RidgeRow,
+    SeriesOf,
+    Standing,
+    State,
+    UnknownBoard,
+    Viewer,
+    Worst,
+)
+from fastenough.history.run_questions import bands, changes, events, runs
+from fastenough.history.standings import board_of, standing
+
+__all__ = [
+    "NOTHING", "OWNER", "PUBLIC", "Band", "Board", "Buckets", "Caught", "Change", "Distribution", "Happening", "Heat",
+    "History", "Maxima", "Ridge", "RidgeRow", "SeriesOf", "Standing", "State", "UnknownBoard", "Viewer", "Worst",
+    "bands", "board_of", "catch_up", "changes", "declare", "distribution", "events", "heat", "maxima", "ridge", "runs",
+    "standing", "take", "take_from", "worst",
+]

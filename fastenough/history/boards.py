@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boards, series and runs as they come in, and what changed from one run of a board to the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, tuple_, update
+
+from fastenough.facts import profile_sha256
+from fastenough.history.cells import Source
+from fastenough.history.database import History, put
+from fastenough.history.facts import packed_profile, profile_differences, shown_of, unpacked_profile
+from fastenough.history.schema import BOARD, CHANGE, PROFILE, RUN, SERIES
+from fastenough.model import Role
+from fastenough.recording import Head
+
+CONFIGURATION = "configuration"
+_MOST_CHANGES = 500
+"""Between two runs."""
+
+
+def declare(history: History, name: str, **said: Any) -> None:
+    """Note what the farm says of a board, whether it has measured yet or not: ``rack``, ``public``, ``limit_ns``,
+    ``state`` (ok, lent or dead) and ``reason``, ``verdict`` (of the newest judged cycle) and ``verdict_reason``.
+
+    What is not named stays.  A board that nobody declared is not public, and is never called silent.
+    """
+    with history.writing() as connection:
+        board = _board_number(connection, name)
+        connection.execute(update(BOARD).where(BOARD.c.id == board).values(watched=True, **said))
+
+
+def _board_number(connection: Connection, name: str) -> int:
+    _alone(connection, name)
+    found = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
+    if found is None:
+        found = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
+    return int(found)
+
+
+def _alone(connection: Connection, board: str) -> None:
+    """Nobody else writes of this board until the transaction ends."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7701, hashtext(:board))"), {"board": board})
+
+
+def series_numbers(connection: Connection, sources: Iterable[Source]) -> dict[str, int]:
+    """By name; new ones are entered."""
+    wanted = {source.name: source.series for source in sources}
+    known = _known(connection, wanted)
+    missing = sorted(wanted.keys() - known.keys())
+    if missing:
+        put(connection, SERIES, [
+            {"name": name, "judged": wanted[name].role is Role.VERDICT, "from_event": wanted[name].from_event,
+             "to_event": wanted[name].to_event} for name in missing], keys=("name",))
+        known = _known(connection, wanted)
+    return known
+
+
+def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    found = connection.execute(select(SERIES.c.name, SERIES.c.id).where(SERIES.c.name.in_(list(names))))
+    return {name: number for name, number in found}
+
+
+def enter_run(connection: Connection, run_id: str, head: Head, end_s: int | None) -> tuple[int, int]:
+    """Numbers of a run's board and of the run itself; ``end_s``: how far it has come, where that is known."""
+    board = _board_number(connection, _board_name(head))
+    found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
+    if found is not None:
+        if end_s is not None and end_s > found["end_s"]:
+            connection.execute(update(RUN).where(RUN.c.id == found["id"]).values(end_s=end_s))
+        return board, int(found["id"])
+    return board, _new_run(connection, board, run_id, head, end_s)
+
+
+def _board_name(head: Head) -> str:
+    hostname = (head.profile or {}).get("hostname")
+    return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:200]
+
+
+def _new_run(connection: Connection, board: int, run_id: str, head: Head, end_s: int | None) -> int:
+    begin_s = head.begin.wall_ns // 10**9
+    profile = None
+    if head.profile:
+        profile = profile_sha256(dict(head.profile))
+        put(connection, PROFILE, [{"sha256": profile, "content": packed_profile(head.profile)}])
+    run = int(connection.execute(insert(RUN).values(
+        name=run_id, board=board, begin_s=begin_s, end_s=begin_s if end_s is None else end_s,
+        load=head.load.name[:200] if head.load else "", profile=profile,
+        configuration=head.configuration.name[:200] if head.configuration else "").returning(RUN.c.id)).scalar_one())
+    if profile is not None:
+        before, after = _neighbours(connection, board, (begin_s, run_id))
+        _note_changes(connection, before, _run(connection, run))
+        _note_changes(connection, _run(connection, run), after)
+    _note_newest(connection, board)
+    return run
+
+
+def _run(connection: Connection, run: int) -> RowMapping:
+    return connection.execute(select(RUN).where(RUN.c.id == run)).mappings().one()
+
+
+def _neighbours(connection: Connection, board: int,
+                place: tuple[int, str]) -> tuple[RowMapping | None, RowMapping | None]:
+    """The runs of a board before and after one, of those that have a profile: whatever the order in which runs are
+    read, the same two are compared in the end."""
+    mine = select(RUN).where(RUN.c.board == board, RUN.c.profile.is_not(None)).limit(1)
+    order = tuple_(RUN.c.begin_s, RUN.c.name)
+    before = mine.where(order < place).order_by(RUN.c.begin_s.desc(), RUN.c.name.desc())
+    after = mine.where(order > place).order_by(RUN.c.begin_s, RUN.c.name)
+    return (connection.execute(before).mappings().one_or_none(), connection.execute(after).mappings().one_or_none())
+
+
+def _note_changes(connection: Connection, before: RowMapping | None, after: RowMapping | None) -> None:
+    """What the later of two runs that follow on each other found changed; instead of what was noted before."""
+    if after is None or after["profile"] is None:
+        return
+    connection.execute(delete(CHANGE).where(CHANGE.c.run == after["id"], CHANGE.c.kind == CONFIGURATION))
+    if before is None or before["profile"] in (None, after["profile"]):
+        return
+    was, now = (_profile(connection, run["profile"]) for run in (before, after))
+    found = [{"board": after["board"], "at_s": after["begin_s"], "kind": CONFIGURATION, "key": one.key, "was": one.was,
+              "now": one.now, "latency": one.latency, "last_run": before["id"], "run": after["id"]}
+             for one in profile_differences(was, now)[:_MOST_CHANGES]]
+    if found:
+        connection.execute(insert(CHANGE), found)
+
+
+def _profile(connection: Connection, sha256: str) -> dict[str, Any]:
+    content = connection.execute(select(PROFILE.c.content).where(PROFILE.c.sha256 == sha256)).scalar_one()
+    return unpacked_profile(content)
+
+
+def _note_newest(connection: Connection, board: int) -> None:
+    """What is told of a board is what its newest run with a profile says."""
+    newest = connection.execute(select(RUN.c.configuration, RUN.c.profile).where(RUN.c.board == board).order_by(
+        RUN.c.profile.is_(None), RUN.c.begin_s.desc(), RUN.c.name.desc()).limit(1)).mappings().one()
+    shown = shown_of(_profile(connection, newest["profile"])) if newest["profile"] else {}
+    changed = select(func.max(CHANGE.c.at_s)).where(CHANGE.c.board == board, CHANGE.c.kind == CONFIGURATION)
+    connection.execute(update(BOARD).where(BOARD.c.id == board).values(
+        configuration=newest["configuration"], shown=json.dumps(shown),
+        changed_s=connection.execute(changed).scalar()))

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is taken of a recording: five minutes of a series on a CPU as one cell, and values that stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import RowMapping
+
+from fastenough.history.piles import Key, Pile
+from fastenough.history.rows import NOTHING
+from fastenough.history.schema import STEP_S, K
+from fastenough.model import IMPORTED, Role, Series
+from fastenough.recording import Event, Head, Interval
+from fastenough.recording.culprits import culprit_words
+from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
+from fastenough.recording.wakeups import MONITOR
+
+_CORRECTED = "_corrected"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A series of a recording: under which name and CPU it goes into the history."""
+
+    series: Series
+    name: str
+    cpu: int
+
+
+def sources_of(head: Head) -> dict[int, Source]:
+    """By series id: those that are judged, and all stations of the monitor.
+
+    Those that count ticks of an instrument are left out, and so is what was imported: it does not say when it was.
+    """
+    if IMPORTED in head.marks or not head.begin.wall_ns:
+        return {}
+    taken = [series for series in head.series
+             if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)]
+    return {series.id: Source(series, _name(head, series), -2 if series.cpu is None else series.cpu)
+            for series in taken}
+
+
+def _name(head: Head, series: Series) -> str:
+    labels = "".join(f" {name}={value}" for name, value in sorted(series.labels.items()))
+    of = "" if series.bytes is None else f" {series.bytes} bytes"
+    return f"{head.probe}/{series.name}{of}{labels}"[:200]
+
+
+def told_by(head: Head) -> dict[int, int]:
+    """By the series that an event names: the one it goes to.  A corrected series leaves its maxima to the other."""
+    corrected = {(series.name, series.cpu): series.id for series in head.series if series.corrected}
+    return {series.id: corrected.get((series.name + _CORRECTED, series.cpu), series.id) for series in head.series}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Five minutes of a series on a CPU: what the intervals of one run add up to.
+
+    ``max_ns``: as a latency: of a two-sided series the greatest magnitude, never below 0; NOTHING without a value.
+    """
+
+    intervals: int
+    count: int
+    lost: int
+    missed: int
+    min_ns: int
+    max_ns: int
+    sum_ns: int
+    sum_sq: int
+
+    def plus(self, other: Cell) -> Cell:
+        filled = [cell for cell in (self, other) if cell.count] or [self]
+        return Cell(self.intervals + other.intervals, self.count + other.count, self.lost + other.lost,
+                    self.missed + other.missed, min(cell.min_ns for cell in filled),
+                    max(cell.max_ns for cell in filled), self.sum_ns + other.sum_ns, self.sum_sq + other.sum_sq)
+
+
+@dataclass(frozen=True)
+class Standout:
+    """The greatest value of five minutes that an event tells of."""
+
+    at_s: int
+    cpu: int
+    value_ns: int
+    culprit: str
+
+
+def cell_of(interval: Interval, source: Source) -> Cell:
+    """An interval of one series by itself."""
+    held, number = interval.histograms[source.series.id], source.series.id
+    low, worst = NOTHING, NOTHING
+    if held.minimum is not None and held.maximum is not None:
+        low = held.minimum
+        worst = max(abs(low), abs(held.maximum)) if source.series.two_sided else max(held.maximum, 0)
+    return Cell(1, held.total, interval.lost[number], interval.missed[number], low, worst, held.sum, held.sum_sq)
+
+
+def slot_s(wall_ns: int) -> int:
+    """The five minutes an instant lies in, by their begin."""
+    return wall_ns // 10**9 // STEP_S * STEP_S
+
+
+def cells_of(intervals: Iterable[Interval], sources: Mapping[int, Source],
+             series: Mapping[str, int]) -> tuple[dict[Key, Cell], Pile]:
+    """Cells, and their histograms, by (series, begin, CPU); ``series``: their numbers by name."""
+    cells: dict[Key, Cell] = {}
+    keys: list[Key] = []
+    held: list[Histogram] = []
+    for interval in intervals:
+        begin_s = slot_s(interval.begin_wall_ns)
+        for number in interval.histograms.keys() & sources.keys():
+            source = sources[number]
+            key = (series[source.name], begin_s, source.cpu)
+            cell = cell_of(interval, source)
+            cells[key] = cells[key].plus(cell) if key in cells else cell
+            keys.append(key)
+            held.append(interval.histograms[number])
+    return cells, _folded(keys, held)
+
+
+def _folded(keys: list[Key], held: list[Histogram]) -> Pile:
+    """Exact: a bucket of k = 4 is a union of buckets of any finer k."""
+    sizes = np.array([one.index.size for one in held], dtype=np.int64)
+    index = np.concatenate([np.empty(0, dtype=np.int64), *(one.index for one in held)])
+    count = np.concatenate([np.empty(0, dtype=np.int64), *(one.count for one in held)])
+    which = np.repeat(np.arange(sizes.size), sizes)
+    ks = np.repeat(np.array([one.k for one in held], dtype=np.int64), sizes)
+    for k in {one.k for one in held} - {K}:
+        mine = ks == k
+        lowest = np.where(index[mine] < 0, -bucket_lowest(-index[mine], k), bucket_lowest(index[mine], k))
+        index[mine] = bucket_index(lowest, K)
+    return Pile.of(keys, which, index, count)
+
+
+def standouts_of(events: Iterable[Event], sources: Mapping[int, Source], told: Mapping[int, int],
+                 series: Mapping[str, int]) -> dict[tuple[int, str, int], Standout]:
+    """By (series, kind, begin): the greatest of each five minutes."""
+    found: dict[tuple[int, str, int], Standout] = {}
+    for event in events:
+        source = sources.get(told.get(-1 if event.series is None else event.series, -1))
+        if event.kind not in ("max", "threshold") or source is None or event.value is None:
+            continue
+        value_ns = abs(event.value) if source.series.two_sided else max(event.value, 0)
+        key = (series[source.name], event.kind, slot_s(event.at.wall_ns))
+        if key not in found or found[key].value_ns < value_ns:
+            said = culprit_words(event.culprit) if event.culprit else event.text or ""
+            cpu = source.cpu if event.cpu is None else event.cpu
+            found[key] = Standout(event.at.wall_ns // 10**9, cpu, value_ns, said[:1000])
+    return found
+
+
+def without_histogram(cell: Cell) -> dict[str, int | str]:
+    """The columns of a row of ``interval``."""
+    return {"intervals": cell.intervals, "count": cell.count, "lost": cell.lost, "missed": cell.missed,
+            "min_ns": cell.min_ns, "max_ns": cell.max_ns, "sum_ns": cell.sum_ns, "sum_sq": str(cell.sum_sq)}
+
+
+def grown(cell: Cell, row: RowMapping) -> Cell:
+    """A cell and what its row has already."""
+    names = ("intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns", "sum_sq")
+    return cell.plus(Cell(*(int(row[name]) for name in names)))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One database of the history: a file on one bench, PostgreSQL where several racks share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from fastenough.history.schema import METADATA
+from fastenough.model import BadInput, FastenoughError
+
+_PATIENCE_MS = 30_000
+"""How long one process waits for another that writes into the same file."""
+_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={_PATIENCE_MS}", "mmap_size=1073741824",
+            "cache_size=-65536")
+_WRITES = "history_writes"
+
+
+class History:
+    """A history, brought to the form of today when it is opened.  It holds nothing that cannot be read again from the
+    store, but for what the farm says of boards."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def at(cls, url: str | URL) -> History:
+        """Open, or make, the one at ``sqlite:///FILE`` or ``postgresql+psycopg://…``.
+
+        Raises BadInput for what is no such URL and FastenoughError where the database cannot be used.
+        """
+        try:
+            parsed = make_url(url)
+            engine = create_engine(parsed)
+        except (SQLAlchemyError, ImportError, TypeError, ValueError):
+            raise BadInput("the history is no database URL (it is not shown: it may hold a password); give one such as "
+                           "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
+        if engine.dialect.name == "sqlite":
+            _as_file(engine)
+        history = cls(engine)
+        with history._usable():
+            METADATA.create_all(engine)
+        return history
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            said = str(getattr(error, "orig", None) or error).partition("\n")[0]
+            password = self.engine.url.password
+            said = said.replace(str(password), "***") if password else said
+            raise FastenoughError(f"the history cannot be used: {said}; the runs are safe, and it can be made again "
+                                  "from them") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A view of one moment."""
+        with self._usable(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction: all of it, or nothing.  Two writers never read what the other is about to change."""
+        with self._usable(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, \
+                connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _as_file(engine: Engine) -> None:
+    """SQLite: readers beside one writer, and a writer that says so before it reads what it will change."""
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], keys: Sequence[str] = ()) -> None:
+    """Insert rows, or replace those of the same ``keys`` (without: the primary key); all have the same columns."""
+    if not rows:
+        return
+    statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](table)
+    same = keys or [column.name for column in table.primary_key]
+    connection.execute(statement.on_conflict_do_update(
+        index_elements=same, set_={name: statement.excluded[name] for name in rows[0] if name not in same}), rows)

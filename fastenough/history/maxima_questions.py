@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Maxima over time: of a board by CPU, and of all boards.  Both come from the rows of whole hours."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from fastenough.history.asking import about, seen_by, series_number
+from fastenough.history.database import History
+from fastenough.history.hours import HourMaxima
+from fastenough.history.rows import NOTHING, Maxima, Viewer, Worst
+from fastenough.history.schema import BOARD, HOUR, HOUR_S, STEP_S
+from fastenough.history.standings import main_series
+
+FINE_S = 31 * 86400
+"""Up to so long a range is answered in steps of five minutes, a longer one in hours."""
+
+
+def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
+        history: History, viewer: Viewer, name: str, series: str, begin_s: int, end_s: int) -> Maxima:
+    """Five-minute maxima, or hourly ones of more than 31 days; raises UnknownBoard."""
+    step_s = STEP_S if end_s - begin_s <= FINE_S else HOUR_S
+    first, last = begin_s // HOUR_S * HOUR_S, -(-end_s // HOUR_S) * HOUR_S
+    with about(history, viewer, name) as (connection, board):
+        rows = connection.execute(select(HOUR.c.begin_s, HOUR.c.maxima).where(
+            HOUR.c.board == board, HOUR.c.series == series_number(connection, series),
+            HOUR.c.begin_s >= first, HOUR.c.begin_s < last)).all()
+    per_hour = HOUR_S // STEP_S
+    fine: dict[int, NDArray[np.int64]] = {}
+    for at_s, data in rows:
+        place = (at_s - first) // STEP_S
+        for cpu, values in HourMaxima.of(data).of_cpu.items():
+            of_cpu = fine.setdefault(cpu, np.full((last - first) // STEP_S, NOTHING, dtype=np.int64))
+            of_cpu[place:place + per_hour] = values
+    each = {cpu: values if step_s == STEP_S else values.reshape(-1, per_hour).max(axis=1)
+            for cpu, values in sorted(fine.items())}
+    times = np.arange(first, last, step_s, dtype=np.int64)
+    within = (times + step_s > begin_s) & (times < end_s)
+    return Maxima(times[within], step_s, {cpu: values[within] for cpu, values in each.items()})
+
+
+def worst(history: History, viewer: Viewer, begin_s: int, end_s: int) -> Worst:
+    """Every board's hourly maxima, of its main series; boards that measured nothing in the range are there too."""
+    first, last = begin_s // HOUR_S * HOUR_S, -(-end_s // HOUR_S) * HOUR_S
+    with history.reading() as connection:
+        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
+        main = main_series(connection)
+        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns).where(
+            HOUR.c.begin_s >= first, HOUR.c.begin_s < last, HOUR.c.series.in_(set(main.values())))).all()
+    found = {name: np.full((last - first) // HOUR_S, NOTHING, dtype=np.int64) for name in sorted(names.values())}
+    for board, series, at_s, max_ns in rows:
+        if board in names and main.get(board) == series:
+            found[names[board]][(at_s - first) // HOUR_S] = max_ns
+    return Worst(np.arange(first, last, HOUR_S, dtype=np.int64), found)

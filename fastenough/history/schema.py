@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tables of today, of SQLite and PostgreSQL alike.  `migrations/` holds those of every version, frozen.
+
+``interval`` holds five minutes of a CPU in each row.  What follows from it is kept beside it: ``hour`` (the maxima of
+its twelve five minutes on all CPUs), ``cycle`` and ``month`` (histograms), ``now`` (a row for each board's series).
+Each of them adds up, or keeps the greatest: the order in which recordings are read does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
+
+METADATA = MetaData()
+ALL_CPUS = -1
+"""In ``cycle``: the row of all CPUs together, for ridges."""
+STEP_S = 300
+HOUR_S = 3600
+CYCLE_S = 12 * HOUR_S
+K = 4
+
+
+def _key(name: str, kind: Any = Integer) -> Column[Any]:
+    return Column(name, kind, primary_key=True, autoincrement=False)
+
+
+def _number(name: str) -> Column[Any]:
+    return Column(name, BigInteger, nullable=False)
+
+
+BOARD = Table(
+    "board", METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    # what the farm says of it: not in any recording, and kept when all is read again
+    Column("rack", String(200), nullable=False, default=""),
+    Column("public", Boolean, nullable=False, default=False),
+    Column("watched", Boolean, nullable=False, default=False),
+    Column("limit_ns", BigInteger),
+    Column("state", String(16), nullable=False, default="ok"), Column("reason", Text, nullable=False, default=""),
+    Column("verdict", String(16), nullable=False, default=""),
+    Column("verdict_reason", Text, nullable=False, default=""),
+    # what its newest run says of it
+    Column("configuration", String(200), nullable=False, default=""),
+    Column("shown", Text, nullable=False, default="{}"), Column("changed_s", BigInteger),
+)
+"""``shown``: JSON of what is told of it, from its profile."""
+
+SERIES = Table(
+    "series", METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True), Column("judged", Boolean, nullable=False),
+    Column("from_event", Text, nullable=False), Column("to_event", Text, nullable=False),
+)
+
+RUN = Table(
+    "run", METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("board", ForeignKey("board.id"), nullable=False),
+    _number("begin_s"), Column("end_s", BigInteger, nullable=False),
+    Column("load", String(200), nullable=False), Column("configuration", String(200), nullable=False),
+    Column("profile", String(64)),
+    Index("ix_run_board_begin", "board", "begin_s"),
+)
+"""``end_s``: the end of its newest interval."""
+
+PROFILE = Table(
+    "profile", METADATA,
+    Column("sha256", String(64), primary_key=True), Column("content", LargeBinary, nullable=False),
+)
+"""``content``: JSON, compressed."""
+
+INTERVAL = Table(
+    "interval", METADATA,
+    _key("board"), _key("series"), _key("begin_s", BigInteger), _key("cpu", SmallInteger), _key("run"),
+    _number("intervals"), _number("count"), _number("lost"), _number("missed"),
+    _number("min_ns"), _number("max_ns"), _number("sum_ns"), Column("sum_sq", String(48), nullable=False),
+    Column("histogram", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""``begin_s``: of the five minutes in which the recording's intervals began.  All those of one run, such as two after
+a clock was set back, add up in one row."""
+
+HOUR = Table(
+    "hour", METADATA,
+    _key("board"), _key("series"), _key("begin_s", BigInteger),
+    _number("max_ns"), _number("count"), _number("lost"), Column("maxima", LargeBinary, nullable=False),
+    Index("ix_hour_begin", "begin_s", "series", "board", "max_ns"),
+)
+
+
+def _rollup(name: str) -> Table:
+    return Table(
+        name, METADATA, _key("board"), _key("series"), _key("begin_s", BigInteger), _key("cpu", SmallInteger),
+        _number("count"), _number("max_ns"), Column("histogram", LargeBinary, nullable=False))
+
+
+CYCLE = _rollup("cycle")
+MONTH = _rollup("month")
+
+NOW = Table(
+    "now", METADATA, _key("board"), _key("series"),
+    _number("seen_s"), _number("step_s"), _number("newest_s"), _number("max_5min_ns"),
+    _number("max_ever_ns"), _number("max_ever_at_s"),
+    Column("hours", LargeBinary, nullable=False), Column("days", LargeBinary, nullable=False),
+)
+"""``hours``, ``days``: maxima of the newest ones, in rings (`rings.py`)."""
+
+CURSOR = Table(
+    "cursor", METADATA,
+    Column("run", ForeignKey("run.id"), primary_key=True, autoincrement=False),
+    Column("head", String(64), nullable=False),
+    _number("offset"), _number("intervals"),
+)
+"""How far a recording was read, moved in the transaction that writes its rows.  ``head``: SHA-256 of its first line."""
+
+EVENT = Table(
+    "event", METADATA,
+    _key("run"), _key("series"), _key("kind", String(16)), _key("slot_s", BigInteger),
+    Column("board", Integer, nullable=False), _number("at_s"), Column("cpu", SmallInteger, nullable=False),
+    _number("value_ns"), Column("culprit", Text, nullable=False),
+    Index("ix_event_board_at", "board", "at_s"),
+)
+"""Of each five minutes the greatest of its kind: a run begins with hundreds of new maxima."""
+
+CHANGE = Table(
+    "change", METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("board", Integer, nullable=False), _number("at_s"), Column("kind", String(16), nullable=False),
+    Column("key", Text, nullable=False), Column("was", Text, nullable=False), Column("now", Text, nullable=False),
+    Column("latency", Boolean, nullable=False), Column("last_run", Integer), Column("run", Integer),
+    Index("ix_change_board_at", "board", "at_s"),
+)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boards: each by itself, and how all of them stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, RowMapping, select
+
+from fastenough import words
+from fastenough.history.asking import about, seen_by
+from fastenough.history.database import History
+from fastenough.history.rings import Ring
+from fastenough.history.rollups import DAY_S
+from fastenough.history.rows import NOTHING, Board, SeriesOf, Standing, State, Viewer
+from fastenough.history.schema import BOARD, HOUR_S, NOW, SERIES
+
+DAYS_SHOWN = 30
+_SILENT_STEPS = 3
+_FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
+"""Of several series, the one that a board's maxima are of; judged ones come before all others."""
+
+
+def board_of(history: History, viewer: Viewer, name: str) -> Board:
+    """Raises UnknownBoard."""
+    with about(history, viewer, name) as (connection, number):
+        return _boards(connection, [number])[number][0]
+
+
+def standing(history: History, viewer: Viewer, now_s: int) -> list[Standing]:
+    """All boards, those first that need attention."""
+    with history.reading() as connection:
+        numbers = list(connection.execute(seen_by(select(BOARD.c.id), viewer)).scalars())
+        found = [_standing(board, row, now, now_s) for board, row, now in _boards(connection, numbers).values()]
+    return sorted(found, key=lambda one: (one.state.rank, one.board.name))
+
+
+def main_series(connection: Connection) -> dict[int, int]:
+    """By board, the number of the series that its maxima are of."""
+    rows = connection.execute(select(NOW.c.board, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)).mappings()
+    return {row["board"]: row["id"] for row in sorted(rows, key=_importance, reverse=True)}
+
+
+_Known = tuple[Board, RowMapping, RowMapping | None]
+"""A board, its row, and its main series' row of ``now``."""
+
+
+def _boards(connection: Connection, numbers: Sequence[int]) -> dict[int, _Known]:
+    rows = _by_board(connection.execute(select(BOARD)).mappings(), "id", numbers)
+    nows = _by_board(connection.execute(select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)).mappings(),
+                     "board", numbers)
+    return {number: _board(rows[number][0], nows.get(number, [])) for number in numbers}
+
+
+def _by_board(rows: Iterable[RowMapping], name: str, numbers: Sequence[int]) -> dict[int, list[RowMapping]]:
+    wanted = set(numbers)
+    found: dict[int, list[RowMapping]] = {}
+    for row in rows:
+        if row[name] in wanted:
+            found.setdefault(row[name], []).append(row)
+    return found
+
+
+def _importance(row: RowMapping) -> tuple[bool, int, str]:
+    place = _FIRST.index(row["name"]) if row["name"] in _FIRST else len(_FIRST)
+    return not row["judged"], place, row["name"]
+
+
+def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
+    shown = json.loads(row["shown"])
+    series = sorted(nows, key=_importance)
+    board = Board(
+        name=row["name"], rack=row["rack"], public=row["public"], cpus=shown.get("cpus", 0), arch=shown.get("arch", ""),
+        model=shown.get("model", ""), kernel=shown.get("kernel", ""), preemption=shown.get("preemption", ""),
+        configuration=row["configuration"], limit_ns=row["limit_ns"], facts=shown.get("facts", {}),
+        series=tuple(SeriesOf(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
+        main=series[0]["name"] if series else "")
+    return board, row, series[0] if series else None
+
+
+def _standing(board: Board, row: RowMapping, now: RowMapping | None, now_s: int) -> Standing:
+    recent = _Recent.of(now, now_s)
+    state, reason = _state(board, row, now, recent, now_s)
+    return Standing(
+        board, state, reason, now["seen_s"] if now else None,
+        _known(now["max_5min_ns"] if now else NOTHING), _known(recent.day_ns), _known(recent.month_ns),
+        _known(now["max_ever_ns"] if now else NOTHING), now["max_ever_at_s"] if now else None,
+        tuple(_known(value) for value in recent.daily_ns), row["verdict"], row["verdict_reason"], row["changed_s"])
+
+
+def _known(value: int) -> int | None:
+    return None if value == NOTHING else value
+
+
+@dataclass(frozen=True)
+class _Recent:
+    """Maxima of the last 24 hours, of the 30 days before those, of the last 30 days, and of each of these."""
+
+    day_ns: int
+    before_ns: int
+    daily_ns: tuple[int, ...]
+
+    @property
+    def month_ns(self) -> int:
+        return max(self.daily_ns)
+
+    @classmethod
+    def of(cls, now: RowMapping | None, now_s: int) -> _Recent:
+        if now is None:
+            return cls(NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
+        hours, days = Ring.of(now["hours"], now["newest_s"] // HOUR_S), Ring.of(now["days"], now["newest_s"] // DAY_S)
+        hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
+        daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
+        before = np.concatenate((hours.at(np.arange(since * HOUR_S // DAY_S * 24, since + 1)),
+                                 days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S))))
+        return cls(int(hours.at(np.arange(since + 1, hour + 1)).max()), int(before.max()), tuple(daily.tolist()))
+
+
+def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recent,
+           now_s: int) -> tuple[State, str]:
+    """The most urgent of what is true, with why."""
+    if row["verdict"] == State.FAIL:
+        return State.FAIL, row["verdict_reason"]
+    if recent.day_ns > recent.before_ns > NOTHING:
+        return State.NEW_MAXIMUM, (f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
+                                   f"above {words.latency(recent.before_ns)}")
+    if row["state"] in (State.LENT, State.DEAD):
+        return State(row["state"]), row["reason"]
+    if row["watched"] and (now is None or now_s > now["seen_s"] + _SILENT_STEPS * now["step_s"]):
+        return State.SILENT, ("it has not measured yet" if now is None else
+                              f"its last interval ended {words.duration((now_s - now['seen_s']) * 10**9)} ago")
+    if row["changed_s"] is not None and now_s - DAY_S < row["changed_s"] <= now_s:
+        return State.CHANGED, "its configuration changed within 24 hours"
+    return State.OK, ""
