@@ -33,6 +33,13 @@ def microseconds_down(ns: float | None) -> str:
     return _microseconds(ns, math.floor)
 
 
+def nearest_microseconds(ns: float | None) -> str:
+    """The same where it errs to no side: a difference, or one of many figures of a table."""
+    if ns is None:
+        return "–"
+    return f"{ns / 1000:.2f}" if abs(ns) < 10_000 else f"{ns / 1000:,.1f}"
+
+
 def _microseconds(ns: float | None, whole: Callable[[float], float]) -> str:
     if ns is None:
         return "–"

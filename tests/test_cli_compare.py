@@ -14,7 +14,7 @@ from test_cli_variants import keep
 
 from fastenough.analysis import Comparison
 from fastenough.analysis.compare import QuantileDifference
-from fastenough.cli.compare import BY_ITSELF, GREATER, NONE, OPEN, SMALLER, conclusion, finding
+from fastenough.analysis.compare_wording import BY_ITSELF, GREATER, NONE, OPEN, SMALLER, conclusion, finding
 from fastenough.store import Store
 
 

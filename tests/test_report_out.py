@@ -18,7 +18,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.report import require_writable, write_report
-from fastenough.report.write import _csv_cell
+from fastenough.report.files import csv_cell
 
 NOBODY = 65534
 
@@ -146,9 +146,9 @@ def recording(folder: Path, run_id: str, **head: Any) -> Recording:
 
 def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     for text in ("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=cmd|' /C calc'!A0"):
-        assert _csv_cell(text) == f"'{text}"
+        assert csv_cell(text) == f"'{text}"
     for value in (-1, -0.5, 0, None, "plain", "a=b", "–"):
-        assert _csv_cell(value) == value
+        assert csv_cell(value) == value
     one = recording(tmp_path, "one", configuration="=HYPERLINK(1)", board="-2+3", tool={"name": "@x", "version": "1"})
     write_report([one], judge([one], Requirement(10**6)), tmp_path / "report")
     content = "".join(path.read_text() for path in (tmp_path / "report" / "tables").glob("*.csv"))

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from fastenough.analysis import words
+from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, shown_at
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, paired
 from fastenough.campaign import Entry, Plan, Progress
-from fastenough.cli.compare import GREATER, OPEN, SMALLER, finding, shown_at
 from fastenough.cli.live import Display
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_json, print_table, say

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from fastenough.analysis.compare_wording import said_of
 from fastenough.analysis.gate import Held, subject_of
-from fastenough.cli.compare import said_of
 from fastenough.cli.live import Work
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option

@@ -253,11 +253,8 @@ def wall_text(wall_ns: int | None) -> str:
     return "–" if wall_ns is None else f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
-def micros(value_ns: float | None) -> str:
-    """A time in µs without its unit, for columns that name it; a dash where there is none."""
-    if value_ns is None:
-        return "–"
-    return f"{value_ns / 1000:.2f}" if abs(value_ns) < 10_000 else f"{value_ns / 1000:,.1f}"
+micros = words.nearest_microseconds
+"""For columns that name the unit."""
 
 
 def readable(value_ns: float | None) -> str:

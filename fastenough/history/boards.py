@@ -143,3 +143,9 @@ def _note_newest(connection: Connection, board: int) -> None:
     connection.execute(update(BOARD).where(BOARD.c.id == board).values(
         configuration=newest["configuration"], shown=json.dumps(shown),
         changed_s=connection.execute(changed).scalar()))
+
+
+def is_declared(history: History) -> bool:
+    """Whether a farm has said of any board what it is, and so which ones are public."""
+    with history.reading() as connection:
+        return connection.execute(select(BOARD.c.id).where(BOARD.c.watched).limit(1)).first() is not None

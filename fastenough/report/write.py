@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import csv
 import dataclasses
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +24,7 @@ from fastenough.recording.lines import printable
 from fastenough.reference import Reference
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Picture, Section, Table, Text
+from fastenough.report.files import csv_of, data_link
 from fastenough.report.note import Note, chapters
 from fastenough.report.overview import Overview, make_overview
 from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
@@ -39,9 +37,6 @@ OnShare = Callable[[float], None]
 _HERE = Path(__file__).parent
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a part of the report may raise over recordings that no program of ours wrote."""
-_MEDIA = {"svg": "image/svg+xml", "csv": "text/csv"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a text that begins so for a formula, and runs it."""
 
 
 def _page(sections: Sequence[Section], context: Context, overview: Overview) -> str:
@@ -50,7 +45,7 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
         chapters=chapters(sections, context.note), note=context.note, banner=_banner(context), overview=overview,
-        style=style, version=__version__, svg=_drawing, data_link=_data_link))
+        style=style, version=__version__, svg=_drawing, data_link=data_link))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,27 +74,6 @@ def _drawing(picture: Picture) -> Markup:
 def _css_text(text: str) -> str:
     """A text of a recording inside a style sheet's string: nothing that could end it is left."""
     return re.sub(r"[^A-Za-z0-9 .,:_-]", "?", text)
-
-
-def _data_link(part: Table | Picture, ending: str) -> str:
-    """A file of the report as a link that works wherever the page alone is sent."""
-    content = part.svg.encode() if isinstance(part, Picture) and ending == "svg" else _csv(part)
-    return f"data:{_MEDIA[ending]};base64,{base64.b64encode(content).decode()}"
-
-
-def _csv_cell(value: Any) -> Any:
-    """Numbers as they are; a text that a spreadsheet would run is marked as text."""
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _csv(part: Table | Picture) -> bytes:
-    rows = part.csv_rows() if isinstance(part, Table) else [part.data[0], *part.data[1]]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in rows)
-    return text.getvalue().encode()
 
 
 def _as_json(value: Any) -> Any:
@@ -150,9 +124,9 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
             yield f"figures/{leaf.name}.svg", leaf.svg.encode()
             yield f"figures/{leaf.name}.pdf", leaf.pdf
             yield f"figures/{leaf.name}.png", leaf.png
-            yield f"figures/{leaf.name}.csv", _csv(leaf)
+            yield f"figures/{leaf.name}.csv", csv_of(leaf)
     for table in tables:
-        yield f"tables/{table.name}.csv", _csv(table)
+        yield f"tables/{table.name}.csv", csv_of(table)
         yield f"tables/{table.name}.md", markdown(table).encode()
         yield f"tables/{table.name}.tex", latex(table).encode()
     numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,

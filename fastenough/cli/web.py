@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough web``: the runs of a store, or a farm's, as web pages; or the same pages as files."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastenough import words
+from fastenough.cli.output import say
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.model import BadInput
+
+if TYPE_CHECKING:
+    from fastenough.store import Store
+    from fastenough.web.site import Site
+
+_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
+_DEFAULT = "127.0.0.1:8731"
+_LOOPBACK = ("localhost", "::1")
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = _LISTEN.fullmatch(text)
+    if found is None or int(found["port"]) > 65535:
+        raise BadInput(f"--listen {text}: write an address and a port, as in {_DEFAULT} or [::1]:8731")
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def _is_loopback(host: str) -> bool:
+    return host in _LOOPBACK or host.startswith("127.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Bound here, so that what is wrong with the address is said in one line."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(place)
+    except OSError as error:
+        raise BadInput(f"--listen {host}:{port}: {error.strerror or error}; name another address or port") from error
+    return bound
+
+
+def _serve(site: Site, follow: Callable[[], object] | None, bound: socket.socket) -> None:
+    uvicorn, server = import_module("uvicorn"), import_module("fastenough.web.server")
+    config = uvicorn.Config(server.make_app(site, follow), log_level="warning", server_header=False, lifespan="on",
+                            timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[bound])
+
+
+@contextlib.contextmanager
+def _opened(store: Store, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Callable[[], object]]]:
+    """A site for the public, and what lets its history follow the store."""
+    history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
+    history = history_room.History.at(database or f"sqlite:///{store.path}/history.sqlite")
+    try:
+        if rebuild:
+            history_room.rebuild(history, store)
+        yield (site_room.Site(history, history_room.PUBLIC, store),
+               lambda: history_room.catch_up(history, store))
+    finally:
+        history.close()
+
+
+def _seen(site: Site, *, all_boards: bool, own: bool) -> Site:
+    """Who sees what: the public sees public boards.  On one's own machine, as long as no farm has said which those are,
+    all are shown."""
+    history = import_module("fastenough.history")
+    alone = own and not history.is_declared(site.history)
+    return replace(site, viewer=history.OWNER) if all_boards or alone else site
+
+
+@click.command()
+@click.option("--database", metavar="URL", help="The history of a farm, such as postgresql+psycopg://HOST/NAME; left "
+              "out: history.sqlite in the store, which follows it.")
+@click.option("--listen", default=_DEFAULT, show_default=True, metavar="ADDRESS:PORT", help="Where to serve the pages.")
+@click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
+@click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="Write the pages into this folder "
+              "instead, for any web server.")
+@click.option("--rebuild", is_flag=True, help="Make the history anew from the store before.")
+@click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
+@store_option
+def command(*, database: str | None, listen: str, all_boards: bool, into: Path | None, rebuild: bool, note: str,
+            store_path: Path) -> None:
+    """Show the boards and runs of a store, or of a farm, as web pages.
+
+    They are only read, on this machine alone unless --listen says otherwise, until Ctrl-C.
+    """
+    host, port = _address(listen)
+    store = existing_store(store_path)
+    with _opened(store, database, rebuild=rebuild) as (opened, follow):
+        follow()
+        site = replace(opened, note=note, served=into is None)
+        site = _seen(site, all_boards=all_boards, own=into is None and database is None and _is_loopback(host))
+        if into is not None:
+            count = import_module("fastenough.web.published").publish(site, into)
+            say(f"{words.counted(count, 'file')} written into {into}")
+            return
+        with _bound(host, port) as bound:
+            shown = f"[{host}]" if ":" in host else host
+            say(f"http://{shown}:{bound.getsockname()[1]}/ until Ctrl-C")
+            _serve(site, follow, bound)

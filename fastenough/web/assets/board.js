@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A board's figures.  What is shown stands in the address behind '#': span, and the selected range (begin, end).
+"use strict";
+
+const at = id => document.getElementById(id);
+const RELOAD_S = 30;
+let maxima = null, heat = null, ridge = null, told = null, lines = null, asked = 0;
+
+function view() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const buttons = [...document.querySelectorAll("[data-span]")];
+  const usual = buttons.find(button => button.getAttribute("aria-pressed") === "true").dataset.span;
+  const span = buttons.some(button => button.dataset.span === said.get("span")) ? said.get("span") : usual;
+  const begin = +said.get("begin"), end = +said.get("end");
+  return {span, chosen: begin > 0 && end > begin ? {begin, end} : null};
+}
+
+function go(span, chosen) {
+  const said = new URLSearchParams({span, ...(chosen ? {begin: Math.round(chosen.begin), end: Math.round(chosen.end)} : {})});
+  history.replaceState(null, "", `#${said}`);
+  return showAll();
+}
+
+function links(span) {
+  for (const link of document.querySelectorAll("[data-files] a")) {
+    const base = link.closest("[data-files]").dataset.files;
+    if (base !== "ridge") link.href = `${base}-${span}.${link.dataset.form}`;
+  }
+}
+
+function range() { return {begin: maxima.begin_s, end: maxima.end_s}; }
+
+function drawMaxima(chosen) {
+  if (!CAN_DRAW_LINES) return;
+  if (lines) lines.destroy();
+  const span = view().span;
+  lines = maximaLines(at("maxima"), maxima, range(), chosen, (begin, end) => go(span, {begin, end}));
+  keyOfLoads(at("bands"), maxima);
+}
+
+function drawPlot(data, said) {
+  at("plot-range").textContent = said;
+  if (CAN_DRAW_LINES) distributionLines(at("distribution"), data);
+}
+
+function drawHeat() { show("heat", at("heat"), heatFigure(heat, range(), maxima.limit_ns)); }
+
+function drawRidge() {
+  show("ridge", at("ridge"), ridgeFigure(ridge));
+  const rows = ridge.rows.length;
+  at("ridge-range").textContent = rows ? `${rows} plots from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
+}
+
+/** A table of what was told; one line where there is nothing. */
+function table(place, caption, heads, rows, none) {
+  if (!rows.length) { place.replaceChildren(made("p", none)); return; }
+  const made_ = made("table"), head = made("tr"), body = made("tbody");
+  made_.append(made("caption", caption), made("thead"), body);
+  heads.forEach(title => { const cell = made("th", title, "words"); cell.scope = "col"; head.append(cell); });
+  made_.querySelector("thead").append(head);
+  for (const row of rows) {
+    const line = made("tr");
+    row.forEach((value, column) => {
+      const cell = made(column ? "td" : "th", undefined, "words");
+      if (!column) cell.scope = "row";
+      cell.append(value);
+      line.append(cell);
+    });
+    body.append(line);
+  }
+  place.replaceChildren(made_);
+}
+
+function runLink(run) {
+  if (!run) return "–";
+  const link = made("a", run);
+  link.href = `${ROOT}run/${encodeURIComponent(run)}/`;
+  return link;
+}
+
+function showSelection(found, chosen) {
+  const within = found.events;
+  at("selected").textContent = `${instant(chosen.begin)} to ${instant(chosen.end)} UTC`;
+  table(at("selected-events"), "Who was to blame", ["when", "µs", "CPU", "cause", "run"], within.slice(0, 30).map(one =>
+    [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "not known", runLink(one.run)]),
+  "No value stood out in this range.");
+  table(at("selected-changes"), "What changed", ["when", "what", "was", "is"], found.changes.map(one =>
+    [instant(one.at_s), one.kind === "tail" ? "the tail of the latency" : one.key + (one.latency ? " (matters to latency)" : ""), one.was || "–", one.now || "–"]),
+  "Nothing changed in this range.");
+  at("selection").hidden = false;
+}
+
+/** Without a server behind the site: what its files know of a range; of latencies, the cycles that lie in it. */
+async function fromFiles(chosen) {
+  told = told || await figures("events.json");
+  ridge = ridge || await figures("ridge.json");
+  const inside = one => one.at_s >= chosen.begin && one.at_s < chosen.end, counts = new Map();
+  const length = ridge.cycle_s * ridge.cycles, rows = ridge.rows.filter(row => row.begin_s < chosen.end && row.begin_s + length > chosen.begin);
+  for (const row of rows) row.lower_ns.forEach((lower, place) => counts.set(lower, [row.upper_ns[place], (counts.get(lower) || [0, 0])[1] + row.count[place]]));
+  const sorted = [...counts].sort((a, b) => a[0] - b[0]);
+  const all = {lower_ns: sorted.map(one => one[0]), upper_ns: sorted.map(one => one[1][0]), count: sorted.map(one => one[1][1])};
+  return {events: told.events.filter(inside), changes: told.changes.filter(inside), distribution: {limit_ns: ridge.limit_ns, cpus: {all}},
+    said: rows.length ? `Whole cycles, all CPUs, from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
+}
+
+async function select(chosen) {
+  const asking = `selection.json?begin=${Math.round(chosen.begin)}&end=${Math.round(chosen.end)}`;
+  const found = (SERVED ? await figures(asking) : null) || await fromFiles(chosen);
+  showSelection(found, chosen);
+  drawPlot(found.distribution, found.said || `${instant(chosen.begin)} to ${instant(chosen.end)} UTC.`);
+}
+
+async function unselected(span) {
+  at("selection").hidden = true;
+  const found = await figures(`distribution-${span}.json`);
+  drawPlot(found, `${instant(found.begin_s)} to ${instant(found.end_s)} UTC.`);
+}
+
+async function attempt(place, work) {
+  try { await work(); } catch (error) { cannot(place, error); }
+}
+
+async function showAll() {
+  const {span, chosen} = view(), turn = ++asked;
+  document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
+  links(span);
+  for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? new Date(value * 1000).toISOString().slice(0, 16) : "";
+  await attempt(at("maxima"), async () => { maxima = await figures(`maxima-${span}.json`); if (turn === asked) drawMaxima(chosen); });
+  await Promise.all([
+    attempt(at("heat"), async () => { heat = await figures(`heat-${span}.json`); if (turn === asked && maxima) drawHeat(); }),
+    attempt(at("distribution"), () => chosen ? select(chosen) : unselected(span)),
+    attempt(at("ridge"), async () => { ridge = ridge || await figures("ridge.json"); drawRidge(); }),
+  ]);
+  if (turn === asked) drawn();
+}
+
+document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => go(button.dataset.span, null)));
+at("range").hidden = false;
+at("range").addEventListener("submit", event => {
+  event.preventDefault();
+  const [begin, end] = ["begin", "end"].map(name => Date.parse(`${at("range").elements[name].value}Z`) / 1000);
+  if (begin && end > begin) go(view().span, {begin, end});
+});
+at("unselect").addEventListener("click", () => go(view().span, null));
+addEventListener("hashchange", showAll);
+addEventListener("recolour", showAll);
+let resized = 0;
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(showAll, 200); });
+
+let reloaded = Date.now();
+listen((name, row) => {
+  if (name !== document.querySelector("[data-board]").dataset.board) return;
+  fill(document.querySelector("main"), row);
+  if (Date.now() - reloaded < RELOAD_S * 1000 || view().chosen) return;
+  reloaded = Date.now();
+  showAll();
+});
+showAll();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Live: what each board measured last, and a strip of what it measured while this page is open.
+"use strict";
+
+const MOST = 90;
+const strips = new Map([...document.querySelectorAll("#boards tbody tr")].map(row => [row.dataset.board, {row, values: []}]));
+
+function drawStrip({row, values}) {
+  const canvas = row.querySelector("canvas"), pen = canvas.getContext("2d"), limit = +row.dataset.limit;
+  const high = Math.max(...values, limit || 1) * 1.1, w = canvas.width / MOST;
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  pen.fillStyle = colour("colour-0");
+  values.forEach((value, place) => {
+    const h = Math.max(1, canvas.height * value / high);
+    pen.fillRect(canvas.width - (values.length - place) * w, canvas.height - h, Math.max(1, w - 1), h);
+  });
+  if (!limit) return;
+  const y = canvas.height * (1 - limit / high);
+  pen.strokeStyle = colour("limit");
+  pen.setLineDash([6, 4]);
+  pen.beginPath();
+  pen.moveTo(0, y);
+  pen.lineTo(canvas.width, y);
+  pen.stroke();
+}
+
+listen((name, row) => {
+  const strip = strips.get(name);
+  if (!strip) { location.reload(); return; }   // a board that was not there before
+  fill(strip.row, row);
+  if (row.max_5min_ns === null) return;
+  strip.values.push(row.max_5min_ns);
+  strip.values = strip.values.slice(-MOST);
+  drawStrip(strip);
+  document.getElementById("listening").textContent = "What each board measured last, as it comes in.";
+}, name => { if (strips.has(name)) strips.get(name).row.remove(); });
+addEventListener("recolour", () => strips.forEach(drawStrip));
+drawn();

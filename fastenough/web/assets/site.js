@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What every page has: how old its data is, and how numbers and instants are said.
+"use strict";
+
+const ROOT = document.body.dataset.root;
+const SERVED = document.querySelector(".served") !== null;   // a published site has no server behind it
+const STALE_S = 900;
+
+/** A latency in µs as the pages say it: never rounded down. */
+function us(ns) {
+  if (ns === null || ns === undefined) return "–";
+  const decimals = ns < 1e4 ? 2 : ns < 1e6 ? 1 : 0;
+  const steps = Math.ceil(ns / 10 ** (3 - decimals) - 1e-6);
+  return (steps / 10 ** decimals).toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+}
+
+/** An instant, to the minute. */
+function instant(s) {
+  return s === null || s === undefined ? "never" : new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ");
+}
+
+function since(seconds) {
+  for (const [unit, size, least] of [["days", 86400, 2], ["h", 3600, 2], ["min", 60, 1]]) {
+    if (seconds >= least * size) return `${Math.floor(seconds / size)} ${unit} ago`;
+  }
+  return `${Math.max(0, Math.floor(seconds))} s ago`;
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "#888888";
+}
+
+function made(tag, text, className) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+/** A file of figures; null where this site has none of that name. */
+async function figures(address) {
+  const answer = await fetch(address);
+  if (answer.status === 404 || answer.status === 405) return null;
+  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
+  return answer.json();
+}
+
+function cannot(element, error) {
+  const why = location.protocol === "file:"
+    ? "Browsers read no figures' files from a disk: put this site behind any web server. The tables hold the numbers."
+    : `This figure cannot be drawn (${error.message}). The tables hold the numbers.`;
+  element.replaceChildren(made("p", why, "nofigure"));
+  document.body.dataset.failed = why;
+}
+
+/** Of the data of the whole page: how old it is, in words, and whether that is too old. */
+function showAge() {
+  const fresh = document.getElementById("fresh"), newest = +document.body.dataset.newest;
+  if (!fresh || !newest) return;
+  const age = Date.now() / 1000 - newest, stale = age > STALE_S;
+  document.getElementById("age").textContent = `, updated ${since(age)}`;
+  fresh.classList.toggle("stale", stale);
+  const said = fresh.firstChild.nodeType === Node.TEXT_NODE ? fresh.firstChild : fresh.insertBefore(document.createTextNode(""), fresh.firstChild);
+  said.textContent = stale ? "STALE: data to " : "data to ";
+}
+
+function newer(seen) {
+  if (!(seen > +document.body.dataset.newest)) return;
+  document.body.dataset.newest = seen;
+  const time = document.querySelector("#fresh time");
+  if (time) time.textContent = `${instant(seen)} UTC`;
+  showAge();
+}
+
+/** What a row, or a page, shows of a board. */
+function fill(place, row) {
+  for (const cell of place.querySelectorAll("[data-value]")) {
+    const name = cell.dataset.value;
+    cell.textContent = name === "seen_s" ? instant(row.seen_s) : us(row[name]);
+  }
+  const state = place.querySelector(".state");
+  if (!state) return;
+  const shape = made("span", row.shape);
+  shape.setAttribute("aria-hidden", "true");
+  state.replaceChildren(shape, ` ${row.state}`);
+  state.className = `state state-${({"FAIL": "fail", "new max": "new_maximum"})[row.state] || row.state}`;
+}
+
+/** Every change of a board while the page is open: take(name, row). */
+function listen(take, gone) {
+  if (!SERVED) return;
+  const source = new EventSource(`${ROOT}events`);
+  source.addEventListener("now", event => {
+    const told = JSON.parse(event.data);
+    for (const [name, row] of Object.entries(told.boards)) {
+      newer(row.seen_s);
+      take(name, row);
+    }
+    told.gone.forEach(gone || (() => {}));
+    document.body.dataset.updates = +(document.body.dataset.updates || 0) + 1;
+  });
+}
+
+function drawn() {
+  requestAnimationFrame(() => {
+    performance.mark("drawn");
+    document.body.dataset.drawn = Math.round(performance.now());
+  });
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("recolour")));
+showAge();
+setInterval(showAge, 10000);

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tells every listener what changed, at most once a second: one reader of the history, however many listen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from fastenough.history import Standing, standing
+from fastenough.web.rendering import as_json
+from fastenough.web.site import Site
+
+POLL_S = 1.0
+HEART_S = 15.0
+_BACKLOG = 30
+"""A listener that is so many events behind is let go; a browser then asks again by itself, and reads all anew."""
+
+Row = dict[str, Any]
+
+
+def row_of(one: Standing) -> Row:
+    """What is told of a board when it changes."""
+    return {"state": one.state, "shape": one.state.shape, "reason": one.reason, "seen_s": one.seen_s,
+            "max_5min_ns": one.max_5min_ns, "max_24h_ns": one.max_24h_ns, "max_30d_ns": one.max_30d_ns,
+            "max_ever_ns": one.max_ever_ns}
+
+
+def rows(site: Site) -> dict[str, Row]:
+    """By board."""
+    return {one.board.name: row_of(one) for one in standing(site.history, site.viewer, site.now_s)}
+
+
+class Live:
+    """An event is made once and given to all; nobody is asked while nobody listens."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._number = 0
+        self._last: dict[str, Row] = {}
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self._wanted = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled.  A history that cannot be read says nothing until it can."""
+        while True:
+            await self._wanted.wait()
+            try:
+                self.tell(await run_in_threadpool(rows, self._site))
+            except Exception:  # whatever a database away raises
+                logging.getLogger(__name__).warning("live: the history cannot be read", exc_info=True)
+            await asyncio.sleep(POLL_S)
+            if not self._listeners:
+                self._wanted.clear()
+
+    def tell(self, now: dict[str, Row]) -> None:
+        """Tell what differs from what was told last."""
+        changed = {name: row for name, row in now.items() if self._last.get(name) != row}
+        gone = [name for name in self._last if name not in now]
+        self._last = now
+        if not changed and not gone:
+            return
+        self._number += 1
+        event = b"id: %d\nevent: now\ndata: %s\n\n" % (self._number, as_json({"boards": changed, "gone": gone}))
+        for queue in list(self._listeners):
+            self._give(queue, event)
+
+    def _give(self, queue: asyncio.Queue[bytes | None], event: bytes) -> None:
+        try:
+            queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._listeners.discard(queue)
+            queue.get_nowait()
+            queue.put_nowait(None)
+
+    async def listen(self) -> AsyncIterator[bytes]:
+        """The stream of one listener."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
+        self._listeners.add(queue)
+        self._wanted.set()
+        try:
+            yield b"retry: 5000\n\n"
+            while True:
+                try:
+                    event = await asyncio.wait_for(queue.get(), HEART_S)
+                except TimeoutError:
+                    event = b": still here\n\n"
+                if event is None:
+                    return
+                yield event
+        finally:
+            self._listeners.discard(queue)

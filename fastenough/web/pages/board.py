@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A board: has it stayed fast enough, and what changed when it did not?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fastenough.history import Band, Board, Change, Happening, Standing, UnknownBoard, bands, changes, events, standing
+from fastenough.web.rendering import as_json, shown
+from fastenough.web.site import JSON, Page, Site
+from fastenough.web.spans import SPANS, USUAL
+
+MOST_EVENTS = 20
+MOST_CHANGES = 20
+MOST_RUNS = 8
+_MOST_TOLD = 500
+_YEAR_S = 365 * 86400
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A fact of the system that matters to latency.  ``good`` None: a fact, and neither."""
+
+    good: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class BoardView:
+    """``events``, ``changes`` and ``runs``: the newest first."""
+
+    newest_s: int | None
+    standing: Standing
+    marks: tuple[Mark, ...]
+    spans: tuple[str, ...]
+    usual: str
+    events: tuple[Happening, ...]
+    changes: tuple[Change, ...]
+    runs: tuple[Band, ...]
+
+    @property
+    def board(self) -> Board:
+        return self.standing.board
+
+
+def standing_of(site: Site, name: str) -> Standing:
+    """Raises UnknownBoard."""
+    for one in standing(site.history, site.viewer, site.now_s):
+        if one.board.name == name:
+            return one
+    raise UnknownBoard(name)
+
+
+def _marks(board: Board) -> Iterator[Mark]:
+    """What is known to keep latencies short, or not: as advice has it."""
+    if board.preemption:
+        yield Mark("rt" in board.preemption.lower().replace("-", "_").split("_"), board.preemption.replace("_", " "))
+    for fact, value in board.facts.items():
+        yield Mark(None, f"{fact} {value}")
+
+
+def newest(found: Sequence[Happening], most: int) -> tuple[Happening, ...]:
+    return tuple(sorted(found, key=lambda one: one.at_s, reverse=True)[:most])
+
+
+def view(site: Site, name: str) -> BoardView:
+    one = standing_of(site, name)
+    end_s = site.now_s + 1
+    said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
+    return BoardView(
+        one.seen_s, one, tuple(_marks(one.board)), tuple(SPANS), USUAL,
+        newest(events(*said, most=MOST_EVENTS), MOST_EVENTS),
+        tuple(sorted(changes(*said), key=lambda change: (-change.at_s, not change.latency))[:MOST_CHANGES]),
+        tuple(sorted(bands(*said), key=lambda band: -band.begin_s)[:MOST_RUNS]))
+
+
+def _events_json(site: Site, name: str) -> bytes:
+    """More of them than the page shows, for a selected range."""
+    end_s = site.now_s + 1
+    said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
+    return as_json({"events": newest(events(*said, most=_MOST_TOLD), _MOST_TOLD), "changes": changes(*said)})
+
+
+PAGES = [*shown("/board/{name}/", "board.html.j2", view), Page("/board/{name}/events.json", JSON, _events_json)]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs beside a base: what differs, and is it real?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastenough import words
+from fastenough.analysis import Comparison, compare
+from fastenough.analysis.compare import QuantileDifference
+from fastenough.analysis.compare_wording import (
+    ORDINALS,
+    cautions,
+    conclusion,
+    finding,
+    how_judged,
+    interval,
+    judged_names,
+)
+from fastenough.history import standing
+from fastenough.model import BadInput, FastenoughError
+from fastenough.recording import Recording
+from fastenough.report.document import Column, Table
+from fastenough.web.evidence import recording_of
+from fastenough.web.rendering import as_json, shown
+from fastenough.web.site import Nowhere, Site
+
+_MOST_OFFERED = 100
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run: what it is called here, and what it is of."""
+
+    which: str
+    run: str
+    board: str
+    kernel: str
+    load: str
+
+
+@dataclass(frozen=True)
+class Differs:
+    """In what else a run differs from the base, any of which may be the cause."""
+
+    which: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompareView:
+    """``refused``: why these runs cannot be compared, empty where they can.  ``offered``: newest runs."""
+
+    newest_s: int | None
+    asked: tuple[str, ...]
+    offered: tuple[str, ...]
+    refused: str = ""
+    runs: tuple[Compared, ...] = ()
+    conclusion: str = ""
+    cautions: tuple[str, ...] = ()
+    differs: tuple[Differs, ...] = ()
+    tables: tuple[Table, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    how: str = ""
+
+
+def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The base and what stands beside it; nothing where no base is named."""
+    base = [value for key, value in query if key == "base" and value]
+    others = [value for key, value in query if key == "other" and value]
+    if not base:
+        return ()
+    if len(base) > 1 or len(others) > len(ORDINALS):
+        raise BadInput(f"name one base and up to {len(ORDINALS)} others")
+    if len({*base, *others}) <= len(others):
+        raise BadInput("name each run once")
+    return (*base, *others)
+
+
+def _offered(site: Site) -> tuple[str, ...]:
+    """The newest runs of the boards that may be seen."""
+    if site.store is None:
+        return ()
+    seen = {one.board.name for one in standing(site.history, site.viewer, site.now_s)}
+    newest = site.store.runs(last=_MOST_OFFERED, brief=True)
+    return tuple(run.id for run in reversed(newest) if run.board in seen)
+
+
+def _row(quantile: QuantileDifference) -> tuple[Any, ...]:
+    return (words.percent(quantile.quantile), quantile.first_ns, quantile.second_ns, quantile.difference_ns,
+            interval(quantile), finding(quantile))
+
+
+def _table(place: int, comparison: Comparison, which: str) -> Table:
+    us = words.nearest_microseconds
+    columns = (Column("quantile", numeric=False), Column("base [µs]", us), Column(f"{which} [µs]", us),
+               Column("difference [µs]", us),
+               Column(f"{words.percent(comparison.confidence)} interval [µs]", numeric=False),
+               Column(f"{which} is", numeric=False))
+    maxima = " and ".join(words.latency(value) for value in comparison.maxima_ns)
+    n = f"n = {words.number(comparison.n[1])} and {words.number(comparison.n[0])}"
+    return Table(f"compare-{place}", f"{comparison.series}: {which} minus base, {n}", columns,
+                 [_row(one) for one in comparison.quantiles],
+                 note=f"Maxima {maxima} (base first): no test can say whether they differ.")
+
+
+def _compared(which: str, recording: Recording) -> Compared:
+    head = recording.head
+    kernel = (head.profile or {}).get("kernel") or {}
+    return Compared(which, recording.run_id, head.board or "–", str(kernel.get("release", "–")),
+                    head.load.name if head.load else "not stated")
+
+
+def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[Differs, ...]:
+    found: dict[str, dict[str, None]] = {name: {} for name in which.values()}
+    for each in comparisons:
+        found[which[each.second_id]] |= dict.fromkeys(each.differs)
+    return tuple(Differs(name, tuple(texts)) for name, texts in found.items())
+
+
+def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
+    recordings = [recording_of(site, run) for run in asked]
+    try:
+        comparisons = compare(*recordings)
+    except FastenoughError as error:
+        return CompareView(None, asked, _offered(site), str(error))
+    which = dict(zip(asked[1:], ORDINALS, strict=False))
+    return CompareView(
+        None, asked, _offered(site), "",
+        tuple(_compared(name, one) for name, one in zip(("base", *ORDINALS), recordings, strict=False)),
+        conclusion(comparisons, judged_names(recordings)), tuple(cautions(recordings)), _differing(comparisons, which),
+        tuple(_table(place, each, which[each.second_id]) for place, each in enumerate(comparisons, 1)),
+        tuple(comparisons), how_judged(comparisons[0].together, comparisons[0].confidence))
+
+
+def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:
+    """Raises BadInput for what cannot be asked; a run that is not there, or not for who asks, is said to be so."""
+    asked = _named(query)
+    if len(asked) < 2:
+        return CompareView(None, asked, _offered(site))
+    try:
+        return _view(site, asked)
+    except Nowhere as error:
+        raise BadInput(f"there is no run {error}; see the runs on the page of a board") from error
+
+
+def _facts(site: Site, query: Sequence[tuple[str, str]]) -> bytes:
+    found = view(site, query)
+    return as_json({"runs": found.runs, "refused": found.refused, "conclusion": found.conclusion,
+                    "cautions": found.cautions, "differs": found.differs, "comparisons": found.comparisons,
+                    "how": found.how})
+
+
+PAGES = shown("/compare", "compare.html.j2", view, facts=_facts, asks=True, published=False)

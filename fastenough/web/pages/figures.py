@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a board's figures are drawn of, as files: the same numbers for the browser, a spreadsheet and a program."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastenough.history import (
+    NOTHING,
+    Board,
+    Buckets,
+    Distribution,
+    Maxima,
+    bands,
+    board_of,
+    changes,
+    distribution,
+    events,
+    heat,
+    maxima,
+    ridge,
+)
+from fastenough.model import BadInput
+from fastenough.report.files import csv_lines
+from fastenough.web.pages.board import newest
+from fastenough.web.rendering import as_json, iso
+from fastenough.web.site import CSV, JSON, PARQUET, Page, Site
+from fastenough.web.spans import coarser, drawable_step, span_of
+
+Query = Sequence[tuple[str, str]]
+
+_HEAT_COLUMNS = 300
+_RIDGE_MONTHS = 18
+_RIDGE_ROWS = 110
+_MOST_SELECTED_EVENTS = 200
+_LONGEST_S = 20 * 366 * 86400
+
+
+def _main(site: Site, name: str) -> Board:
+    return board_of(site.history, site.viewer, name)
+
+
+def _of_range(site: Site, board: Board, begin_s: int, end_s: int, step_s: int) -> Maxima:
+    found = maxima(site.history, site.viewer, board.name, board.main, begin_s, end_s)
+    return coarser(found, step_s)
+
+
+def _of_span(site: Site, name: str, span: str) -> tuple[Board, Maxima]:
+    board, chosen = _main(site, name), span_of(span)
+    return board, _of_range(site, board, *chosen.until(site.now_s), chosen.step_s)
+
+
+def _without_nothing(values: Any) -> list[int | None]:
+    return [None if value == NOTHING else value for value in values.tolist()]
+
+
+def _maxima_facts(site: Site, board: Board, found: Maxima, begin_s: int, end_s: int) -> dict[str, Any]:
+    asked = site.history, site.viewer, board.name, begin_s, end_s
+    return {
+        "board": board.name, "series": board.main, "begin_s": begin_s, "end_s": end_s, "step_s": found.step_s,
+        "limit_ns": board.limit_ns, "times_s": found.times_s.tolist(),
+        "cpus": {str(cpu): _without_nothing(values) for cpu, values in sorted(found.values_ns.items())},
+        "bands": [[band.begin_s, band.end_s, band.load, band.configuration, band.run] for band in bands(*asked)],
+        "changes": [change for change in changes(*asked) if change.kind == "configuration"],
+    }
+
+
+def _maxima_json(site: Site, name: str, span: str) -> bytes:
+    board, found = _of_span(site, name, span)
+    return as_json(_maxima_facts(site, board, found, *span_of(span).until(site.now_s)))
+
+
+def _maxima_rows(found: Maxima) -> list[list[Any]]:
+    columns = [_without_nothing(values) for _, values in sorted(found.values_ns.items())]
+    header = ["begin_utc", "step_s", *(f"cpu{cpu}_max_ns" for cpu in sorted(found.values_ns))]
+    return [header, *([iso(at_s), found.step_s, *row] for at_s, *row in zip(found.times_s.tolist(), *columns,
+                                                                          strict=True))]
+
+
+def _maxima_csv(site: Site, name: str, span: str) -> bytes:
+    return csv_lines(_maxima_rows(_of_span(site, name, span)[1]))
+
+
+def _parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - half a second, which no page waits for
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    out = io.BytesIO()
+    pq.write_table(pa.table(dict(columns)), out)
+    return out.getvalue()
+
+
+def _maxima_parquet(site: Site, name: str, span: str) -> bytes:
+    header, *rows = _maxima_rows(_of_span(site, name, span)[1])
+    return _parquet({title: [row[place] for row in rows] for place, title in enumerate(header)})
+
+
+def _buckets(found: Buckets) -> dict[str, Any]:
+    return {"lower_ns": found.lower_ns, "upper_ns": found.upper_ns, "count": found.count, "n": found.n,
+            "max_ns": found.max_ns}
+
+
+def distribution_facts(found: Distribution, limit_ns: int | None) -> dict[str, Any]:
+    """What a latency plot is drawn of."""
+    return {"begin_s": found.begin_s, "end_s": found.end_s, "limit_ns": limit_ns,
+            "cpus": {str(cpu): _buckets(one) for cpu, one in sorted(found.cpus.items())}}
+
+
+def _distribution_of(site: Site, name: str, span: str) -> tuple[Board, Distribution]:
+    board = _main(site, name)
+    return board, distribution(site.history, site.viewer, name, board.main, *span_of(span).until(site.now_s))
+
+
+def _distribution_json(site: Site, name: str, span: str) -> bytes:
+    board, found = _distribution_of(site, name, span)
+    return as_json(distribution_facts(found, board.limit_ns))
+
+
+def _distribution_rows(found: Distribution) -> list[list[Any]]:
+    rows = [[cpu, *row] for cpu, one in sorted(found.cpus.items())
+            for row in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True)]
+    return [["cpu", "lower_ns", "upper_ns", "count"], *rows]
+
+
+def _distribution_csv(site: Site, name: str, span: str) -> bytes:
+    return csv_lines(_distribution_rows(_distribution_of(site, name, span)[1]))
+
+
+def _distribution_parquet(site: Site, name: str, span: str) -> bytes:
+    header, *rows = _distribution_rows(_distribution_of(site, name, span)[1])
+    return _parquet({title: [row[place] for row in rows] for place, title in enumerate(header)})
+
+
+def _sparse(rows: Any) -> list[list[int]]:
+    """Of each row, [place, count, place, count, …] of what is not zero."""
+    return [[number for place in row.nonzero()[0].tolist() for number in (place, int(row[place]))] for row in rows]
+
+
+def _heat(site: Site, name: str, span: str) -> bytes:
+    """Counts by time and latency, all CPUs; of several steps in one column the counts are added."""
+    board, chosen = _main(site, name), span_of(span)
+    begin_s, end_s = chosen.until(site.now_s)
+    found = heat(site.history, site.viewer, name, board.main, begin_s, end_s)
+    each = max(1, -(-found.times_s.size // _HEAT_COLUMNS))
+    begins = range(0, found.times_s.size, each)
+    columns = [found.count[at:at + each].sum(axis=0) for at in begins]
+    return as_json({"begin_s": begin_s, "end_s": end_s, "times_s": [int(found.times_s[at]) for at in begins],
+                    "step_s": found.step_s * each, "lower_ns": found.lower_ns, "upper_ns": found.upper_ns,
+                    "columns": _sparse(columns)})
+
+
+def _ridge(site: Site, name: str) -> bytes:
+    """Cycles, the oldest first; where there are more than can be drawn, those that follow each other are added."""
+    board = _main(site, name)
+    found = ridge(site.history, site.viewer, name, board.main, _RIDGE_MONTHS)
+    each = max(1, -(-len(found.rows) // _RIDGE_ROWS))
+    rows = [_added(found.rows[at:at + each]) for at in range(0, len(found.rows), each)]
+    return as_json({"cycle_s": found.cycle_s, "cycles": each, "rows": rows, "limit_ns": board.limit_ns})
+
+
+def _added(rows: Sequence[Any]) -> dict[str, Any]:
+    """Several cycles as one: counts by bucket."""
+    counts: dict[tuple[int, int], int] = {}
+    for row in rows:
+        one = row.buckets
+        for lower, upper, count in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True):
+            counts[lower, upper] = counts.get((lower, upper), 0) + count
+    edges = sorted(counts)
+    return {"begin_s": rows[0].begin_s, "lower_ns": [lower for lower, _ in edges],
+            "upper_ns": [upper for _, upper in edges], "count": [counts[edge] for edge in edges],
+            "max_ns": max((row.buckets.max_ns for row in rows if row.buckets.max_ns is not None), default=None)}
+
+
+def _second(query: Query, name: str) -> int:
+    """A second that was asked for; raises BadInput."""
+    said = dict(query).get(name, "")
+    if not said.isdigit() or int(said) > 1 << 40:
+        raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
+    return int(said)
+
+
+def _selection(site: Site, name: str, query: Query) -> bytes:
+    """All that is told of a selected range; only a server can answer it."""
+    board = _main(site, name)
+    begin_s, end_s = _second(query, "begin"), _second(query, "end")
+    if not begin_s < end_s <= begin_s + _LONGEST_S:
+        raise BadInput("a selection ends after it begins, and within twenty years")
+    asked = site.history, site.viewer, name, begin_s, end_s
+    found = maxima(site.history, site.viewer, name, board.main, begin_s, end_s)
+    seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))
+    plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
+    return as_json({**_maxima_facts(site, board, seen, begin_s, end_s), "changes": changes(*asked),
+                    "events": newest(events(*asked, most=_MOST_SELECTED_EVENTS), _MOST_SELECTED_EVENTS),
+                    "distribution": distribution_facts(plot, board.limit_ns)})
+
+
+_AT = "/board/{name}/"
+PAGES = [
+    Page(_AT + "maxima-{span}.json", JSON, _maxima_json),
+    Page(_AT + "maxima-{span}.csv", CSV, _maxima_csv),
+    Page(_AT + "maxima-{span}.parquet", PARQUET, _maxima_parquet),
+    Page(_AT + "heat-{span}.json", JSON, _heat),
+    Page(_AT + "distribution-{span}.json", JSON, _distribution_json),
+    Page(_AT + "distribution-{span}.csv", CSV, _distribution_csv),
+    Page(_AT + "distribution-{span}.parquet", PARQUET, _distribution_parquet),
+    Page(_AT + "ridge.json", JSON, _ridge),
+    Page(_AT + "selection.json", JSON, _selection, asks=True, published=False),
+]

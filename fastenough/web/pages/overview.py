@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All boards: which of them needs attention?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastenough.history import NOTHING, Standing, State, standing, worst
+from fastenough.report.files import csv_lines
+from fastenough.web.rendering import as_json, shown
+from fastenough.web.site import CSV, JSON, Page, Site
+from fastenough.web.spans import SPANS, by_maximum, span_of
+
+_URGENT = (State.FAIL, State.NEW_MAXIMUM, State.SILENT, State.CHANGED)
+
+
+@dataclass(frozen=True)
+class Count:
+    """So many boards need attention for one reason."""
+
+    state: State
+    shape: str
+    boards: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """``counts``: of what needs attention, the most urgent first.  ``boards``: likewise, then by name."""
+
+    newest_s: int | None
+    counts: tuple[Count, ...]
+    kernels: tuple[str, ...]
+    archs: tuple[str, ...]
+    racks: tuple[str, ...]
+    spans: tuple[str, ...]
+    boards: tuple[Standing, ...]
+
+
+def ordered(site: Site) -> list[Standing]:
+    return sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: (one.state.rank, one.board.name))
+
+
+def _named(names: list[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def overview(site: Site) -> Overview:
+    found = ordered(site)
+    counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
+    return Overview(
+        max((one.seen_s for one in found if one.seen_s is not None), default=None),
+        tuple(count for count in counts if count.boards),
+        _named([one.board.kernel for one in found]), _named([one.board.arch for one in found]),
+        _named([one.board.rack for one in found]), tuple(SPANS), tuple(found))
+
+
+def _table(site: Site) -> bytes:
+    header = ("state", "board", "rack", "arch", "kernel", "max_5min_ns", "max_24h_ns", "max_30d_ns", "max_ever_ns",
+              "limit_ns", "verdict", "seen_s")
+    return csv_lines([header, *(
+        (one.state.value, one.board.name, one.board.rack, one.board.arch, one.board.kernel, one.max_5min_ns,
+         one.max_24h_ns, one.max_30d_ns, one.max_ever_ns, one.board.limit_ns, one.verdict, one.seen_s)
+        for one in ordered(site))])
+
+
+def _heat(site: Site, span: str) -> bytes:
+    """Every board's maxima over a span, at most some 360 steps."""
+    chosen = span_of(span)
+    step_s = max(3600, chosen.length_s // 360 // 3600 * 3600)
+    end_s = -(-site.now_s // step_s) * step_s
+    begin_s = end_s - chosen.length_s // step_s * step_s
+    found = worst(site.history, site.viewer, begin_s, end_s)
+    each = step_s // 3600
+    values = {board: [None if value == NOTHING else value for value in by_maximum(values, each).tolist()]
+              for board, values in sorted(found.values_ns.items())}
+    return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values})
+
+
+PAGES = [*shown("/", "overview.html.j2", overview), Page("/boards.csv", CSV, _table),
+         Page("/heat-{span}.json", JSON, _heat)]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The same pages as files, for any web server: what a server would say at an address lies in the file of that name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from string import Formatter
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
+from fastenough.history import UnknownBoard, standing
+from fastenough.model import BadInput
+from fastenough.web.assets import assets
+from fastenough.web.pages import PAGES
+from fastenough.web.pages.board import view
+from fastenough.web.site import Nowhere, Page, Site
+from fastenough.web.spans import SPANS
+
+_LIST = "site-files.json"
+"""Which files are this site's: those of boards that vanished are removed, and no others."""
+_MOST_LIST_BYTES = 64 << 20
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
+"""What can be a folder and an address alike."""
+
+Named = dict[str, str]
+
+
+def _boards(site: Site) -> list[str]:
+    return sorted(one.board.name for one in standing(site.history, site.viewer, site.now_s))
+
+
+def _runs(site: Site, boards: Sequence[str]) -> list[str]:
+    """The runs that the pages of boards lead to."""
+    found: dict[str, None] = {}
+    for name in boards:
+        seen = view(site, name)
+        found |= dict.fromkeys([*(event.run for event in seen.events), *(band.run for band in seen.runs)])
+    return [run for run in found if run]
+
+
+def _values(site: Site) -> Mapping[str, list[str]]:
+    """All that a name in the pattern of a page may stand for."""
+    boards = [name for name in _boards(site) if _NAME.match(name)]
+    return {"name": boards, "span": list(SPANS), "run": [run for run in _runs(site, boards) if _NAME.match(run)]}
+
+
+def _named(pattern: str, values: Mapping[str, list[str]]) -> Iterator[Named]:
+    names = [name for _, name, _, _ in Formatter().parse(pattern) if name]
+    for chosen in product(*(values[name] for name in names)):
+        yield dict(zip(names, chosen, strict=True))
+
+
+def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Every page that is published, and what makes it."""
+    values = _values(site)
+    for page in pages:
+        if page.published and not page.asks:
+            for named in _named(page.pattern, values):
+                yield page.pattern.format(**named), partial(page.make, site, **named)
+
+
+def files(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, bytes]]:
+    """Path and content of every file.  A page that has nothing to show, such as of a run that is not here, has none."""
+    for address, make in addresses(site, pages):
+        with contextlib.suppress(Nowhere, UnknownBoard):
+            yield address.lstrip("/") + ("index.html" if address.endswith("/") else ""), make()
+    for name, (_, content) in assets().items():
+        yield f"assets/{name}", content
+
+
+@contextlib.contextmanager
+def _below(folder: Folder, parts: Sequence[str]) -> Iterator[Folder]:
+    if not parts:
+        yield folder
+        return
+    with folder.below(parts[0], make=True) as inner, _below(inner, parts[1:]) as found:
+        yield found
+
+
+def _former(folder: Folder, into: Path) -> set[str]:
+    """The files of the site that stands there; raises BadInput for a folder that holds anything else."""
+    try:
+        said = json.loads(folder.read(_LIST, _MOST_LIST_BYTES))
+    except FileNotFoundError:
+        if folder.names():
+            raise BadInput(f"--into {into}: this folder holds something else; name an empty or a new one") from None
+        return set()
+    except ValueError:
+        said = None
+    if not isinstance(said, list) or not all(isinstance(path, str) and _is_ours(path) for path in said):
+        raise BadInput(f"--into {into}: its {_LIST} is not one of ours; name an empty or a new folder")
+    return set(said)
+
+
+def _is_ours(path: str) -> bool:
+    return all(_NAME.match(part) for part in path.split("/"))
+
+
+def _note(folder: Folder, paths: set[str]) -> None:
+    folder.replace(_LIST, json.dumps(sorted(paths), indent=0).encode())
+
+
+def _remove(folder: Folder, path: str) -> None:
+    """A file, and the folders that are empty without it."""
+    first, _, rest = path.partition("/")
+    with contextlib.suppress(FileNotFoundError):
+        if not rest:
+            folder.remove(first)
+            return
+        with folder.below(first) as inner:
+            _remove(inner, rest)
+            empty = not inner.names()
+        if empty:
+            folder.remove_tree(first)
+
+
+def publish(site: Site, into: Path, pages: Sequence[Page] = PAGES) -> int:
+    """Write the site into a folder, new, empty or of a site before; returns how many files it has.
+
+    Each file is written beside its place and renamed, so that whoever serves the folder never shows half of one; the
+    first page comes last.  Raises BadInput where it cannot be written there.
+    """
+    try:
+        with Folder.at(into, make=True) as folder:
+            before = _former(folder, into)
+            written: set[str] = set()
+            last: dict[str, bytes] = {}
+            for path, content in files(site, pages):
+                if "/" in path:
+                    _write(folder, path, content)
+                else:
+                    last[path] = content
+                written.add(path)
+                if len(written) % 100 == 0:
+                    _note(folder, before | written)
+            _note(folder, before | written)
+            for path, content in last.items():
+                _write(folder, path, content)
+            for path in sorted(before - written):
+                _remove(folder, path)
+            _note(folder, written)
+    except Untrusted as error:
+        raise BadInput(f"--into {into}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"--into {into}: the site cannot be written there: {error.strerror}; name another "
+                       "folder") from error
+    return len(written)
+
+
+def _write(folder: Folder, path: str, content: bytes) -> None:
+    *parts, name = path.split("/")
+    with _below(folder, parts) as below:
+        below.replace(name, content)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a page says as HTML and as JSON: two forms of the same facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from fastenough import __version__, words
+from fastenough.recording.lines import printable
+from fastenough.report.files import data_link
+from fastenough.web.assets import draws
+from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
+
+_HERE = Path(__file__).parent
+_REPORT = _HERE.parent / "report"
+_SPARK_HIGH = 16
+
+
+def as_json(value: Any) -> bytes:
+    return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def instant(at_s: int | None) -> str:
+    """An instant for people, to the minute."""
+    return "never" if at_s is None else f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"
+
+
+def iso(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def since(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for unit, size_s in (("days", 2 * 86400), ("h", 2 * 3600), ("min", 60)):
+        if seconds >= size_s:
+            return f"{int(seconds / {'days': 86400, 'h': 3600, 'min': 60}[unit])} {unit} ago"
+    return f"{max(0, int(seconds))} s ago"
+
+
+def spark(daily_ns: Sequence[int | None], limit_ns: int | None) -> str:
+    """The path of an SVG: a bar for each day, as high as its maximum; none where nothing was measured."""
+    highest = max([*filter(None, daily_ns), limit_ns or 0, 1])
+    return "".join(f"M{3 * day + 1} {_SPARK_HIGH}V{_SPARK_HIGH - max(1, round(_SPARK_HIGH * value / highest))}"
+                   for day, value in enumerate(daily_ns) if value is not None)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
+                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": iso,
+                     "number": words.number, "duration": words.duration, "counted": words.counted}
+    made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
+    return made
+
+
+def _no_figure(_: Any) -> Markup:
+    """Figures of pages are drawn by the browser; the tables hold what they show."""
+    return Markup()
+
+
+def render(site: Site, template: str, root: str, view: Any, newest_s: int | None) -> bytes:
+    """A page; ``root`` is the relative way to the first one, ``newest_s`` to when its data reaches."""
+    stale = newest_s is not None and site.now_s - newest_s > STALE_S
+    page = _environment().get_template(template).render(
+        view=view, root=root, newest_s=newest_s, stale=stale, now_s=site.now_s, since=since, note=site.note,
+        served=site.served, draws=draws())
+    return printable(page).encode()
+
+
+def message(title: str, text: str) -> bytes:
+    """A page that says one thing, and why; it holds nothing of what was asked for."""
+    return printable(_environment().get_template("message.html.j2").render(title=title, text=text)).encode()
+
+
+def shown(pattern: str, template: str, ask: Callable[..., Any], *, facts: Callable[..., bytes] | None = None,
+          asks: bool = False, published: bool = True) -> list[Page]:
+    """A page for people and the same facts as JSON beside it.  ``ask`` answers with a view that has ``newest_s``.
+
+    ``facts``: makes the JSON where the view holds more than facts.
+    """
+    root = "../" * (pattern.count("/") - 1) or "./"
+
+    def html(site: Site, **named: Any) -> bytes:
+        view = ask(site, **named)
+        return render(site, template, root, view, view.newest_s)
+
+    def told(site: Site, **named: Any) -> bytes:
+        return as_json(ask(site, **named))
+
+    beside = f"{pattern}index.json" if pattern.endswith("/") else f"{pattern}.json"
+    return [Page(pattern, HTML, html, asks, published), Page(beside, JSON, facts or told, asks, published)]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of pages over HTTP: it reads, and does nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from fastenough.history import UnknownBoard
+from fastenough.model import FastenoughError
+from fastenough.web.assets import assets
+from fastenough.web.kept import FRESH_S, Kept, Shelf
+from fastenough.web.live import Live
+from fastenough.web.pages import PAGES
+from fastenough.web.rendering import message
+from fastenough.web.site import HTML, Nowhere, Page, Site
+
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+SAFE = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin"}
+READING = ["GET", "HEAD"]
+FOLLOW_S = 1.0
+_ASSET_FRESH_S = 600
+_LOG = logging.getLogger(__name__)
+
+
+def _sent(request: Request, kept: Kept, kind: str, fresh_s: float = FRESH_S) -> Response:
+    packs = kept.packed is not None and "gzip" in request.headers.get("accept-encoding", "")
+    tag = f'"{kept.tag}{"-gzip" if packs else ""}"'
+    headers = SAFE | {"ETag": tag, "Cache-Control": f"max-age={fresh_s:.0f}", "Vary": "Accept-Encoding"}
+    if tag in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    if packs:
+        headers["Content-Encoding"] = "gzip"
+    return Response(kept.packed if packs else kept.body, media_type=None, headers=headers | {"Content-Type": kind})
+
+
+def _said(status: int, title: str, text: str) -> Response:
+    return Response(message(title, text), status, headers=SAFE | {"Content-Type": HTML})
+
+
+def _nowhere() -> Response:
+    """The same bytes for what does not exist and for what who asks may not see."""
+    return _said(404, "Nothing here", "There is no page at this address. All boards are listed on the first page.")
+
+
+def _asked(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple(request.query_params.multi_items())
+
+
+def _route(site: Site, shelf: Shelf, page: Page) -> Route:
+    async def answer(request: Request) -> Response:
+        named: dict[str, object] = dict(request.path_params)
+        address = request.url.path
+        if page.asks:
+            named["query"] = _asked(request)
+            address += f"?{request.url.query}"
+        try:
+            kept = await shelf.get(address, lambda: page.make(site, **named))
+        except (Nowhere, UnknownBoard):
+            return _nowhere()
+        except FastenoughError as error:
+            return _said(400, "This cannot be shown", str(error))
+        return _sent(request, kept, page.kind)
+    return Route(page.pattern, answer, methods=READING)
+
+
+def _asset_route(name: str, kind: str, kept: Kept) -> Route:
+    async def answer(request: Request) -> Response:
+        return _sent(request, kept, kind, _ASSET_FRESH_S)
+    return Route(f"/assets/{name}", answer, methods=READING)
+
+
+async def _follow(follow: Callable[[], object]) -> None:
+    """Let the history take what was measured meanwhile, until cancelled; what fails is tried again."""
+    while True:
+        await asyncio.sleep(FOLLOW_S)
+        try:
+            await run_in_threadpool(follow)
+        except Exception:  # the server goes on: pages say how old their data is
+            _LOG.warning("what was measured meanwhile cannot be taken", exc_info=True)
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    _LOG.error("a page could not be made", exc_info=error)
+    return _said(500, "This page could not be made", "The server's log says why. The other pages stand.")
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code != 404:
+        response = _said(error.status_code, "This cannot be done", "This site is only read: GET and HEAD.")
+        response.headers.update(error.headers or {})
+        return response
+    return _nowhere()
+
+
+def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequence[Page] = PAGES,
+             more: Sequence[Route] = ()) -> Starlette:
+    """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
+    is served beside the pages.
+    """
+    live, shelf = Live(site), Shelf()
+
+    async def events(_: Request) -> Response:
+        """Never packed: a compressor would hold events back."""
+        return StreamingResponse(live.listen(), media_type="text/event-stream",
+                                 headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+    @contextlib.asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(live.run())]
+        if follow is not None:
+            tasks.append(asyncio.create_task(_follow(follow)))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    routes = [Route("/events", events, methods=["GET"]), *more,
+              *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
+              *(_route(site, shelf, page) for page in pages)]
+    return Starlette(routes=routes, lifespan=running,
+                     exception_handlers={HTTPException: _refused, Exception: _failed})

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The spans of time that figures show, and how many points they are drawn with: always the greatest, never a mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastenough.history import NOTHING, Maxima
+from fastenough.history.rows import Integers
+from fastenough.web.site import Nowhere
+
+_HOUR_S = 3600
+_DAY_S = 24 * _HOUR_S
+
+
+@dataclass(frozen=True)
+class Span:
+    """Up to now, in whole steps.  ``title``: for people."""
+
+    name: str
+    title: str
+    length_s: int
+    step_s: int
+
+    def until(self, now_s: int) -> tuple[int, int]:
+        """Where it begins and ends."""
+        end_s = -(-now_s // self.step_s) * self.step_s
+        return end_s - self.length_s, end_s
+
+
+SPANS = {span.name: span for span in (
+    Span("24h", "24 hours", _DAY_S, 300), Span("7d", "7 days", 7 * _DAY_S, 900),
+    Span("30d", "30 days", 30 * _DAY_S, _HOUR_S), Span("1y", "1 year", 365 * _DAY_S, 12 * _HOUR_S))}
+"""Each of 288 to 730 steps: as many as a figure has room for."""
+USUAL = "24h"
+MOST_STEPS = 800
+
+
+def span_of(name: str) -> Span:
+    """Raises Nowhere."""
+    if name not in SPANS:
+        raise Nowhere(name)
+    return SPANS[name]
+
+
+def by_maximum(values: Integers, each: int) -> Integers:
+    """The greatest of so many values that follow each other, the last of fewer where it does not come out even."""
+    short = -values.size % each
+    whole: Integers = np.append(values, np.full(short, NOTHING, dtype=np.int64))
+    return np.maximum.reduceat(whole, np.arange(0, whole.size, each)) if whole.size else whole
+
+
+def coarser(maxima: Maxima, step_s: int) -> Maxima:
+    """The same in steps of so many seconds, where they are longer."""
+    each = max(1, step_s // maxima.step_s)
+    if each == 1:
+        return maxima
+    return Maxima(maxima.times_s[::each], maxima.step_s * each,
+                  {cpu: by_maximum(values, each) for cpu, values in maxima.values_ns.items()})
+
+
+def drawable_step(length_s: int, step_s: int) -> int:
+    """The shortest step, a multiple of ``step_s``, with which a range has no more steps than a figure has room for."""
+    return step_s * max(1, -(-length_s // (step_s * MOST_STEPS)))
