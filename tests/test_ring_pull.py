@@ -29,6 +29,7 @@ from fastenough.recording.building import Added, completed_head, line_bytes
 from fastenough.store import Store
 
 SECOND = 10**9
+TOLD = job.Told("local", lambda run_id: Added("local"))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -56,7 +57,7 @@ def put(ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int 
 def pulled(ring: Path, store: Path) -> job.Pulled:
     opened = Store(store)
     try:
-        return job.pull(LocalLink(), str(ring), opened, Added("local"), lambda: None)
+        return job.pull(LocalLink(), str(ring), opened, TOLD, lambda: None)
     finally:
         opened.close()
 
@@ -296,7 +297,7 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(module, "CHUNK", 3001)
     ring, store = tmp_path / "ring", tmp_path / "store"
     put(ring, 1, intervals=5)
-    done = job.pull(LocalLink(), str(ring), Store(store), Added("local"), lambda: None)
+    done = job.pull(LocalLink(), str(ring), Store(store), TOLD, lambda: None)
     assert [one.intervals for one in done.stored] == [5]
     check_all_there(ring, store)
 
@@ -304,7 +305,7 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("ring", ["/nowhere", "/etc/passwd", "", "-n", "$(reboot)"])
 def test_where_no_ring_is_it_says_so(tmp_path: Path, ring: str) -> None:
     with pytest.raises(BadInput, match="there is no ring of recordings"):
-        job.pull(LocalLink(), ring, Store(tmp_path / "store"), Added("local"), lambda: None)
+        job.pull(LocalLink(), ring, Store(tmp_path / "store"), TOLD, lambda: None)
 
 
 def test_it_is_told_in_words(tmp_path: Path) -> None:

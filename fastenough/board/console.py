@@ -24,6 +24,18 @@ _ANSWER_MOST = 65536
 _LAST_LINES = 12
 
 
+def words_of(said: bytes | str) -> list[str]:
+    """One sentence out of an answer of the reader's; raises ValueError for what is none."""
+    answer = json.loads(said)
+    lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
+    if lines:
+        return [f"its console said last: {' | '.join(lines)}"]
+    if answer["fault"]:
+        why = said_lines(str(answer["fault"]).encode())
+        return [f"its console cannot be read: {' '.join(why)[:LINE_CHARS]}"]
+    return ["its console said nothing"]
+
+
 class Console:
     """The console at an exported NetworkSerialPort, whose arguments ``port`` holds; None for a place without one."""
 
@@ -37,16 +49,9 @@ class Console:
         if self._process is None:
             return []
         try:
-            answer = json.loads(self._ask())
-            lines = said_lines(base64.b64decode(answer["said"]))[-_LAST_LINES:]
+            return words_of(self._ask())
         except (OSError, ValueError):
             return ["its console cannot be read: labgrid has not answered"]
-        if lines:
-            return [f"its console said last: {' | '.join(lines)}"]
-        if answer["fault"]:
-            why = said_lines(str(answer["fault"]).encode())
-            return [f"its console cannot be read: {' '.join(why)[:LINE_CHARS]}"]
-        return ["its console said nothing"]
 
     def _ask(self) -> bytes:
         """One answer; raises OSError when none comes in time."""

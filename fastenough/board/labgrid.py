@@ -97,10 +97,12 @@ def _answer(said: bytes, complaint: bytes) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class LabgridBoard:
-    """``boot_s``: how long after power-on or transition the board may take until it can be reached."""
+    """``boot_s``: how long after power-on or transition the board may take until it can be reached.  ``kept``: the
+    place stays acquired, for somebody else of the same name holds it."""
 
     place: str
     boot_s: float = _BOOT_S
+    kept: bool = False
 
     @property
     def name(self) -> str:
@@ -129,13 +131,14 @@ class LabgridBoard:
             with closing(Console(has.get("console"))) as console:
                 if configuration == POWER_CYCLED:
                     _act(self.place, "cycle")
-                with closing(self._reached(_address(has["service"]), console)) as link:
+                with closing(self._reached(address_of(has["service"]), console)) as link:
                     yield Booted(link, configuration_of(link, configuration), OWN_FILE,
                                  last_words=partial(_last_words, link, console),
                                  module=partial(installed_module, link))
         finally:
-            with contextlib.suppress(FastenoughError):
-                _act(self.place, "release")
+            if not self.kept:
+                with contextlib.suppress(FastenoughError):
+                    _act(self.place, "release")
 
     def _reached(self, address: Address, console: Console) -> SshLink:
         """The link, once the board has come up; BoardGone says what the console of one that has not said last."""
@@ -158,7 +161,7 @@ def _last_words(link: SshLink, console: Console) -> list[str]:
     return console.last_words() if any(isinstance(agent, AgentLink) and agent.gone for agent in agents) else []
 
 
-def _address(service: Mapping[str, Any]) -> Address:
+def address_of(service: Mapping[str, Any]) -> Address:
     """What the exporter says is hostile until it is read as an address."""
     host, user, port = service.get("address"), service.get("username"), service.get("port")
     bracketed = f"[{host}]" if ":" in str(host) else host

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One act on one place of a labgrid coordinator, as a process of its own: the only file that knows labgrid's client.
 
-    python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle, states, transition STATE
+    python labgrid_act.py COORDINATOR PLACE ACT        ACT: acquire, release, on, off, cycle, states, transition STATE,
+                                                            places (all of them, whatever PLACE is)
 
-It prints one object in JSON, and nothing else, to standard output; ``fault`` in it is why the act failed.  labgrid's
+It prints one object in JSON, and nothing else, to standard output; ``fault`` in it is why the act failed, ``lent`` the
+person who has the place where that is why.  labgrid's
 back ends may block for ever, so whoever starts this kills it in time; with its standard input it ends by itself, and
 its process group with it.  ``LG_ENV`` names labgrid's environment, if any.
 """
@@ -41,6 +43,14 @@ class Fault(Exception):
     """Why the act failed, in words of our own."""
 
 
+class Lent(Fault):
+    """A person has the place."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"it is lent to {holder}")
+        self.holder = holder
+
+
 def _call(session: Any, name: str, place: str) -> None:
     """One request; raises Fault with the coordinator's own words."""
     async def ask() -> None:
@@ -54,16 +64,19 @@ def _call(session: Any, name: str, place: str) -> None:
     session.loop.run_until_complete(ask())
 
 
+def _me(session: Any) -> str:
+    return f"{session.gethostname()}/{session.getuser()}"
+
+
 def _acquire(session: Any, place: str) -> dict[str, Any]:
     """Make the place ours, and say what it has.
 
     A coordinator grants a place whose exporter is away, and keeps it acquired without its resources when the exporter
     goes: what is held so is released and acquired once more.
     """
-    me = f"{session.gethostname()}/{session.getuser()}"
     holder = session.places[place].acquired
-    if holder and holder != me:
-        raise Fault(f"it is lent to {holder}")
+    if holder and holder != _me(session):
+        raise Lent(holder)
     if not holder:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
@@ -118,6 +131,8 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
     arguments = argparse.Namespace(action=act, delay=_POWER_DELAY_S, name=None, place=place, state=state,
                                    initial_state=None)
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
+    if act == "places":
+        return {"places": {name: held.acquired or "" for name, held in session.places.items()}, "me": _me(session)}
     if place not in session.places:
         raise Fault("the coordinator knows no such place")
     if act == "acquire":
@@ -145,6 +160,8 @@ def main(coordinator: str, place: str, act: str, state: str | None = None) -> Ma
     """The answer; raises nothing."""
     try:
         return {"states": _states(place)} if act == "states" else _switched(coordinator, place, act, state)
+    except Lent as error:
+        return {"fault": str(error), "lent": error.holder}
     except (Exception, SystemExit) as error:  # drivers and imports are anybody's
         return {"fault": f"LG_ENV={_ENVIRONMENT}:\n{_why(error)}" if act == "states" else _why(error)}
 

@@ -13,7 +13,7 @@ from fastenough.board import AS_BOOTED, open_board
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import store_option
-from fastenough.jobs.pull import Gap, Pulled, Stored, pull
+from fastenough.jobs.pull import Gap, Pulled, Stored, Told, pull
 from fastenough.model import BadInput, ExitStatus
 from fastenough.recording.building import Added
 from fastenough.store import Store
@@ -66,7 +66,8 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if opened.configurations() != (AS_BOOTED,):
         raise BadInput(f"board {board} is booted to be measured; a ring is pulled from one that runs: local or ssh://…")
     with opened.boot(AS_BOOTED) as booted:
-        pulled = pull(booted.link.raised, ring, Store(store_path), Added(board, marks=booted.marks), _tell_wait)
+        added = Added(board, marks=booted.marks)
+        pulled = pull(booted.link.raised, ring, Store(store_path), Told(board, lambda run_id: added), _tell_wait)
     if as_json:
         print_json(pulled)
     else:

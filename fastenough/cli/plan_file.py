@@ -9,10 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.virtual.module import CHECKOUT
-
-SHIPPED = {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}
-"""By name."""
+from fastenough.campaign.shipped import SHIPPED
 
 
 class PlanFile(click.Path):

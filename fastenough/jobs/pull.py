@@ -27,6 +27,14 @@ _SAME_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
+class Told:
+    """How the store calls a board, and what only the bench knows of each of its recordings, by the recording's id."""
+
+    board: str
+    added: Callable[[str], Added]
+
+
+@dataclass(frozen=True)
 class Stored:
     """A recording that is now in the store; ``outcome`` None: it was cut off."""
 
@@ -105,7 +113,7 @@ def _span_of(spool: Spool, file: RingFile) -> _Span:
     return _Span(lines.head, stopped, None if recording.outcome is None else recording.outcome.value, count)
 
 
-def _lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
+def lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
     """The recording with what only the bench knows."""
     with spool.opened(file.name) as stream:
         yield line_bytes(completed_head(json.loads(stream.readline()), file.run_id, added))
@@ -115,11 +123,11 @@ def _lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
 class _Pull:
     """One pull from one ring."""
 
-    def __init__(self, ring: Ring, spool: Spool, store: Store, added: Added) -> None:
+    def __init__(self, ring: Ring, spool: Spool, store: Store, told: Told) -> None:
         self._ring = ring
         self._spool = spool
         self._store = store
-        self._added = added
+        self._told = told
         self._last = spool.last()
         self._refused_serials: list[int] = []
         self.done = Pulled()
@@ -147,7 +155,7 @@ class _Pull:
     def _one(self, file: RingFile, *, grows: bool) -> None:
         known = self._store.runs(id=file.run_id)
         if known:
-            if known[0].board != self._added.board:
+            if known[0].board != self._told.board:
                 raise BadInput(f"{file.name}: the store has a run of this name from {known[0].board}")
             self._pass(file)
             return
@@ -197,7 +205,7 @@ class _Pull:
 
     def _store_one(self, file: RingFile) -> None:
         span = _span_of(self._spool, file)
-        self._store.adopt(self._spool, _lines_with(self._spool, file, self._added), file.run_id)
+        self._store.adopt(self._spool, lines_with(self._spool, file, self._told.added(file.run_id)), file.run_id)
         self._tell_gap(file, span.head)
         self._keep(file, span.stopped, span.outcome is not None)
         self._spool.remove(file.name)
@@ -238,11 +246,11 @@ def _between_ns(last: Last, begin: Instant) -> int | None:
     return wall_ns if wall_ns >= 0 else None
 
 
-def pull(link: Link, ring: str, store: Store, added: Added, waiting: Callable[[], None]) -> Pulled:
-    """Everything that the ring in a folder of a board has and the store has not; ``added`` names the board.
+def pull(link: Link, ring: str, store: Store, told: Told, waiting: Callable[[], None]) -> Pulled:
+    """Everything that the ring in a folder of a board has and the store has not.
 
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
     """
-    with store.spool(added.board or link.name, ring, waiting) as spool:
-        return _Pull(Ring(link, ring), spool, store, added).all()
+    with store.spool(told.board, ring, waiting) as spool:
+        return _Pull(Ring(link, ring), spool, store, told).all()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""When a plan's runs are due: the calendar of a board, as a pure function of the time.
+
+All times are UTC, so that no day has 23 or 25 hours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_S = 86400.0
+_AT = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Every ``every_s`` from ``at_s`` after midnight on, on these days of the week (0: Monday)."""
+
+    every_s: float
+    days: frozenset[int] = frozenset(range(7))
+    at_s: float = 0.0
+
+    def latest(self, now_s: float) -> float | None:
+        """When the newest cycle that has begun was due, in seconds since 1970; None where it is not on its days."""
+        if self.every_s > _DAY_S:
+            first = self.at_s
+            due_s = first + (now_s - first) // self.every_s * self.every_s
+        else:
+            midnight = (now_s - self.at_s) // _DAY_S * _DAY_S + self.at_s
+            due_s = midnight + (now_s - midnight) // self.every_s * self.every_s
+        return due_s if datetime.fromtimestamp(due_s, UTC).weekday() in self.days else None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan's file, and when it is due."""
+
+    file: Path
+    dates: Dates
+
+
+@dataclass(frozen=True)
+class Due:
+    """A cycle that is due: which plan, and since when."""
+
+    file: Path
+    since_s: float
+
+
+def parse_dates(every_s: float, days: Sequence[str], at: str) -> Dates:
+    """Raises ValueError that says how to fix it."""
+    if every_s < 1 or (every_s < _DAY_S and _DAY_S % every_s):
+        raise ValueError('every must divide a day, or be longer than one; write every = "12h"')
+    unknown = next((day for day in days if day not in DAYS), None)
+    if unknown is not None:
+        raise ValueError(f"days: {unknown!r} is not known; use {', '.join(DAYS)}")
+    told = _AT.fullmatch(at)
+    if told is None:
+        raise ValueError(f'at = {at[:20]!r} is no time of day; write at = "06:00" (UTC)')
+    return Dates(every_s, frozenset(map(DAYS.index, days)) or frozenset(range(7)),
+                 int(told[1]) * 3600.0 + int(told[2]) * 60.0)
+
+
+def due(plans: Sequence[Planned], now_s: float) -> Due | None:
+    """The plan whose cycle began last: one that is due anew takes turns with what was due before it."""
+    found = [Due(plan.file, since_s) for plan in plans if (since_s := plan.dates.latest(now_s)) is not None]
+    return max(found, key=lambda one: one.since_s, default=None)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What ``farm.toml`` says: where things are, which boards there are, and what is measured on each when.
+
+Nothing in it is secret, and nothing of it is ever given to a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fastenough.board import open_board
+from fastenough.campaign import read_plan
+from fastenough.campaign.shipped import SHIPPED
+from fastenough.campaign.toml import Table, read_toml
+from fastenough.farm.calendar import Dates, Planned, parse_dates
+from fastenough.model import BadInput
+from fastenough.words import LINE_CHARS
+
+COORDINATOR = "127.0.0.1:20408"
+RING = "/var/lib/fastenough/ring"
+"""Where the service of a board keeps it (docs/monitor-service.md)."""
+DEFAULT_PLAN = "osadl-cycle"
+USUAL = Planned(SHIPPED[DEFAULT_PLAN], Dates(12 * 3600.0))
+"""What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
+DEFAULT_PLAN = "osadl-cycle"
+USUAL = Planned(SHIPPED[DEFAULT_PLAN], Dates(12 * 3600.0))
+"""What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
+_KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
+_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "ring", "pull", "boot", "patience", "retry",
+               "plan", "simulated")
+_PLAN_KEYS = ("file", "every", "days", "at")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_ADDRESS = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,255}:[0-9]{1,5}", re.ASCII)
+_CYCLE_NS = 12 * 3600 * 10**9
+_EXAMPLE = "docs/farm.md"
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long things may take, and how often they are done; seconds.
+
+    ``pull_s``: from one pull to the next.  ``boot_s``: from power on until the board records or answers.
+    ``patience_s``: how long nothing new may come of a board before it is switched off and on.  ``retry_s``: how long
+    a board that did not come up is left alone, the first time.
+    """
+
+    pull_s: float = 300.0
+    boot_s: float = 180.0
+    patience_s: float = 7200.0
+    retry_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class BoardEntry:
+    """One board.
+
+    ``place``: its name at labgrid's coordinator; empty: nobody can switch it.  ``link``: how it is touched, as
+    ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
+    records; empty: none.  ``simulated``: what it records is no real board's, and says so.
+    """
+
+    name: str
+    place: str = ""
+    link: str = ""
+    rack: str = ""
+    public: bool = False
+    limit_ns: int | None = None
+    ring: str = ""
+    times: Times = Times()
+    plans: tuple[Planned, ...] = ()
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class Farm:
+    """``database``: SQLAlchemy's address of one; ``state``: folder of what this farm holds and has tried."""
+
+    name: str
+    coordinator: str
+    store: Path
+    database: str
+    state: Path
+    reconcile_s: float
+    boards: tuple[BoardEntry, ...]
+
+
+def _named(table: Table, key: str, what: str, default: str | None = None) -> str:
+    """A name that may stand in paths, addresses and tables of any other program."""
+    name = table.text(key, what, default)
+    if name and _NAME.fullmatch(name) is None:
+        raise table.fault(f"{key} = {name[:LINE_CHARS]!r} cannot be used; a name is up to 64 letters, digits, dots, "
+                          "dashes and underscores, and begins with a letter or digit", key)
+    return name
+
+
+def _path(table: Table, key: str, base: Path, default: str) -> Path:
+    text = table.text(key, f'"{default}"', default)
+    if not text.isprintable():
+        raise table.fault(f"{key} = {text[:LINE_CHARS]!r} has characters that cannot be printed; name a folder", key)
+    return base / text
+
+
+def _ring(table: Table) -> str:
+    ring = table.text("ring", f'"{RING}"', "")
+    if ring and (not ring.startswith("/") or not ring.isprintable() or ".." in ring.split("/")):
+        raise table.fault(f"ring = {ring[:LINE_CHARS]!r} is no absolute path of a folder; write ring = \"{RING}\"",
+                          "ring")
+    return ring
+
+
+def _link(table: Table, place: str) -> str:
+    link = table.text("link", '"ssh://root@board"', "")
+    if not link and not place:
+        raise table.fault("neither place nor link says how the board is reached; add place = \"rack1-slot1\", or "
+                          "link = \"ssh://root@board\"")
+    if link:
+        try:
+            open_board(link)
+        except BadInput as error:
+            raise table.fault(f"link: {error}", "link") from error
+    return link
+
+
+def _limit_ns(table: Table) -> int | None:
+    return table.duration_ns("limit", None) if "limit" in table else None
+
+
+def _seconds(table: Table, key: str, default_s: float) -> float:
+    return table.duration_ns(key, round(default_s * 1e9)) / 1e9
+
+
+def _times(table: Table) -> Times:
+    usual = Times()
+    return Times(_seconds(table, "pull", usual.pull_s), _seconds(table, "boot", usual.boot_s),
+                 _seconds(table, "patience", usual.patience_s), _seconds(table, "retry", usual.retry_s))
+
+
+def _dates(table: Table) -> Dates:
+    every_ns = table.duration_ns("every", _CYCLE_NS)
+    days, at = table.words("days", ()), table.text("at", '"06:00"', "00:00")
+    try:
+        return parse_dates(every_ns / 1e9, days, at)
+    except ValueError as error:
+        raise table.fault(str(error)) from error
+
+
+def _planned(table: Table, base: Path) -> Planned:
+    path = _path(table, "file", base, DEFAULT_PLAN)
+    path = SHIPPED.get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
+    planned = Planned(path, _dates(table))
+    table.finish(_PLAN_KEYS)
+    if read_plan(path).boards:
+        raise table.fault(f"{path} names its own board; leave board out of a plan for a farm", "file")
+    return planned
+
+
+def _board(table: Table, base: Path) -> BoardEntry:
+    name = _named(table, "name", '"board-1"')
+    place = _named(table, "place", '"rack1-slot1"', "")
+    board = BoardEntry(
+        name, place, _link(table, place), _named(table, "rack", '"1"', ""),
+        table.take("public", bool, "true", False), _limit_ns(table), _ring(table), _times(table),
+        tuple(_planned(each, base) for each in table.tables("plan", [])),
+        table.take("simulated", bool, "true", False))
+    table.finish(_BOARD_KEYS)
+    return board if board.ring or board.plans else replace(board, plans=(USUAL,))
+
+
+def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
+    for what in ("name", "place"):
+        seen: set[str] = set()
+        for number, board in enumerate(boards):
+            value = getattr(board, what)
+            if value and value in seen:
+                raise table.fault(f"two boards have the {what} {value!r}; give each its own", "board", number, what)
+            seen.add(value)
+
+
+def read_farm(path: Path) -> Farm:
+    """A farm's file, every key checked; raises BadInput with file, line and key.  Paths in it start at its folder."""
+    table, base = read_toml(path, _EXAMPLE), path.resolve().parent
+    coordinator = table.text("coordinator", f'"{COORDINATOR}"', COORDINATOR)
+    if _ADDRESS.fullmatch(coordinator) is None:
+        raise table.fault(f"coordinator = {coordinator[:LINE_CHARS]!r} is no address; write "
+                          f'coordinator = "{COORDINATOR}"', "coordinator")
+    store = _path(table, "store", base, "fastenough-data")
+    boards = tuple(_board(each, base) for each in table.tables("board"))
+    _require_distinct(table, boards)
+    farm = Farm(
+        _named(table, "name", '"farm"', "farm"), coordinator, store,
+        table.text("database", '"postgresql+psycopg:///farm"', f"sqlite:///{store}/history.sqlite"),
+        _path(table, "state", base, "farm-state"), _seconds(table, "reconcile", 60.0), boards)
+    table.finish(_KEYS)
+    if not boards:
+        raise table.fault("there is no board; add [[board]]")
+    return farm

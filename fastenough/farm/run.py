@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The farm at work: one loop that asks the calendar, the coordinator and the acts what has happened, and does what the
+state machine says.  No labgrid is in it, and nothing in it waits for a board."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastenough import words
+from fastenough.campaign import read_plan
+from fastenough.campaign.expand import expand
+from fastenough.farm import acts, taking
+from fastenough.farm.calendar import due
+from fastenough.farm.config import BoardEntry, Farm
+from fastenough.farm.kept import Beat, Kept
+from fastenough.farm.machine import Act, BoardState, Command, Ended, Event, Phase, Seen, Start, Tick, restored, step
+from fastenough.farm.nursery import Answer, Nursery, Work
+from fastenough.model import BadInput
+
+WORK: Mapping[Act, Work] = {Act.BOOT: acts.boot, Act.ACQUIRE: acts.acquire, Act.PULL: acts.pull_ring,
+                            Act.MEASURE: acts.measure, Act.RELEASE: acts.release}
+_TICK_S = 0.2
+_LABGRID_S = 90.0
+"""The coordinator may wait half a minute for an exporter that is silent, and acts wait for each other meanwhile."""
+_PULL_S = 60.0
+_LATE_S = 3600.0
+"""How much longer than planned the runs of a plan may take, and a quarter of it besides."""
+_TAKE_S = 600.0
+_BEAT_S = 60.0
+
+
+@dataclass
+class Faults:
+    """What is wrong with the farm's own surroundings; empty where nothing is."""
+
+    coordinator: str = ""
+    history: str = ""
+
+
+@dataclass
+class FarmRun:
+    """One farm, from its start to its end.  ``say`` is given a line each minute."""
+
+    farm: Farm
+    say: Callable[[str], None]
+    beat_s: float = _BEAT_S
+    faults: Faults = field(default_factory=Faults)
+
+    def __post_init__(self) -> None:
+        self._kept = Kept(self.farm.state)
+        self._nursery = Nursery()
+        self._boards = {board.name: board for board in self.farm.boards}
+        before, now_s = self._kept.boards(), time.time()
+        self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._untaken: set[str] = set()
+        self._bytes = 0
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Ask it to end in order."""
+        self._ending.set()
+
+    async def run(self) -> None:
+        """Until it is asked to end; then acts end, and places are let go."""
+        loops = [asyncio.ensure_future(one) for one in (
+            self._every(_TICK_S, self._tick), self._every(self.farm.reconcile_s, self._reconcile),
+            self._every(self.beat_s, self._beat), self._taking())]
+        ending = asyncio.ensure_future(self._ending.wait())
+        try:
+            done, _ = await asyncio.wait([*loops, ending], return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in (*loops, ending):
+                one.cancel()
+            await asyncio.gather(*loops, ending, return_exceptions=True)
+            await self._finish()
+
+    async def _every(self, period_s: float, what: Callable[[], Any]) -> None:
+        while True:
+            answer = what()
+            if answer is not None:
+                await answer
+            await asyncio.sleep(period_s)
+
+    def _tick(self) -> None:
+        now_s = time.time()
+        for name, board in self._boards.items():
+            self._event(name, Tick(due(board.plans, now_s)))
+
+    async def _reconcile(self) -> None:
+        """Hold what is known of each place against what the coordinator says; it forgets, and people come."""
+        if not any(board.place for board in self.farm.boards):
+            return
+        answer = await self._nursery.act("places", acts.places, self._order(), _LABGRID_S)
+        self.faults.coordinator = answer.fault
+        if answer.fault:
+            return
+        held, me = answer.said["places"], answer.said["me"]
+        for name, board in self._boards.items():
+            if board.place:
+                holder = held.get(board.place)
+                self._event(name, Seen(holder, ours=holder == me))
+
+    def _event(self, name: str, event: Event) -> None:
+        before = self.states[name]
+        self.states[name], commands = step(self._boards[name], before, event, time.time())
+        if self.states[name] != before:
+            self._kept.put(name, self.states[name])
+        for command in commands:
+            self._obey(name, command)
+
+    def _obey(self, name: str, command: Command) -> None:
+        if isinstance(command, Start):
+            task = asyncio.ensure_future(self._do(name, command))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._nursery.stop(f"{command.act} {name}")
+
+    async def _do(self, name: str, start: Start) -> None:
+        """One act, and what the state machine makes of its end."""
+        board = self._boards[name]
+        try:
+            order = self._order(board, self.states[name]) | {"plan": str(start.plan or ""), "resume": start.resume}
+            answer = await self._nursery.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
+        except BadInput as error:  # a plan that was changed meanwhile
+            answer = Answer({"fault": str(error)})
+        self._untaken.update((*answer.said.get("stored", ()), *answer.said.get("under_way", ())))
+        self._bytes += answer.said.get("bytes", 0)
+        self._event(name, _ended(start.act, answer))
+
+    def _order(self, board: BoardEntry | None = None, state: BoardState | None = None) -> dict[str, Any]:
+        farm = {"farm": f"fastenough-{self.farm.name}", "coordinator": self.farm.coordinator,
+                "store": str(self.farm.store), "state": str(self.farm.state), "database": self.farm.database}
+        if board is None or state is None:
+            return farm
+        return farm | {"board": board.name, "place": board.place, "ring": board.ring, "simulated": board.simulated,
+                       "link": board.link or state.link, "given": board.link, "newest": state.newest,
+                       "boot_s": board.times.boot_s}
+
+    async def _taking(self) -> None:
+        """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
+        said = await self._take({"all": True})
+        while True:
+            wait_s = _TICK_S if not said.fault else self.farm.reconcile_s
+            await asyncio.sleep(wait_s)
+            if self._untaken or said.fault:
+                said = await self._take({"all": bool(said.fault)})
+
+    async def _take(self, what: dict[str, Any]) -> Answer:
+        runs, self._untaken = sorted(self._untaken), set()
+        said = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
+        answer = await self._nursery.act("take", taking.take_runs, self._order() | what | {
+            "runs": runs, "boards": said}, _TAKE_S)
+        self.faults.history = answer.fault
+        if answer.fault:
+            self._untaken.update(runs)
+        return answer
+
+    def _beat(self) -> None:
+        line = status_line(self.states, self.faults, self._bytes)
+        self._bytes = 0
+        self._kept.beat(Beat(os.getpid(), time.time(), line))
+        self.say(line)
+
+    async def _finish(self) -> None:
+        """Acts end in order, and the places are let go: their boards go on recording by themselves."""
+        await self._nursery.end()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        held = [name for name, board in self._boards.items()
+                if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)]
+        await asyncio.gather(*(self._nursery.act(f"release {name}", acts.release, self._order(
+            self._boards[name], self.states[name]), _LABGRID_S) for name in held))
+        self._kept.close()
+
+
+def _ended(act: Act, answer: Answer) -> Ended:
+    said = answer.said
+    return Ended(act, " ".join(words.said_lines(answer.fault.encode()))[:500], str(said.get("lent", "")),
+                 bool(said.get("grown")), str(said.get("link", "")), str(said.get("newest", "")))
+
+
+def _limit_s(board: BoardEntry, start: Start) -> float:
+    """How long an act may take; raises BadInput for a plan that cannot be read any more."""
+    if start.plan is not None:
+        return _planned_s(start.plan) * 1.25 + _LATE_S
+    return {Act.BOOT: board.times.boot_s + _LABGRID_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
+        start.act, _LABGRID_S)
+
+
+def _planned_s(plan: Path) -> float:
+    return sum(spec.whole_s for spec in expand(read_plan(plan)))
+
+
+def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: int) -> str:
+    """How the boards stand, worst first, and what is wrong around them."""
+    counts = Counter(state.told for state in states.values())
+    worst = ("dead", "lent", "off", "booting", "ready", "pulling", "measuring")
+    told = ", ".join(f"{counts[word]} {word}" for word in worst if counts[word])
+    parts = [f"{words.counted(len(states), 'board')}: {told}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
+    parts += [f"{name}: {fault}" for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))
+              if fault]
+    return "; ".join(parts)
