@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from farm_data import FarmData, make_store
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
 from monitored import build_monitor, build_sleeper
@@ -33,6 +34,12 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> FarmData:
+    """The store of a small farm, only to be read."""
+    return make_store(tmp_path_factory.mktemp("farm"), boards=5, days=1, cpus=2)
 
 
 @pytest.fixture(scope="session", autouse=True)

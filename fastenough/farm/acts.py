@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import json
 import os
-import threading
+import signal
+import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastenough.board import (
-    AS_BOOTED,
-    Board,
-    Booted,
-    configuration_in,
-    labgrid_act,
-    labgrid_console,
-    marks_in,
-    open_board,
-)
+from fastenough.board import AS_BOOTED, Board, Booted, labgrid_act, labgrid_console, open_board
 from fastenough.board.console import words_of
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
-from fastenough.facts import collect, profile_sha256
-from fastenough.farm.nursery import Order
-from fastenough.files import replace_whole
+from fastenough.farm.nursery import Order, end_with_parent
+from fastenough.farm.profiles import Profiles
 from fastenough.jobs.pull import Pulled, Told, pull
 from fastenough.link.ring import Ring
-from fastenough.model import EMULATED, FastenoughError, Outcome
-from fastenough.recording.building import Added
+from fastenough.model import FastenoughError, Outcome
 from fastenough.store import Store
 
 Answer = dict[str, Any]
 _RETRY_S = 0.5
+_ANSWER_S = 5.0
+_MOST_BYTES = 65536
 _MOST_REASONS = 3
 
 
@@ -57,23 +49,39 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
 
     Nothing waits here: whoever ordered the act ends the group in time.
     """
-    ours, theirs = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            os.environ["LG_COORDINATOR"] = order["coordinator"]
-            os.environ["LG_USERNAME"] = order["farm"]
-            answer = labgrid_act.main(order["coordinator"], order.get("place", ""), act)
-            os.write(theirs, json.dumps(answer).encode())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as stream:
-        said = stream.read()
-    os.waitpid(child, 0)
+    def act_there(pipe: socket.socket) -> None:
+        os.environ.update(LG_COORDINATOR=order["coordinator"], LG_USERNAME=order["farm"])
+        pipe.sendall(json.dumps(labgrid_act.main(order["coordinator"], order.get("place", ""), act)).encode())
+
+    with _forked(act_there) as pipe:
+        said = b"".join(iter(lambda: pipe.recv(65536), b""))
     answer = json.loads(said or b'{"fault": "labgrid does not say why"}')
     if "fault" in answer:
         raise Failed(answer)
     return dict(answer)
+
+
+@contextmanager
+def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
+    """While inside, a process of the same group is at work; it has the other end of the socket.
+
+    No thread is ever started in this process: one that is forked beside a thread may wait for ever for its locks.
+    """
+    ours, theirs = socket.socketpair()
+    if (child := os.fork()) == 0:
+        try:
+            end_with_parent()
+            ours.close()
+            work(theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
@@ -117,24 +125,39 @@ def _boot(order: Order) -> Answer:
     if not link:
         return {"fault": f"{order['place']} has no NetworkService, so it cannot be reached; export one, or write link "
                          "in the farm's file"}
-    words = _console(held.get("console"))
-    if order.get("place"):
+    if not order.get("place"):
+        return {"link": link, "newest": _up(order, link)} if order["ring"] else {"link": link}
+    with _console(held.get("console")) as words:
         _labgrid(order, "cycle")
-    elif not order["ring"]:
-        return {"link": link}  # its plan boots it, or finds it up
-    try:
-        return {"link": link, "newest": _up(order, link)}
-    except FastenoughError as error:
-        return {"fault": "; ".join((str(error), *words()))}
+        try:
+            return {"link": link, "newest": _up(order, link)}
+        except FastenoughError as error:
+            return {"fault": "; ".join((str(error), *words()))}
 
 
-def _console(port: Mapping[str, Any] | None) -> Callable[[], list[str]]:
-    """The console is read from now on; gives what it said last."""
+@contextmanager
+def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]]:
+    """While inside, the console is read; gives what it said last."""
     if not port:
-        return list
-    reader = labgrid_console.Reader(dict(port))
-    threading.Thread(target=reader.follow, daemon=True).start()
-    return lambda: words_of(reader.answer())
+        yield list
+        return
+
+    def read_there(pipe: socket.socket) -> None:
+        for number in (0, 1):
+            os.dup2(pipe.fileno(), number)
+        labgrid_console.main(json.dumps(port))
+
+    with _forked(read_there) as pipe, pipe.makefile("rb") as answers:
+        pipe.settimeout(_ANSWER_S)
+
+        def words() -> list[str]:
+            try:
+                pipe.sendall(b"\n")
+                return words_of(answers.readline(_MOST_BYTES))
+            except (OSError, ValueError):
+                return ["its console cannot be read: labgrid has not answered"]
+
+        yield words
 
 
 def _up(order: Order, link: str) -> str:
@@ -145,7 +168,7 @@ def _up(order: Order, link: str) -> str:
         try:
             with open_board(link).boot(AS_BOOTED) as booted:
                 newest = _newest(booted, order)
-                if newest != order.get("newest") or not order.get("ring"):
+                if newest != order.get("newest", "") or not order.get("ring"):
                     return newest
                 why = "its service has begun no new recording"
         except FastenoughError as error:
@@ -161,36 +184,10 @@ def _newest(booted: Booted, order: Order) -> str:
     return files[-1].name if files else str(order.get("newest", ""))
 
 
-class Profiles:
-    """A board's profiles by the recordings that began under them: taken when a recording is first seen, and kept in
-    the farm's state until it is stored."""
-
-    def __init__(self, order: Order, booted: Booted) -> None:
-        self._path = Path(order["state"]) / f"{order['board']}.profiles.json"
-        self._board, self._booted = str(order["board"]), booted
-        self._marks = (*booted.marks, *((EMULATED,) if order.get("simulated") else ()))
-        self._kept: dict[str, dict[str, Any]] = {}
-        with suppress(OSError, ValueError):
-            self._kept = dict(json.loads(self._path.read_bytes()))
-
-    def added(self, run_id: str) -> Added:
-        """What only the bench knows of a recording."""
-        if run_id not in self._kept:
-            self._kept[run_id] = collect(self._booted.link)
-        profile = self._kept[run_id]
-        marks = tuple(dict.fromkeys((*self._marks, *marks_in(profile))))
-        return Added(self._board, configuration_in(profile), None, profile, profile_sha256(profile), (), marks)
-
-    def keep(self, run_ids: Iterable[str]) -> None:
-        """These are on their way, and no others."""
-        kept = {run_id: self._kept[run_id] for run_id in run_ids if self.added(run_id)}
-        replace_whole(self._path, json.dumps(kept).encode(), 0o600)
-
-
 def pull_ring(order: Order) -> Answer:
     """What the board's service has recorded since the last pull, into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        profiles = Profiles(order, booted)
+        profiles = Profiles.of(order, booted)
         told = Told(order["board"], profiles.added)
         pulled = pull(booted.link.raised, order["ring"], Store(Path(order["store"])), told, lambda: None)
         profiles.keep(one.run_id for one in pulled.under_way)
@@ -199,7 +196,8 @@ def pull_ring(order: Order) -> Answer:
 
 
 def _told(pulled: Pulled) -> Answer:
-    return {"stored": [one.run_id for one in pulled.stored], "under_way": [one.run_id for one in pulled.under_way],
+    return {"stored": [one.run_id for one in pulled.stored],
+            "under_way": [[one.run_id, one.name] for one in pulled.under_way],
             "gaps": len(pulled.gaps), "refused": [f"{one.name}: {one.reason}" for one in pulled.refused]}
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing import context, get_context, parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing import context, get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from fastenough.model import FastenoughError
@@ -28,6 +29,8 @@ Work = Callable[[Order], Mapping[str, Any]]
 _MOST_BYTES = 1 << 22
 _PRELOADED = ["fastenough.cli", "fastenough.farm.acts"]
 _GRACE_S = 20.0
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Nursery:
     """The processes of one farm."""
 
     def __init__(self) -> None:
+        _findable()
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOADED)
         self._running: dict[str, context.ForkServerProcess] = {}
@@ -82,6 +86,12 @@ class Nursery:
             await asyncio.sleep(0.05)
         for key in list(self._running):
             self.stop(key)
+
+
+def _findable() -> None:
+    """Wherever this package lies, the process that is forked from finds it."""
+    ways = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
 
 def _answer(said: bytes, process: context.ForkServerProcess) -> Answer:
@@ -123,7 +133,7 @@ async def _gone(process: context.ForkServerProcess) -> None:
 def _child(work: Work, order: Order, pipe: Connection) -> None:
     """In the process of the act; nothing but the answer goes to the farm, whatever drivers print."""
     os.setsid()
-    threading.Thread(target=_end_with_farm, daemon=True).start()
+    end_with_parent()
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     try:
         said = work(order)
@@ -134,8 +144,6 @@ def _child(work: Work, order: Order, pipe: Connection) -> None:
     os.write(pipe.fileno(), json.dumps(said).encode())
 
 
-def _end_with_farm() -> None:
-    farm = parent_process()
-    assert farm is not None
-    wait([farm.sentinel])
-    os.killpg(0, signal.SIGKILL)
+def end_with_parent() -> None:
+    """The kernel kills this process when the one that forked it has ended."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

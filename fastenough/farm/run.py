@@ -45,6 +45,23 @@ class Faults:
 
 
 @dataclass
+class Backlog:
+    """What has come and is not in the history yet: runs in the store, and by ring what is on its way there."""
+
+    stored: set[str] = field(default_factory=set)
+    under_way: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def add(self, board: BoardEntry, said: Mapping[str, Any]) -> None:
+        self.stored.update(said.get("stored", ()))
+        for run, name in said.get("under_way", ()):
+            self.under_way[board.name] = {"board": board.name, "ring": board.ring, "run": run, "name": name}
+
+    def before(self, later: Backlog) -> Backlog:
+        """Both of them."""
+        return Backlog(self.stored | later.stored, self.under_way | later.under_way)
+
+
+@dataclass
 class FarmRun:
     """One farm, from its start to its end.  ``say`` is given a line each minute."""
 
@@ -60,7 +77,9 @@ class FarmRun:
         before, now_s = self._kept.boards(), time.time()
         self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._untaken: set[str] = set()
+        self._backlog = Backlog()
+        self._declared: list[dict[str, Any]] = []
+        self._take_s = max(_TICK_S, min(board.times.pull_s for board in self.farm.boards) / 4)
         self._bytes = 0
         self._ending = asyncio.Event()
 
@@ -134,7 +153,7 @@ class FarmRun:
             answer = await self._nursery.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
             answer = Answer({"fault": str(error)})
-        self._untaken.update((*answer.said.get("stored", ()), *answer.said.get("under_way", ())))
+        self._backlog.add(board, answer.said)
         self._bytes += answer.said.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
 
@@ -149,21 +168,26 @@ class FarmRun:
 
     async def _taking(self) -> None:
         """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
-        said = await self._take({"all": True})
+        whole = True
         while True:
-            wait_s = _TICK_S if not said.fault else self.farm.reconcile_s
-            await asyncio.sleep(wait_s)
-            if self._untaken or said.fault:
-                said = await self._take({"all": bool(said.fault)})
+            begun_s = time.monotonic()
+            answer = await self._take(whole)
+            whole = self.faults.history != ""
+            pause_s = max(self._take_s, time.monotonic() - begun_s)
+            await asyncio.sleep(self.farm.reconcile_s if answer.fault else pause_s)
 
-    async def _take(self, what: dict[str, Any]) -> Answer:
-        runs, self._untaken = sorted(self._untaken), set()
-        said = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
-        answer = await self._nursery.act("take", taking.take_runs, self._order() | what | {
-            "runs": runs, "boards": said}, _TAKE_S)
+    async def _take(self, whole: bool) -> Answer:
+        backlog, self._backlog = self._backlog, Backlog()
+        standing = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
+        changed = [said for said in standing if said not in self._declared]
+        order = self._order() | {"all": whole, "boards": changed, "stored": sorted(backlog.stored),
+                                 "under_way": list(backlog.under_way.values())}
+        answer = await self._nursery.act("take", taking.take_runs, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
-            self._untaken.update(runs)
+            self._backlog = backlog.before(self._backlog)
+        else:
+            self._declared = standing
         return answer
 
     def _beat(self) -> None:

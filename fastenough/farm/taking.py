@@ -1,21 +1,65 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was recorded, and how boards stand, into the history: one process at a time, of the farm's nursery."""
+"""What was recorded, and how boards stand, into the history: one process at a time, of the farm's nursery.
+
+Boards are pulled whether or not the database takes anything; what it has not taken waits in the store.
+"""
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from fastenough.farm.config import BoardEntry
-from fastenough.farm.machine import BoardState
+from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
+from fastenough.farm.profiles import Profiles
+from fastenough.history import History, catch_up, declare, take, take_from
+from fastenough.model import BadInput
+from fastenough.recording.building import completed_head, line_bytes
+from fastenough.store import Store
+
+_TOLD = {Phase.LENT: "lent", Phase.DEAD: "dead"}
+"""Of the states of a board those that pages tell."""
 
 
 def said_of(board: BoardEntry, state: BoardState) -> dict[str, Any]:
     """What the history is told of a board, as JSON has it."""
-    return {"name": board.name, "rack": board.rack, "public": board.public, "limit_ns": board.limit_ns,
-            "state": state.told, "reason": state.reason}
+    told = _TOLD.get(state.phase, "ok")
+    return {"name": board.name, "rack": board.rack, "public": board.public, "limit_ns": board.limit_ns, "state": told,
+            "reason": state.reason if told != "ok" else ""}
 
 
 def take_runs(order: Order) -> dict[str, Any]:
-    """Into the history: these runs, or all where ``all``."""
-    return {}
+    """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
+    the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each."""
+    store, faults = Store(Path(order["store"])), []
+    with closing(History.at(order["database"])) as history:
+        for said in order["boards"]:
+            declare(history, **said)
+        if order["all"]:
+            faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]
+        measured = [run.id for run in store.runs(state="running", brief=True)]
+        for run_id in dict.fromkeys((*order["stored"], *measured)):
+            try:
+                take(history, store, run_id)
+            except BadInput as error:  # it is damaged, and will be: the others come
+                faults.append(f"{run_id}: {error}")
+        for growing in order["under_way"]:
+            _take_growing(history, store, order, growing)
+    return {"damaged": faults}
+
+
+def _take_growing(history: History, store: Store, order: Order, growing: Mapping[str, str]) -> None:
+    """What has come of a recording that its board still writes, under the head that it will have in the store."""
+    added = Profiles.of({**order, "board": growing["board"]}).added
+    try:
+        with store.arriving(growing["board"], growing["ring"], growing["name"]) as stream:
+            head, rest = stream.readline(), stream.read()
+        whole = line_bytes(completed_head(json.loads(head), growing["run"], added(growing["run"]))) + rest
+        take_from(history, growing["run"], io.BytesIO(whole))
+    except (OSError, KeyError):
+        return  # it came into the store meanwhile, from where it is taken

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event
@@ -12,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from fastenough.history.schema import METADATA
+from fastenough.history.migrate import VERSION, migrate, version_of
 from fastenough.model import BadInput, FastenoughError
 
 _PATIENCE_MS = 30_000
@@ -26,12 +27,15 @@ class History:
     """A history, brought to the form of today when it is opened.  It holds nothing that cannot be read again from the
     store, but for what the farm says of boards."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, archive: Path | None) -> None:
         self.engine = engine
+        self.archive = archive
 
     @classmethod
-    def at(cls, url: str | URL) -> History:
+    def at(cls, url: str | URL, archive: Path | None = None) -> History:
         """Open, or make, the one at ``sqlite:///FILE`` or ``postgresql+psycopg://…``.
+
+        ``archive``: the folder of closed months; without one no month is ever closed.
 
         Raises BadInput for what is no such URL and FastenoughError where the database cannot be used.
         """
@@ -43,10 +47,16 @@ class History:
                            "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
         if engine.dialect.name == "sqlite":
             _as_file(engine)
-        history = cls(engine)
-        with history._usable():
-            METADATA.create_all(engine)
+        history = cls(engine, archive)
+        history.migrate()
         return history
+
+    def migrate(self) -> None:
+        with self.reading() as connection:
+            today = version_of(connection) == VERSION
+        if not today:
+            with self.writing() as connection:
+                migrate(connection)
 
     @contextmanager
     def _usable(self) -> Iterator[None]:

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, RowMapping, Table, select
+from sqlalchemy import Connection, Select, Table, select
 
+from fastenough.history.archive import archived_rows
 from fastenough.history.asking import about, series_number
 from fastenough.history.database import History
 from fastenough.history.packed import added, unpacked_histograms
-from fastenough.history.rollups import cycle_begin_s, month_begin_s
+from fastenough.history.rollups import cycle_begin_s, month_begin_s, next_month_s
 from fastenough.history.rows import Buckets, Distribution, Heat, Ridge, RidgeRow, Viewer
-from fastenough.history.schema import ALL_CPUS, CYCLE, CYCLE_S, HOUR_S, INTERVAL, MONTH, STEP_S, K
+from fastenough.history.schema import ALL_CPUS, CYCLE, CYCLE_S, HOUR_S, INTERVAL, MONTH, RUN, STEP_S, K
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 
 Integers = NDArray[np.int64]
@@ -31,9 +34,8 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
     Whole months and cycles are taken as they are kept, what is left at the ends from the five minutes themselves.
     """
     with about(history, viewer, name) as (connection, board):
-        number = series_number(connection, series)
-        rows = [row for table, spans in _tables_of(begin_s, end_s) for span in spans
-                for row in _rows(connection, table, board, number, span)]
+        kept = _Kept(history, connection, board, series)
+        rows = [row for table, spans in _tables_of(begin_s, end_s) for span in spans for row in kept.rows(table, span)]
     by_cpu: dict[int, list[tuple[int, bytes]]] = {}
     for row in rows:
         if row["cpu"] != ALL_CPUS:
@@ -64,8 +66,8 @@ def heat(  # noqa: PLR0917 - as above
     times = np.arange(first, max(end_s, first + 1), step_s, dtype=np.int64)
     table = CYCLE if step_s == CYCLE_S else INTERVAL
     with about(history, viewer, name) as (connection, board):
-        rows = [row for row in _rows(connection, table, board, series_number(connection, series),
-                                     (first, int(times[-1]) + step_s)) if row["cpu"] != ALL_CPUS]
+        kept = _Kept(history, connection, board, series)
+        rows = [row for row in kept.rows(table, (first, int(times[-1]) + step_s)) if row["cpu"] != ALL_CPUS]
     index, count, which = unpacked_histograms([row["histogram"] for row in rows])
     places = np.array([(row["begin_s"] - first) // step_s for row in rows], dtype=np.int64)
     low, high = (int(index.min()), int(index.max())) if index.size else (0, -1)
@@ -77,7 +79,7 @@ def heat(  # noqa: PLR0917 - as above
 
 def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
     """Which rows make up a range: every five minutes of it are in exactly one of these spans."""
-    months = _whole((begin_s, end_s), month_begin_s, lambda at_s: month_begin_s(at_s + 32 * 86400))
+    months = _whole((begin_s, end_s), month_begin_s, next_month_s)
     yield MONTH, [months] if months else []
     rest = _left((begin_s, end_s), months)
     cycles = [_whole(span, cycle_begin_s, lambda at_s: at_s + CYCLE_S) for span in rest]
@@ -98,10 +100,29 @@ def _left(span: Span, taken: Span | None) -> list[Span]:
     return [part for part in parts if part[0] < part[1]]
 
 
-def _rows(connection: Connection, table: Table, board: int, series: int, span: Span) -> Sequence[RowMapping]:
-    wanted = select(table.c.begin_s, table.c.cpu, table.c.max_ns, table.c.histogram).where(
-        table.c.board == board, table.c.series == series, table.c.begin_s >= span[0], table.c.begin_s < span[1])
-    return connection.execute(wanted).mappings().all()
+@dataclass(frozen=True)
+class _Kept:
+    """A board's series, wherever its rows are kept."""
+
+    history: History
+    connection: Connection
+    board: int
+    series: str
+
+    def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
+        """begin_s, cpu, max_ns and histogram; of the five minutes also those that only the archive has any more."""
+        mine = [table.c.board == self.board, table.c.series == series_number(self.connection, self.series),
+                table.c.begin_s >= span[0], table.c.begin_s < span[1]]
+        columns = [table.c.begin_s, table.c.cpu, table.c.max_ns, table.c.histogram]
+        if table is not INTERVAL:
+            return self._found(select(*columns).where(*mine))
+        here = self._found(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
+        known = {(row["begin_s"], row["cpu"], row["run"]) for row in here}
+        return [*here, *(row for row in archived_rows(self.history, self.connection, self.board, self.series, span)
+                         if (row["begin_s"], row["cpu"], row["run"]) not in known)]
+
+    def _found(self, question: Select[Any]) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in self.connection.execute(question).mappings()]
 
 
 def _added_up(held: list[tuple[int, bytes]]) -> Buckets:

@@ -79,10 +79,10 @@ def catch_up(history: History, store: Store) -> Caught:
     caught = Caught()
     done = _sealed_sizes(history)
     for summary in store.runs(brief=True):
-        if summary.state == "damaged" or (summary.bytes is not None and done.get(summary.id) == summary.bytes):
+        if summary.bytes is not None and done.get(summary.id) == summary.bytes:
             continue
         try:
-            fault = store.fault(summary.id) if summary.sha256 else None
+            fault = store.fault(summary.id) if summary.state != "running" else None
             if fault is not None:
                 raise BadInput(fault)
             caught = replace(caught, intervals=caught.intervals + take(history, store, summary.id))

@@ -27,6 +27,11 @@ def month_begin_s(at_s: int) -> int:
     return int(datetime(at.year, at.month, 1, tzinfo=UTC).timestamp())
 
 
+def next_month_s(at_s: int) -> int:
+    """The begin of the month after that."""
+    return month_begin_s(month_begin_s(at_s) + 32 * DAY_S)
+
+
 def cycle_begin_s(at_s: int) -> int:
     """Of the 12 hours of UTC that an instant lies in."""
     return at_s - at_s % CYCLE_S

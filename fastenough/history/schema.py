@@ -113,6 +113,10 @@ def _rollup(name: str) -> Table:
 CYCLE = _rollup("cycle")
 MONTH = _rollup("month")
 
+ARCHIVE = Table(
+    "archive", METADATA, _key("board"), _key("begin_s", BigInteger), Column("file", String(200), nullable=False))
+"""Closed months of ``interval``: the name of the file of Parquet that has all its rows."""
+
 NOW = Table(
     "now", METADATA, _key("board"), _key("series"),
     _number("seen_s"), _number("step_s"), _number("newest_s"), _number("max_5min_ns"),

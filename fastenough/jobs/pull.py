@@ -47,11 +47,15 @@ class Stored:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A recording that still grows; ``bytes`` of it are here, and wait for its end."""
+    """A recording that still grows; ``bytes`` of it are here, and wait for its end.
+
+    ``name``: as `Store.arriving` knows it.
+    """
 
     run_id: str
     serial: int
     bytes: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,7 @@ class _Pull:
         with self._spool.opened(file.name) as stream:
             head = head_of(stream.readline(), file.name)
         self._tell_gap(file, head)
-        self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name)))
+        self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
 
     def _store_one(self, file: RingFile) -> None:
         span = _span_of(self._spool, file)

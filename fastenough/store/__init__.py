@@ -35,7 +35,7 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
-from fastenough.store.spool import Spool, spool_of
+from fastenough.store.spool import Spool, arriving, spool_of
 from fastenough.store.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -168,6 +168,11 @@ class Store:
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
         """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""
         return spool_of(self._folder, board, ring, waiting)
+
+    def arriving(self, board: str, ring: str, name: str) -> BinaryIO:
+        """What has come so far of a recording that a pull has told to be under way; raises OSError where it has come
+        into the store meanwhile."""
+        return arriving(self._folder, board, ring, name)
 
     def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:
         """Store a whole recording under the name that it has: it is there sealed, or not at all."""

@@ -113,6 +113,15 @@ class Spool:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
 
 
+def arriving(store: Folder, board: str, ring: str, name: str) -> BinaryIO:
+    """What has come so far of a recording that is on its way, while pulls may go on; its last line may be torn.
+
+    Raises OSError where it is not on its way any more.
+    """
+    with store.below(_PULLED) as pulled, pulled.below(_folder_name(board, ring)) as folder:
+        return folder.open_file(name + _PART)
+
+
 def _whole_lines(file: BinaryIO) -> int:
     end = file.seek(0, os.SEEK_END)
     while end > 0:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A PostgreSQL of one's own in a folder, for trying a farm: nobody else can reach it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from fastenough.model import FastenoughError, NotApplicable
+
+_USER = "fastenough"
+_READY_S = 30.0
+
+
+def _tool(name: str) -> str:
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    found = str(installed[-1]) if installed else shutil.which(name)
+    if found is None:
+        raise NotApplicable("no PostgreSQL server is installed (apt-get install postgresql)")
+    return found
+
+
+def _server_user() -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError as error:
+        raise NotApplicable("PostgreSQL does not run as root, and there is no user postgres") from error
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+
+def private_server(folder: Path) -> str:
+    """Start one in a folder that does not exist yet; its address for SQLAlchemy.  It is a child of this process.
+
+    Raises NotApplicable where there is none to start, FastenoughError where it does not come up.
+    """
+    user, server, initialise = _server_user(), _tool("postgres"), _tool("initdb")
+    folder.mkdir(mode=0o700)
+    if user:
+        shutil.chown(folder, "postgres")
+    data = folder / "data"
+    made = subprocess.run([*user, initialise, "-A", "trust", "-U", _USER, "-N", "-D", data], capture_output=True,
+                          check=False, cwd=folder)
+    if made.returncode:
+        raise FastenoughError(f"initdb failed: {made.stderr.decode(errors='replace')[-200:]}")
+    with (folder / "log").open("wb") as log:
+        subprocess.Popen([*user, server, "-D", data, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+                          f"unix_socket_directories={folder}"], cwd=folder, stdin=subprocess.DEVNULL, stdout=log,
+                         stderr=log)
+    deadline = time.monotonic() + _READY_S
+    while not (folder / ".s.PGSQL.5432").exists() or b"ready to accept" not in (folder / "log").read_bytes():
+        if time.monotonic() > deadline:
+            raise FastenoughError(f"PostgreSQL has not come up within {_READY_S:g} s; see {folder}/log")
+        time.sleep(0.1)
+    return f"postgresql+psycopg://{_USER}@/postgres?host={folder}"

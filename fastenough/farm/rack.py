@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A rack without hardware, on loopback: one power switch that speaks HTTP, and boards that record when they have power.
+
+    python -m fastenough.farm.rack RACK.json
+
+Each board is a serial console, and a probe of our own that writes a true ring of recordings: of this machine, so that
+nothing in it says anything of a board.  ``PUT /relay/N/value`` switches board N, as labgrid's back end ``rest`` does;
+``GET`` tells.  ``POST /fault/N`` with one of the words in `FAULTS` makes a board ill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+FAULTS = ("none", "dead", "hang", "switch")
+"""``dead``: it does not start at power-on.  ``hang``: it stops where it is, and starts no more.  ``switch``: its relay
+answers nobody."""
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in the rack: the port of its console, and the folder of its ring."""
+
+    console: int
+    ring: str
+
+
+@dataclass(frozen=True)
+class Rack:
+    """``probe``: the command that records, to which ``--ring=…`` is added; ``boot_s``: from power on until it runs."""
+
+    switch: int
+    probe: tuple[str, ...]
+    boot_s: float
+    slots: tuple[Slot, ...]
+
+
+@dataclass
+class _Board:
+    slot: Slot
+    rack: Rack
+    on: bool = False
+    fault: str = "none"
+    switched: int = 0
+    service: asyncio.subprocess.Process | None = None
+    listeners: set[asyncio.StreamWriter] = field(default_factory=set)
+    booting: asyncio.Task[None] | None = None
+
+    async def power(self, on: bool) -> None:
+        if self.fault == "switch":
+            await asyncio.sleep(3600)
+        self.switched += 1
+        if on == self.on:
+            return
+        self.on = on
+        if on:
+            self.booting = asyncio.ensure_future(self._boot())
+            return
+        if self.booting is not None:
+            self.booting.cancel()
+        if self.service is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.service.kill()
+            await self.service.wait()
+            self.service = None
+
+    async def _boot(self) -> None:
+        if self.fault == "dead":
+            return
+        self._say(b"U-Boot (simulated)\r\nStarting kernel ...\r\n")
+        await asyncio.sleep(self.rack.boot_s)
+        if self.fault == "hang":
+            self._say(b"Kernel panic (simulated)\r\n")
+            return
+        self.service = await asyncio.create_subprocess_exec(
+            *self.rack.probe, f"--ring={self.slot.ring}", stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, preexec_fn=_end_with_rack)
+        self._say(b"board login: ")
+
+    def ail(self, fault: str) -> None:
+        self.fault = fault
+        if fault == "hang" and self.service is not None:
+            self.service.send_signal(signal.SIGSTOP)
+
+    def _say(self, said: bytes) -> None:
+        for listener in self.listeners:
+            listener.write(said)
+
+    async def console(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.listeners.add(writer)
+        with contextlib.suppress(OSError):
+            while await reader.read(4096):
+                pass
+        self.listeners.discard(writer)
+        writer.close()
+
+
+def _end_with_rack() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+async def _switch(boards: Sequence[_Board], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One request."""
+    with contextlib.suppress(ValueError, IndexError, OSError, asyncio.IncompleteReadError):
+        method, path, _ = (await reader.readline()).decode().split()
+        length = 0
+        while (line := await reader.readline()).strip():
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        body = (await reader.readexactly(min(length, 4096))).decode()
+        _, what, number, *_ = path.split("/")
+        board = boards[int(number)]
+        if method == "POST" and what == "fault" and body in FAULTS:
+            board.ail(body)
+        elif method == "PUT":
+            await board.power(body == "1")
+        told = json.dumps({"on": board.on, "switched": board.switched}) if what == "fault" else str(int(board.on))
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(told)}\r\nConnection: close\r\n\r\n{told}".encode())
+        await writer.drain()
+    writer.close()
+
+
+async def serve(rack: Rack) -> None:
+    """Until it is ended; boards have no power at first."""
+    boards = [_Board(slot, rack) for slot in rack.slots]
+    servers = [await asyncio.start_server(board.console, "127.0.0.1", board.slot.console) for board in boards]
+    servers.append(await asyncio.start_server(lambda r, w: _switch(boards, r, w), "127.0.0.1", rack.switch))
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+def rack_text(rack: Rack) -> str:
+    return json.dumps(asdict(rack))
+
+
+def _read(text: str) -> Rack:
+    said = json.loads(text)
+    return Rack(said["switch"], tuple(said["probe"]), said["boot_s"], tuple(Slot(**one) for one in said["slots"]))
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(_read(Path(sys.argv[1]).read_text())))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Closed months as Parquet: one file for a board's month, read where a question goes back beyond the rows.
+
+A file is written beside its place, synced and renamed; then, in one transaction, it is noted and its rows go.  Whoever
+is killed between the two leaves a file that says what the rows say, and the next attempt writes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select
+
+from fastenough.folder import Folder
+from fastenough.history.database import History, put
+from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
+from fastenough.history.rows import NOTHING
+from fastenough.history.schema import ARCHIVE, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
+
+KEPT_DAYS = 60
+"""So long are the rows of a month kept after it has ended."""
+_NEW_FOR_S = 30 * DAY_S
+_AROUND_S = HOUR_S
+_COLUMNS = ("series", "begin_s", "cpu", "run", "intervals", "count", "lost", "missed", "min_ns", "max_ns", "sum_ns",
+            "sum_sq", "histogram")
+Span = tuple[int, int]
+
+
+def close_months(history: History, now_s: int) -> list[str]:
+    """Archive the five-minute rows of months that ended 60 days ago or earlier, and remove those that are not around
+    a new maximum or a change; returns the names of the files that were written."""
+    if history.archive is None:
+        return []
+    with history.reading() as connection:
+        boards = list(connection.execute(select(INTERVAL.c.board).distinct()).scalars())
+        due = [(board, begin_s) for board in boards for begin_s in _due(connection, board, now_s - KEPT_DAYS * DAY_S)]
+    with Folder.at(history.archive, make=True) as folder:
+        written = [_close(history, folder, board, begin_s) for board, begin_s in due]
+    return [name for name in written if name is not None]
+
+
+def _due(connection: Connection, board: int, before_s: int) -> Iterable[int]:
+    """Months of which there are rows and that ended before."""
+    at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(INTERVAL.c.board == board)).scalar()
+    while at_s is not None and next_month_s(at_s) <= before_s:
+        yield month_begin_s(at_s)
+        at_s = connection.execute(select(func.min(INTERVAL.c.begin_s)).where(
+            INTERVAL.c.board == board, INTERVAL.c.begin_s >= next_month_s(at_s))).scalar()
+
+
+def _close(history: History, folder: Folder, board: int, begin_s: int) -> str | None:
+    """One month; None where nothing is left in it that has to go."""
+    span = begin_s, next_month_s(begin_s)
+    name = f"{board:06d}-{begin_s}.parquet"
+    with history.writing() as connection:
+        going, gone = (_outside(table.c.board == board, begin, span, kept_spans(connection, board, span))
+                       for table, begin in ((INTERVAL, INTERVAL.c.begin_s), (EVENT, EVENT.c.slot_s)))
+        if connection.execute(select(INTERVAL.c.board).where(going).limit(1)).first() is None:
+            return None
+        rows = connection.execute(_named(board, span)).mappings().all()
+        known = connection.execute(select(ARCHIVE.c.file).where(
+            ARCHIVE.c.board == board, ARCHIVE.c.begin_s == begin_s)).scalar()
+        _write(folder, name, rows, known)
+        put(connection, ARCHIVE, [{"board": board, "begin_s": begin_s, "file": name}])
+        connection.execute(delete(INTERVAL).where(going))
+        connection.execute(delete(EVENT).where(gone))
+    return name
+
+
+def _outside(of_board: Any, column: Any, span: Span, kept: Sequence[Span]) -> Any:
+    """What of a span lies in none of those that are kept."""
+    return and_(of_board, _within(column, span), not_(or_(false(), *(_within(column, moment) for moment in kept))))
+
+
+def _within(column: Any, span: Span) -> Any:
+    return and_(column >= span[0], column < span[1])
+
+
+def kept_spans(connection: Connection, board: int, span: Span) -> list[Span]:
+    """The times around new maxima and changes whose rows are kept for ever, an hour to either side."""
+    hours = connection.execute(select(HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns).where(
+        HOUR.c.board == board, HOUR.c.begin_s >= span[0] - _NEW_FOR_S - _AROUND_S,
+        HOUR.c.begin_s < span[1] + _AROUND_S).order_by(HOUR.c.series, HOUR.c.begin_s)).all()
+    changed = connection.execute(select(CHANGE.c.at_s).where(
+        CHANGE.c.board == board, CHANGE.c.at_s >= span[0] - _AROUND_S, CHANGE.c.at_s < span[1] + _AROUND_S)).scalars()
+    moments = [(at_s - _AROUND_S, at_s + _AROUND_S) for at_s in set(changed)]
+    moments += [(at_s - _AROUND_S, at_s + HOUR_S + _AROUND_S) for at_s in _new_maxima(hours)]
+    return _joined(moment for moment in moments if moment[0] < span[1] and moment[1] > span[0])
+
+
+def _new_maxima(hours: Sequence[Any]) -> Iterable[int]:
+    """The hours above all of the 30 days before them, of those that have any before them."""
+    by_series: dict[int, list[tuple[int, int]]] = {}
+    for series, begin_s, max_ns in hours:
+        earlier = by_series.setdefault(series, [])  # of falling maxima: the first is the greatest
+        while earlier and earlier[0][0] < begin_s - _NEW_FOR_S:
+            earlier.pop(0)
+        if earlier and max_ns > earlier[0][1] > NOTHING:
+            yield begin_s
+        while earlier and earlier[-1][1] <= max_ns:
+            earlier.pop()
+        earlier.append((begin_s, max_ns))
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Without overlaps."""
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _named(board: int, span: Span) -> Select[Any]:
+    """Rows with names for the numbers, which only one database knows."""
+    own = [INTERVAL.c[name] for name in _COLUMNS if name not in ("series", "run")]
+    return select(SERIES.c.name.label("series"), RUN.c.name.label("run"), *own).join(
+        SERIES, INTERVAL.c.series == SERIES.c.id).join(RUN, INTERVAL.c.run == RUN.c.id).where(
+        INTERVAL.c.board == board, _within(INTERVAL.c.begin_s, span)).order_by(
+        SERIES.c.name, INTERVAL.c.cpu, INTERVAL.c.begin_s, RUN.c.name)
+
+
+def _key(row: Mapping[str, Any] | RowMapping) -> tuple[Any, ...]:
+    return row["series"], row["cpu"], row["begin_s"], row["run"]
+
+
+def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | None) -> None:
+    """These rows, and those that the month's file has already."""
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    every: list[Mapping[str, Any]] = [dict(row) for row in rows]
+    if known is not None:
+        here = {_key(row) for row in rows}
+        with folder.open_file(known) as stream:
+            every += [row for row in parquet.read_table(stream).to_pylist() if _key(row) not in here]
+        every.sort(key=_key)
+    kinds = {"series": arrow.string(), "run": arrow.string(), "sum_sq": arrow.string(), "histogram": arrow.binary(),
+             "cpu": arrow.int16()}
+    schema = arrow.schema([(column, kinds.get(column, arrow.int64())) for column in _COLUMNS])
+    table = arrow.table({column: [row[column] for row in every] for column in _COLUMNS}, schema=schema)
+    with folder.replacing(name, 0o644) as stream:
+        parquet.write_table(table, stream, compression="zstd", row_group_size=16384,
+                            use_dictionary=["series", "run", "cpu", "lost", "missed", "intervals"],
+                            column_encoding={column: "DELTA_BINARY_PACKED" for column in ("begin_s", "max_ns")})
+
+
+def archived_rows(history: History, connection: Connection, board: int, series: str,
+                  span: Span) -> list[dict[str, Any]]:
+    """Of the files whose months a span touches: begin_s, cpu, run, max_ns and histogram of each row."""
+    files = connection.execute(select(ARCHIVE.c.file).where(
+        ARCHIVE.c.board == board, ARCHIVE.c.begin_s >= month_begin_s(max(span[0], 0)),
+        ARCHIVE.c.begin_s < span[1])).scalars().all()
+    if not files or history.archive is None:
+        return []
+    with import_module("duckdb").connect() as duck:
+        found = duck.execute(
+            "SELECT begin_s, cpu, run, max_ns, histogram FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND "
+            "begin_s < ?", [[str(history.archive / file) for file in files], series, *span]).fetchall()
+    return [dict(zip(("begin_s", "cpu", "run", "max_ns", "histogram"), row, strict=True)) for row in found]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A private PostgreSQL server for tests, on a socket of its own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+def _tool(name: str) -> str:
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    found = str(installed[-1]) if installed else shutil.which(name)
+    if found is None:
+        pytest.skip("no PostgreSQL server: apt-get install postgresql")
+    return found
+
+
+def _as_server_user() -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError:
+        pytest.skip("root needs a user postgres to run the server as")
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+
+@dataclass(frozen=True)
+class Server:
+    """``url`` of its database; it can be stopped, as if its machine were gone, and started again."""
+
+    directory: Path
+    user: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://fe@/postgres?host={self.directory}"
+
+    def control(self, *what: str) -> None:
+        subprocess.run([*self.user, _tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what], check=True,
+                       cwd=self.directory, stdout=subprocess.DEVNULL)
+
+    def start(self) -> None:
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.directory} -c fsync=off"
+        self.control("-o", options, "-l", str(self.directory / "log"), "start")
+
+    def stop(self) -> None:
+        self.control("-m", "immediate", "stop")
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """Gone without trace when the context ends."""
+    pytest.importorskip("psycopg", reason="no PostgreSQL driver: pip install 'psycopg[binary]'")
+    user = _as_server_user()
+    directory = Path(tempfile.mkdtemp(prefix="fe-pg-"))
+    if user:
+        shutil.chown(directory, "postgres")
+    server = Server(directory, tuple(user))
+    subprocess.run([*user, _tool("initdb"), "-A", "trust", "-U", "fe", "-N", "-D", str(directory / "data")], check=True,
+                   capture_output=True, cwd=directory)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings come into the history exactly once, whatever happens, and what it says is what they say."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from farm_data import FarmData
+from history_rows import all_rows
+from recordings import WALL_NS, Plan, instant, latencies, write
+from tools import ROOT
+
+from fastenough.history import OWNER, History, catch_up, distribution, events, maxima, rebuild, take, take_from
+from fastenough.model import BadInput
+from fastenough.recording import read_recording
+from fastenough.store import Store
+
+SERIES = "timer/wakeup_corrected"
+LONG = 2 * WALL_NS // 10**9
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    opened = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    yield opened
+    opened.close()
+
+
+def fresh(path: Path) -> History:
+    return History.at(f"sqlite:///{path}")
+
+
+def recorded(tmp_path: Path, plan: Plan) -> bytes:
+    return write(tmp_path / f"{plan.run_id}.jsonl", plan).read_bytes()
+
+
+def long_plan(**more: object) -> Plan:
+    """Two hours of five-minute intervals on two CPUs."""
+    return replace(Plan(latencies(3, intervals=24, per_interval=300), interval_ns=300 * 10**9), **more)  # type: ignore[arg-type]
+
+
+def totals(history: History, board: str) -> dict[int, int]:
+    return {cpu: held.n for cpu, held in distribution(history, OWNER, board, SERIES, 0, LONG).cpus.items()}
+
+
+def test_totals_are_those_of_the_recordings(farm: FarmData, history: History) -> None:
+    assert catch_up(history, farm.store).faults == {}
+    for board in farm.boards:
+        said: dict[int, int] = {}
+        worst: dict[int, int] = {}
+        for run in farm.store.runs(board=board):
+            recording = farm.store.load(run.id)
+            for series in recording.series:
+                assert series.cpu is not None
+                total = recording.totals[series.id]
+                said[series.cpu] = said.get(series.cpu, 0) + total.total
+                worst[series.cpu] = max(worst.get(series.cpu, 0), total.maximum or 0)
+        held = distribution(history, OWNER, board, SERIES, farm.begin_s, farm.end_s)
+        assert {cpu: buckets.n for cpu, buckets in held.cpus.items()} == said
+        assert {cpu: buckets.max_ns for cpu, buckets in held.cpus.items()} == worst
+        shown = maxima(history, OWNER, board, SERIES, farm.begin_s, farm.end_s)
+        assert {cpu: int(values.max()) for cpu, values in shown.values_ns.items()} == worst
+
+
+def test_what_was_taken_is_not_taken_again(farm: FarmData, history: History) -> None:
+    first = catch_up(history, farm.store)
+    rows = all_rows(history)
+    assert first.intervals > 0
+    assert catch_up(history, farm.store).intervals == 0
+    assert [take(history, farm.store, run.id) for run in farm.store.runs()] == [0] * len(farm.store.runs())
+    assert all_rows(history) == rows
+
+
+def test_a_history_that_is_dropped_and_made_again_has_equal_rows(farm: FarmData, history: History) -> None:
+    farm.declare(history)
+    catch_up(history, farm.store)
+    rows = all_rows(history)
+    assert rebuild(history, farm.store).faults == {}
+    assert all_rows(history) == rows
+    assert all(rows[name] for name in rows)
+
+
+def test_the_order_in_which_runs_are_read_does_not_matter(farm: FarmData, history: History, tmp_path: Path) -> None:
+    catch_up(history, farm.store)
+    other = fresh(tmp_path / "other.sqlite")
+    ids = [run.id for run in farm.store.runs()]
+    random.Random(7).shuffle(ids)
+    for run_id in ids:
+        take(other, farm.store, run_id)
+    assert all_rows(other) == all_rows(history)
+
+
+def test_a_recording_that_grows_by_any_bytes(history: History, tmp_path: Path) -> None:
+    """Torn lines are left for later; what was read in many pieces is what was read at once."""
+    whole = recorded(tmp_path, long_plan(events=[{"kind": "max", "series": 0, "cpu": 0, "value": 30_000}]))
+    at_once = fresh(tmp_path / "at-once.sqlite")
+    take_from(at_once, "run-1", io.BytesIO(whole))
+    cuts = sorted(random.Random(1).sample(range(len(whole)), 12))
+    taken = [take_from(history, "run-1", io.BytesIO(whole[:cut])) for cut in [*cuts, len(whole), len(whole)]]
+    assert sum(taken) == 24
+    assert taken[-1] == 0
+    assert all_rows(history) == all_rows(at_once)
+
+
+def test_a_recording_whose_head_was_completed_meanwhile(history: History, tmp_path: Path) -> None:
+    """The bench adds to the head of what it fetched: all offsets move, and no interval comes twice."""
+    plan = long_plan()
+    before = recorded(tmp_path, plan)
+    half = before[:before.index(b'{"type":"interval","seq":12') + 40]
+    after = recorded(tmp_path, replace(plan, head={"planned_n": 7_200_000}))
+    assert take_from(history, "run-1", io.BytesIO(half)) == 12
+    assert take_from(history, "run-1", io.BytesIO(after)) == 12
+    assert totals(history, "testboard") == {0: 7200, 1: 7200}
+
+
+def test_a_recording_that_lacks_an_interval_is_refused(history: History, tmp_path: Path) -> None:
+    lines = recorded(tmp_path, long_plan()).splitlines(keepends=True)
+    with pytest.raises(BadInput, match="interval 5 does not follow"):
+        take_from(history, "run-1", io.BytesIO(b"".join(lines[:5] + lines[6:])))
+    assert all_rows(history)["interval"] == []
+
+
+def test_two_intervals_in_one_second_both_count(history: History, tmp_path: Path) -> None:
+    """The wall clock was set back by an hour in the middle of a run."""
+    text = recorded(tmp_path, long_plan()).decode()
+    for seq in range(24, 12, -1):
+        was, now = (instant(seq * 300 * 10**9)["wall_ns"] - shift for shift in (0, 3600 * 10**9))
+        text = text.replace(f'"wall_ns":{was}', f'"wall_ns":{now}')
+    take_from(history, "run-1", io.BytesIO(text.encode()))
+    assert totals(history, "testboard") == {0: 7200, 1: 7200}
+    assert len(all_rows(history)["interval"]) == 2 * 13
+
+
+def test_several_short_intervals_become_one_of_five_minutes(history: History, tmp_path: Path) -> None:
+    take_from(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(interval_ns=10**9))))
+    rows = all_rows(history)["interval"]
+    assert len(rows) == 2
+    assert totals(history, "testboard") == {0: 7200, 1: 7200}
+    read = read_recording(tmp_path / "run-1.jsonl")
+    assert {row[3]: row[-3:-1] for row in rows} == {
+        cpu: (total.sum, str(total.sum_sq)) for cpu, number in ((0, 1), (1, 3)) for total in [read.totals[number]]}
+
+
+def test_a_corrected_series_has_the_events_of_the_other(history: History, tmp_path: Path) -> None:
+    """The probe tells of each new maximum once, for the series that is not judged."""
+    told = [{"kind": "max", "series": 0, "cpu": 0, "value": value, "culprit": {"waited_for": "irq/27"}}
+            for value in (10_000, 30_000, 20_000)]
+    take_from(history, "run-1", io.BytesIO(recorded(tmp_path, long_plan(events=told))))
+    found = events(history, OWNER, "testboard", 0, LONG)
+    assert [(one.series, one.value_ns, one.culprit) for one in found] == [(SERIES, 30_000, "waited for irq/27")]
+
+
+def test_a_damaged_run_stops_no_other(tmp_path: Path, history: History) -> None:
+    store = Store(tmp_path / "store")
+    ids = []
+    for seed in range(2):
+        writer = store.begin()
+        plan = long_plan(run_id=writer.id, values=latencies(seed, intervals=2))
+        for line in recorded(tmp_path, plan).splitlines(keepends=True):
+            writer.line(line)
+        writer.end()
+        ids.append(writer.id)
+    sealed = store.path / "runs" / ids[0] / "recording.jsonl.zst"
+    sealed.chmod(0o644)
+    sealed.write_bytes(sealed.read_bytes()[:-9] + b"123456789")
+    caught = catch_up(history, store)
+    assert caught.intervals == 2
+    assert list(caught.faults) == [ids[0]]
+    assert {row[0] for row in all_rows(history)["run"]} == {ids[1]}
+
+
+KILLS = int(os.environ.get("FASTENOUGH_KILLS", "4"))
+_FOLLOW = """
+import sys, time
+from pathlib import Path
+from fastenough.history import History, catch_up
+from fastenough.store import Store
+history, store = History.at(sys.argv[1]), Store(Path(sys.argv[2]))
+print("ready", flush=True)
+while True:
+    catch_up(history, store)
+"""
+
+
+def kill_while_taking(url: str, store: Path, moments_s: list[float]) -> None:
+    for moment_s in moments_s:
+        with subprocess.Popen([sys.executable, "-c", _FOLLOW, url, str(store)], cwd=ROOT,
+                              stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(moment_s)
+            process.send_signal(signal.SIGKILL)
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_double(farm: FarmData, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/killed.sqlite"
+    kill_while_taking(url, farm.store.path, np.random.default_rng(5).uniform(0.0, 0.4, KILLS).tolist())
+    killed, once = History.at(url), fresh(tmp_path / "once.sqlite")
+    for each in (killed, once):
+        catch_up(each, farm.store)
+    assert all_rows(killed) == all_rows(once)
