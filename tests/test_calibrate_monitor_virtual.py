@@ -11,10 +11,10 @@ from tools import require
 
 from fastenough.analysis.station_delays import STATIONS
 
-pytestmark = pytest.mark.matrix
 EACH = 5
 JOINED = 0.995
 _LONGEST_S = 900.0
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(_LONGEST_S + 60.0)]
 
 
 @pytest.mark.parametrize("kernel", ["stock", "rt"])

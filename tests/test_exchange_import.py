@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,6 +155,22 @@ def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> No
             continue
         if any(part in path.name for part in CHECKED):
             assert [series.count for series in found.series] == whole, (at, chr(value))
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
+def test_a_number_too_long_to_be_one_is_refused_wherever_it_stands(path: Path) -> None:
+    content = path.read_bytes()
+    for number in list(re.finditer(rb"\d+", content))[:60]:
+        with pytest.raises(BadInput, match="not imported"):
+            of_bytes(content[:number.start()] + b"7" * 5000 + content[number.end():])
+
+
+@pytest.mark.parametrize("edge", [b"1e+999999", b"1e+99999999999", b"1e+9999999999999999999999", b"1e+99"])
+def test_an_edge_beyond_all_numbers_is_refused(edge: bytes) -> None:
+    lines = (ROOT / "tests" / "exchange_cases" / "xenomai-gnuplot.txt").read_bytes().split(b"\n")
+    for row in (3, -2):
+        with pytest.raises(BadInput, match="not imported"):
+            of_bytes(b"\n".join([*lines[:row], edge + b" 1", *lines[row:][1:]]))
 
 
 @pytest.mark.parametrize(("content", "words"), [

@@ -55,6 +55,29 @@ def test_cells_of_xenomai_that_are_wider_than_a_microsecond_are_not_taken_for_on
     assert bool(series.buckets) == (cell_ns == 1000)
 
 
+def gnuplot(values_ns: Sequence[int], cell_ns: int, cells: int) -> str:
+    """The file of ``latency -g FILE -B cell_ns -H cells``, whose edges have the six digits of %g."""
+    counts = np.bincount([min(value_ns // cell_ns, cells - 1) for value_ns in values_ns])
+    first, last = int(np.flatnonzero(counts)[0]), len(counts)
+    summary = "|".join(f"{ns / 1000:11.3f}" for ns in (
+        min(values_ns), sum(values_ns) // len(values_ns), max(values_ns)))
+    rows = [(first, 1), *((cell + 0.5, counts[cell] + 1) for cell in range(first, last)), (last, 1)]
+    return ("# 00:00:04 (periodic user-mode task, 500 us period, priority 99)\n"
+            f"# ----lat min|----lat avg|----lat max|-overrun|---msw|\n# {summary}|       0|     0|\n"
+            + "".join(f"{at * cell_ns / 1000:g} {n}\n" for at, n in rows))
+
+
+@pytest.mark.parametrize(("cell_ns", "cells"), [(1000, 300), (50, 30_000), (33, 100_000), (500, 5000)])
+def test_cells_of_xenomais_file_are_told_however_many_digits_their_edges_want(cell_ns: int, cells: int) -> None:
+    draw = random.Random(cell_ns)
+    values_ns = [round(draw.gammavariate(2, 2000)) + 900 for _ in range(300)] + [1_499_991, 1_499_991]
+    series = of_text(gnuplot(values_ns, cell_ns, cells)).series[0]
+    beyond = sum(value_ns >= cells * cell_ns for value_ns in values_ns)
+    filled = {value_ns // cell_ns for value_ns in values_ns if value_ns < cells * cell_ns}
+    assert never_understates(series, values_ns)
+    assert (series.overflow, len(series.buckets)) == (beyond, len(filled))
+
+
 def test_the_last_cell_of_xenomai_holds_what_is_greater() -> None:
     values_ns = [1500] * 1000 + [450_000] * 7
     series = of_text(xenomai(values_ns, 1000)).series[0]
@@ -174,6 +197,8 @@ def test_buckets_of_rtla_of_any_width_are_never_understated(seed: int) -> None:
                 for _ in range(draw.choice((1, 3)))]
         entries, width = draw.choice((4, 64, 256)), draw.choice((1, 2, 5, 1000))
         found = of_text(rtla(cpus, entries, width, summary=True)).series
+        assert [series.overflow for series in found] == [
+            sum(value >= entries * width for value in values) for values in cpus]
         assert all(never_understates(series, [value * 1000 for value in values])
                    for series, values in zip(found, cpus, strict=True))
         try:

@@ -118,6 +118,7 @@ IMPOSSIBLE: dict[str, tuple[int, Callable[[dict[str, Any]], None]]] = {
     "more lost than can be": (1, lambda line: _entry(line).update(lost=2**64 - 1)),
     "a fraction for a count": (1, lambda line: _entry(line).update(lost=1.0)),
     "an interval that ends before it begins": (1, lambda line: line["end"].update(mono_ns=-5)),
+    "a fact that is no table": (0, lambda line: line.update(profile={"cpu_isolation": "x"})),
     "a proof that is none": (-1, lambda line: line["load"].update(cpu_time_s="much")),
     "a counter that is a list": (1, lambda line: line["counters"].update(smi=[])),
     "a wall clock of another age": (0, lambda line: line["begin"].update(wall_ns=2**70)),

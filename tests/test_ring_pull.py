@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_calls import command_line, environment
+from cli_calls import ROOT, command_line, environment
 from processes import eventually
 from recordings import Plan, instant, write
 from rings import files, start
@@ -306,6 +307,19 @@ def test_pieces_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_where_no_ring_is_it_says_so(tmp_path: Path, ring: str) -> None:
     with pytest.raises(BadInput, match="there is no ring of recordings"):
         job.pull(LocalLink(), ring, Store(tmp_path / "store"), TOLD, lambda: None)
+
+
+def test_a_machine_without_a_probe_is_pulled_from(tmp_path: Path) -> None:
+    """The package in a checkout of which nothing is built."""
+    checkout, ring, store = tmp_path / "checkout", tmp_path / "ring", tmp_path / "store"
+    for folder in ("fastenough", "format"):
+        shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    put(ring, 1)
+    there = {"cwd": checkout, "more": {"PYTHONPATH": str(checkout)}}
+    assert command_line("run", "timer", **there).returncode == 5, "there is no probe"
+    done = command_line("monitor", "pull", f"--ring={ring}", f"--store={store}", **there)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stored ")
 
 
 def test_it_is_told_in_words(tmp_path: Path) -> None:

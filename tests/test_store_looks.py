@@ -10,12 +10,14 @@ import numpy as np
 from recordings import Plan, recording
 
 from fastenough.analysis import judge
-from fastenough.jobs.assess import Question, judge_and_report
+from fastenough.analysis.gate import Held, Limit
+from fastenough.jobs.assess import Question, asked_of, judge_asked
+from fastenough.jobs.check import check
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import Added, completed_head
 from fastenough.store import Store
-from fastenough.store.looks import LOOKS_FILE
+from fastenough.store.looks import LOOKS_FILE, Look, with_some_of
 
 LIMIT = Requirement(200_000)
 
@@ -23,12 +25,18 @@ LIMIT = Requirement(200_000)
 def test_looks_are_counted_until_one_passes(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     for number, verdict in enumerate((Verdict.INCONCLUSIVE, Verdict.BROKEN, Verdict.FAIL, Verdict.PASS)):
-        assert store.looks_before("question", [f"run-{number}"]) == (0, 1, 1, 2)[number]
+        assert len(store.looks_before("question", [f"run-{number}"])) == (0, 1, 1, 2)[number]
         store.note_look("question", [f"run-{number}"], verdict)
-    assert store.looks_before("question", ["later"]) == 0, "a pass ends the question"
-    assert store.looks_before("question", ["run-3"]) == 2, "the same runs judged again are the same look"
-    assert store.looks_before("another", ["run-9"]) == 0
-    assert Store(store.path).looks_before("question", ["run-2"]) == 1, "it is on disk"
+    assert not store.looks_before("question", ["later"]), "a pass ends the question"
+    assert len(store.looks_before("question", ["run-3"])) == 2, "the same runs judged again are the same look"
+    assert not store.looks_before("another", ["run-9"])
+    assert len(Store(store.path).looks_before("question", ["run-2"])) == 1, "it is on disk"
+
+
+def test_looks_at_some_of_the_runs_are_found_through_what_was_judged_with_them() -> None:
+    looks = [Look("q", runs, "FAIL") for runs in (("a",), ("x",), ("a", "b"), ("b", "c"))]
+    assert with_some_of(looks, ["c", "d"]) == [looks[3], looks[2], looks[0]]
+    assert with_some_of(looks, ["d"]) == []
 
 
 def test_what_is_no_look_is_passed_over(tmp_path: Path) -> None:
@@ -36,27 +44,71 @@ def test_what_is_no_look_is_passed_over(tmp_path: Path) -> None:
     store.note_look("question", ["a"], Verdict.FAIL)
     with (store.path / LOOKS_FILE).open("ab") as stream:
         stream.write(b'rubbish\n[1]\n{"question": 5}\n')
-    assert store.looks_before("question", ["b"]) == 1
+    assert len(store.looks_before("question", ["b"])) == 1
     (store.path / LOOKS_FILE).unlink()
     (store.path / LOOKS_FILE).symlink_to("/etc/passwd")
-    assert store.looks_before("question", ["b"]) == 0
+    assert not store.looks_before("question", ["b"])
     store.note_look("question", ["b"], Verdict.FAIL)
 
 
-def _run(folder: Path, run_id: str, seconds: int) -> Recording:
-    return recording(folder, Plan([[np.full(1000, 5000)] * seconds], run_id=run_id, views=("wakeup_corrected",)))
+def _run(folder: Path, run_id: str, seconds: int, **more: object) -> Recording:
+    values = [[np.full(1000, 5000)] * seconds]
+    return recording(folder, Plan(values, run_id=run_id, views=("wakeup_corrected",), **more))
 
 
 def test_a_further_look_needs_more_and_says_so(tmp_path: Path) -> None:
     store, question = Store(tmp_path / "store"), Question(LIMIT, 0.95)
     short, long = _run(tmp_path, "short", 12), _run(tmp_path, "long", 17)
-    first = judge_and_report([short], question, store, tmp_path / "report").assessment
-    second = judge_and_report([long], question, store, tmp_path / "report").assessment
+    first = judge_asked([short], question, store)
+    second = judge_asked([long], question, store)
     assert judge([long], LIMIT).verdict is Verdict.PASS, "17 s would have been enough at the first look"
     assert (first.verdict, second.verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
     assert "97.5 %" in " ".join(second.cautions) and "97.5 %" in " ".join(second.reasons)
     other = Question(replace(LIMIT, limit_ns=300_000), 0.95)
-    assert judge_and_report([long], other, store, tmp_path / "report").assessment.verdict is Verdict.PASS
+    assert judge_asked([long], other, store).verdict is Verdict.PASS
+
+
+def test_a_pass_of_the_idle_machine_ends_no_question_of_a_load(tmp_path: Path) -> None:
+    store, asked = Store(tmp_path / "store"), Question(LIMIT, 0.95)
+    loaded = [_run(tmp_path, name, seconds, load="cpu") for name, seconds in (("short", 12), ("long", 17))]
+    verdicts = [judge_asked([run], asked, store).verdict
+                for run in (loaded[0], _run(tmp_path, "idle", 30, load="none"), loaded[1])]
+    assert verdicts == [Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.INCONCLUSIVE]
+
+
+def test_runs_that_state_requirements_of_their_own_are_asked_together(tmp_path: Path) -> None:
+    both = [_run(tmp_path, f"run-{limit_ns}", 3, head={"requirement": {"limit_ns": limit_ns, "miss_rate": 0,
+                                                                      "confidence": 0.95}}) for limit_ns in (1, 2)]
+    asked = asked_of(both, Question(None, 0.95))
+    assert asked is not None and asked == asked_of(both[::-1], Question(None, 0.95))
+    assert len({asked, *(asked_of([one], Question(None, 0.95)) for one in both)}) == 3
+    for_another = Question(LIMIT, 0.95, probe="response")
+    assert asked_of(both, for_another) == asked, "a limit for another probe changes nothing"
+    assert asked_of([_run(tmp_path, "free", 3)], for_another) is None
+
+
+def _gate(store: Store, *runs: Recording) -> Held:
+    [held] = check(runs, [], [Limit("limits.toml", LIMIT)], store).held
+    return held
+
+
+def test_a_gate_judges_the_runs_of_a_night_by_themselves(tmp_path: Path) -> None:
+    store, short, long = Store(tmp_path / "store"), _run(tmp_path, "short", 12), _run(tmp_path, "long", 17)
+    assert _gate(store, short).verdict is Verdict.INCONCLUSIVE
+    night = _gate(store, long)
+    assert night.verdict is Verdict.PASS, "the night before it takes nothing from it"
+    assert "judged by these runs alone, as were 1 check before, which did not pass" in night.reason
+    assert "check before" not in _gate(store, _run(tmp_path, "next", 17)).reason, "a pass ends the question"
+    assert judge_asked([long], Question(LIMIT, 0.95), store).verdict is Verdict.PASS, "nor from a report on it"
+
+
+def test_a_gate_that_is_asked_of_more_runs_looks_again(tmp_path: Path) -> None:
+    store, short, more = Store(tmp_path / "store"), _run(tmp_path, "short", 12), _run(tmp_path, "more", 3)
+    assert judge([short, more], LIMIT).verdict is Verdict.PASS, "15 s would have been enough at the first look"
+    _gate(store, short)
+    again = _gate(store, short, more)
+    assert again.verdict is Verdict.INCONCLUSIVE
+    assert "judged 1 time before and did not pass, so this look is judged more strictly" in again.reason
 
 
 def test_the_bench_says_in_the_head_how_much_was_planned() -> None:

@@ -184,9 +184,19 @@ def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
     return [_held(one, slower.get(id(one), False)) for one in found]
 
 
-def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str]) -> Held:
-    """What came of a limit that stands by itself."""
+def checked_before(again: int, others: int, confidence: float) -> str:
+    """What is to be known where a gate's limit was not kept before: ``again``: by some of these runs, ``others``: by
+    other runs alone."""
+    said = [f"of these runs some were judged {words.counted(again, 'time')} before and did not pass, so this look is "
+            "judged more strictly"] if again else []
+    said += [f"judged by these runs alone, as were {words.counted(others, 'check')} before, which did not pass: "
+             f"confidence {words.percent(confidence)} is that of each check by itself"] if others else []
+    return "; ".join(said)
+
+
+def held_requirement(limit: Limit, judgment: Judgment, runs: Group, reasons: Sequence[str], said: str = "") -> Held:
+    """What came of a limit that stands by itself.  ``said``: what is to be known of it besides."""
     reason = "; ".join(finding.text for finding in judgment.findings) or "; ".join(reasons)
     seen = f"{words.counted(judgment.n, 'activation')}, greatest {words.latency(judgment.maximum_ns)}"
-    return Held(limit, judgment.verdict, reason or seen, subject_of(runs[0]), judgment.run_ids,
-                sum(run.duration_ns for run in runs))
+    return Held(limit, judgment.verdict, "; ".join(filter(None, (reason or seen, said))), subject_of(runs[0]),
+                judgment.run_ids, sum(run.duration_ns for run in runs))

@@ -15,7 +15,7 @@ from fastenough.model import BadInput
 
 @dataclass(frozen=True)
 class LocalBoard:
-    """``link``: by whose rights the board is touched; ``probe``: a probe other than the installed one."""
+    """``link``: by whose rights the board is touched; ``probe``: one other than the installed one; empty: none."""
 
     link: Link = field(default_factory=LocalLink)
     probe: str | None = None
@@ -26,7 +26,8 @@ class LocalBoard:
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
-        yield Booted(self.link, configuration_of(self.link, configuration), self.probe or find_probe(self.link),
+        probe = find_probe(self.link) if self.probe is None else self.probe
+        yield Booted(self.link, configuration_of(self.link, configuration), probe,
                      module=partial(installed_module, self.link))
 
 

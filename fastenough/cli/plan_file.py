@@ -9,7 +9,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.campaign.shipped import SHIPPED
+from fastenough.virtual.module import CHECKOUT
+
+
+def shipped() -> dict[str, Path]:
+    """The plans that come with fastenough, by name."""
+    return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}
 
 
 class PlanFile(click.Path):
@@ -22,11 +27,12 @@ class PlanFile(click.Path):
         path = Path(value)
         if path.name != str(value) or path.suffix or path.exists():
             return super().convert(value, param, ctx)
-        if str(value) not in SHIPPED:
+        plans = shipped()
+        if str(value) not in plans:
             self.fail(f"there is no file {value} here, and no plan of that name comes with fastenough; these do: "
-                      f"{', '.join(SHIPPED)}", param, ctx)
-        return SHIPPED[str(value)]
+                      f"{', '.join(plans)}", param, ctx)
+        return plans[str(value)]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        names = [CompletionItem(name) for name in SHIPPED if name.startswith(incomplete)]
+        names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
         return [*names, *super().shell_complete(ctx, param, incomplete)]

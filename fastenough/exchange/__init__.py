@@ -67,6 +67,7 @@ def export(recordings: Sequence[Recording], form: str) -> bytes:
 
 def found_in(source: Source) -> Found:
     """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
+    source.readable()
     importer = next((one for one in IMPORTERS if one.recognises(source)), None)
     if importer is None:
         source.refuse(_foreign(source))

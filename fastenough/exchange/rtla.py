@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import gcd
-from typing import Any
 
-from fastenough.exchange.found import Bucket, Found, FoundSeries
+from fastenough.exchange.found import Found, FoundSeries
 from fastenough.exchange.source import Reading, Source
 from fastenough.model import Role
 
@@ -158,14 +157,7 @@ def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeri
             low if count != 0 else None, high if count != 0 else None, _mean(reading, mean) if count != 0 else None,
             Decimal("0.01") if mean and "." in mean else Decimal(1), cpu=cpu,
             role=Role.VERDICT if kind in ("Thr", "Usr", "CPU") else Role.DIAGNOSTIC,
-            **_histogram(buckets, overflow, edges[-1] + 1 if edges else 0, told=bool(width)))
-
-
-def _histogram(buckets: tuple[Bucket, ...], overflow: int, reach: int, *, told: bool) -> dict[str, Any]:
-    """Nothing where values overflowed buckets whose width is not told."""
-    if buckets and overflow and not told:
-        return {}
-    return {"buckets": buckets, "overflow": overflow, "overflow_from": reach}
+            buckets=buckets, overflow=overflow, overflow_from=edges[-1] + 1 if edges else 0)
 
 
 def _mean(reading: Reading, word: str | None) -> Decimal | None:

@@ -22,6 +22,8 @@ MOST_NUMBER = 2**62
 _MOST_DEPTH = 32
 _SAID = 80
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
+_ENDLESS = re.compile(r"\d{100}")
+"""No tool's number; Python refuses to read one of more than 4,300 digits, wherever it stands."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Source:
         """``line`` counts from 1."""
         where = self.path if line is None else f"{self.path}:{line}"
         raise BadInput(f"{where}: not imported: {reason}")
+
+    def readable(self) -> None:
+        """Raises BadInput for a number that is none, whichever importer would read it."""
+        if _ENDLESS.search(self.text):
+            self.refuse("it holds a number of a hundred digits or more: it was changed")
 
     def whole(self) -> None:
         """What a tool prints ends with the end of a line; what does not was cut."""

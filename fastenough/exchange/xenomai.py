@@ -23,7 +23,7 @@ _SUMMARY = re.compile(rf"(?:RTS\||#){_NUMBER}\|{_NUMBER}\|{_NUMBER}\|\s*(\d+)\|\
 _MODE = re.compile(r"(?:RTT\||#)\s*(\d+):(\d\d):(\d\d)\s+\(([^,()]+), (\d+) us period, priority (\d+)\)\s*")
 _CELL = re.compile(r"HSD\|\s*(min|avg|max)\|\s*(\d+)\s*-\s*(\d+)\s*\|\s*(\d+)\s*")
 _STATS = re.compile(r"HSS\|\s*(min|avg|max)\|\s*(\d+)\|\s*(-?\d+\.\d+|-?nan)\|\s*(-?\d+\.\d+|-?nan)\s*")
-_POINT = re.compile(r"(\d+(?:\.\d+)?(?:e\+\d+)?) (\d+)\s*")
+_POINT = re.compile(r"(\d+(?:\.\d+)?(?:e\+\d\d)?) (\d+)\s*")
 _OURS = re.compile(r"(RTD|RTH|HSH|---)\||==|# *-|warming up|Warning!|Please contact|running quietly")
 _IMPLEMENTATIONS = {"in-kernel periodic task": "xenomai-kernel", "in-kernel timer handler": "xenomai-kernel"}
 _CELL_NS = 1000
@@ -119,20 +119,21 @@ def _series(reading: Reading, parts: _Parts) -> FoundSeries:
 
 
 def _cells_of(reading: Reading, parts: _Parts) -> tuple[Mapping[int, int], int]:
-    """Counts by cell, and the width of one."""
+    """Counts by cell, and the width of one, of which -g writes six digits."""
     if not parts.points:
         return parts.cells["avg"], _CELL_NS
     if len(parts.points) < 3:
         reading.refuse("its histogram does not begin and end with a border: it was cut off")
-    begin, *middles, end = [(round(at * 1000), count) for at, count in parts.points]
-    if begin[1] != 1 or end[1] != 1 or any(count < 1 for _, count in middles):
+    (begin, first), *middles, (end, last) = parts.points
+    if (first, last) != (1, 1) or any(count < 1 for _, count in middles):
         reading.refuse("its histogram does not begin and end with a border: it was cut or changed")
-    width = 2 * (middles[0][0] - begin[0])
-    if width <= 0 or [at for at, _ in middles] != [begin[0] + width * place + width // 2
-                                                  for place in range(len(middles))] or (
-            end[0] != begin[0] + width * len(middles)) or begin[0] % width:
+    cell_ns = round((end - begin) * 1000 / len(middles))
+    cell = round(begin * 1000 / cell_ns) if cell_ns > 0 else 0
+    places = [cell, *(cell + place + 0.5 for place in range(len(middles))), cell + len(middles)]
+    if cell_ns <= 0 or any(Decimal(f"{place * cell_ns / 1000:g}") != at
+                           for place, (at, _) in zip(places, parts.points, strict=True)):
         reading.refuse("its cells do not follow one another: it was cut or changed")
-    return {begin[0] // width + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, width
+    return {cell + place: count - 1 for place, (_, count) in enumerate(middles) if count > 1}, cell_ns
 
 
 def _with_cells(series: FoundSeries, cells: Mapping[int, int], cell_ns: int, count: int, *,

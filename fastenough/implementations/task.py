@@ -39,12 +39,13 @@ class Task:
     slow bench never stops the board.  Raises what the task's exit status says (Refused, NotApplicable, EndedBySignal,
     else FastenoughError) with its own words when it ends without a first line.
 
-    ``silence_s``: how long nothing may be said.
+    ``silence_s``: how long nothing may be said; a task that was asked to end may take as long where that is longer.
     """
 
     def __init__(self, link: Link, argv: Sequence[str], limit_s: float,
                  silence_s: float | None = _HEAD_TIMEOUT_S) -> None:
         self._name = Path(argv[0]).name
+        self._end_s = max(_END_TIMEOUT_S, silence_s or 0.0)
         self._process = link.raised.start(argv, limit_s=limit_s)
         self._stream = self._process.lines(silence_s)
         try:
@@ -132,7 +133,7 @@ class Task:
     def interrupt(self) -> None:
         """Ask the task to end its recording, and wait until it has."""
         self.ask()
-        self.wait(_END_TIMEOUT_S)
+        self.wait(self._end_s)
 
     def ask(self) -> None:
         """Ask the task to end its recording."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough import report, words
@@ -24,12 +24,12 @@ from fastenough.analysis.standing import (
     setups,
     stand,
 )
+from fastenough.jobs.assess import Question, asked_of
 from fastenough.model import BadInput, Outcome, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.reference import Reference
 from fastenough.store import RunSummary, Store
-from fastenough.store.looks import question_of
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,13 @@ def _unfit(runs: Sequence[Recording]) -> Standing:
 
 
 def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list[Candidate]:
-    return [Candidate(some, store.looks_before(_question(some, wanted), [one.run_id for one in some]))
+    return [Candidate(some, len(store.looks_before(_question(some, wanted), [one.run_id for one in some])))
             for some in setups(runs)]
 
 
 def _question(runs: Sequence[Recording], wanted: Wanted) -> str:
     """As ``report`` asks it of the same runs, so that looks are counted together."""
-    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
-                for head in (recording.head for recording in runs)}
-    return question_of(asdict(wanted.requirement), sorted(map(str, subjects)))
+    return asked_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or ""
 
 
 def _box(candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted,

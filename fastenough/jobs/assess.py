@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
+from fastenough.analysis.merged import load_name
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
@@ -91,27 +92,39 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
     return recordings
 
 
-def asked_of(recordings: Sequence[Recording], question: Question) -> str | None:
-    """The question: the requirement, given or stated by all of the runs, and of what; None where there is no one."""
-    heads = [recording.head for recording in recordings]
-    stated = {head.requirement for head in heads}
-    required = question.required or (stated.pop() if len(stated) == 1 else None)
-    subjects = {(head.board, head.configuration and head.configuration.name, head.probe, head.implementation)
-                for head in heads}
-    return question_of(asdict(required), sorted(map(str, subjects))) if required is not None and heads else None
+def asked_of(recordings: Sequence[Recording], question: Question, by: str = "assessment") -> str | None:
+    """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
+
+    What was asked ``by`` somebody else, or under other loads, is another question.
+    """
+    asked = set()
+    for recording in recordings:
+        head = recording.head
+        given = question.required if question.probe in (None, head.probe) else None
+        required = given or head.requirement
+        if required is not None:
+            asked.add(str((asdict(required), head.board, head.configuration and head.configuration.name, head.probe,
+                           head.implementation, load_name(recording))))
+    return question_of(by, sorted(asked)) if asked else None
 
 
-def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path, *,
-                     signal: int = 0, on_step: OnStep = nobody_waits) -> Answer:
-    """What recordings say about a requirement, and a report on them; the store counts how often it was asked."""
-    on_step("judging", lambda: 0.0)
+def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
+    """What recordings say about a requirement; the store counts how often it was asked."""
     judged = [recording for recording in recordings if not is_monitor(recording.head)]
     asked, runs = asked_of(judged, question), [recording.run_id for recording in judged]
     assessment = judge(recordings, question.required, probe=question.probe, confidence=question.confidence,
                        loads=question.loads or None, missing=question.missing,
-                       look=store.looks_before(asked, runs) if asked else 0)
+                       look=len(store.looks_before(asked, runs)) if asked else 0)
     if asked:
         store.note_look(asked, runs, assessment.verdict)
+    return assessment
+
+
+def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path, *,
+                     signal: int = 0, on_step: OnStep = nobody_waits) -> Answer:
+    """What recordings say about a requirement, and a report on them."""
+    on_step("judging", lambda: 0.0)
+    assessment = judge_asked(recordings, question, store)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
     return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough.analysis import judge
@@ -15,6 +15,7 @@ from fastenough.analysis.gate import (
     Held,
     Limit,
     beside,
+    checked_before,
     held_growth,
     held_requirement,
     subject_of,
@@ -25,6 +26,7 @@ from fastenough.model import FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
+from fastenough.store.looks import with_some_of
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
@@ -50,15 +52,12 @@ class Checked:
         return [comparison for pair in self.pairs for comparison in pair.comparisons]
 
 
-def read_baseline(store: Store | None, names: Sequence[str]) -> list[Recording]:
+def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     """Recordings by path, or by id in the store; raises BadInput."""
     found = []
     for name in names:
         path = Path(name)
-        if path.is_file():
-            found.append(read_recording(path))
-        elif store is not None:
-            found.append(store.load(store.find(name)))
+        found.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
     return found
 
 
@@ -77,22 +76,27 @@ def _paired(runs: Sequence[Recording], baselines: Sequence[Recording]) -> tuple[
 def _marked(pairs: Sequence[Beside]) -> list[Beside]:
     """All differences of all pairs are judged together."""
     marked = iter(judged_together([each for pair in pairs for each in pair.comparisons]))
-    return [Beside(pair.runs, pair.baseline, pair.differs, pair.sides,
-                   tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
+    return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
 def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store) -> Iterator[Held]:
-    """Each key's runs by a limit that needs no baseline; who asks again until it passes may err less each time."""
+    """Each key's runs by a limit that needs no baseline.
+
+    New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
+    pass, it is a further look.
+    """
     mine = [recording for recording in runs if limit.is_for(recording)]
-    if not mine:
+    asked, ids = asked_of(mine, Question(required, required.confidence), "gate"), [one.run_id for one in mine]
+    if asked is None:
         return
-    asked, ids = asked_of(mine, Question(required, required.confidence)), [recording.run_id for recording in mine]
-    assessment = judge(mine, required, look=store.looks_before(asked, ids) if asked else 0)
-    if asked:
-        store.note_look(asked, ids, assessment.verdict)
+    before = store.looks_before(asked, ids)
+    again = len(with_some_of(before, ids))
+    assessment = judge(mine, required, look=again)
+    store.note_look(asked, ids, assessment.verdict)
     by_id = {recording.run_id: recording for recording in mine}
+    said = checked_before(again, len(before) - again, required.confidence)
     for judgment in assessment.judgments:
-        yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons)
+        yield held_requirement(limit, judgment, [by_id[run] for run in judgment.run_ids], assessment.reasons, said)
 
 
 def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Recording]) -> Iterator[Held]:

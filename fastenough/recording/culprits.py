@@ -14,9 +14,8 @@ from fastenough.recording.head import Plain
 
 Culprit = Mapping[str, Plain]
 
-_TAKERS = (("steal_ns", "", "the hypervisor"), ("interrupt_ns", "interrupt", "interrupt"),
-           ("softirq_ns", "softirq", "soft-IRQ"))
-"""What takes a CPU for a time that is known: the time's key, the key of who it was, and what it is called."""
+_TAKERS = (("interrupt", "interrupt"), ("softirq", "soft-IRQ"))
+"""What takes a CPU for a time that is known (the key with ``_ns``): the key of who it was, and what it is called."""
 _LEAST_SHARE = 0.5
 """Of a delay: what took less of it is not to blame for it."""
 _IDLE = "swapper"
@@ -87,12 +86,10 @@ def _took(culprit: Culprit, name: str, called: str) -> str:
 def _cpu(culprit: Culprit) -> list[str]:
     """What the CPU was doing, or had done to it."""
     vector, khz, idle = (_said(culprit, name) for name in ("last_vector", "frequency_khz", "idle_state"))
-    steal_ns, smi = whole(culprit, "steal_ns"), whole(culprit, "smi")
     frequency = whole(culprit, "frequency_khz")
     return [f"last vector {vector}" if vector else "", f"left idle state {idle}" if idle else "",
             f"at {frequency / 1000:,.0f} MHz" if frequency else f"at {khz} kHz" if khz and frequency is None else "",
-            f"the hypervisor took {words.latency(steal_ns)}" if steal_ns else "",
-            words.counted(smi, "SMI") if smi else "", *_meanwhile(culprit)]
+            *_meanwhile(culprit)]
 
 
 def _meanwhile(culprit: Culprit) -> list[str]:
@@ -104,8 +101,8 @@ def _meanwhile(culprit: Culprit) -> list[str]:
 
 TOLD = frozenset({
     *(f"{which}{what}" for which in ("task", "waited_for") for what in ("", "_pid", "_policy", "_priority")),
-    "interrupt", "interrupt_ns", "softirq", "softirq_ns", "last_vector", "frequency_khz", "idle_state", "steal_ns",
-    "smi", "interval_steal_ns", "interval_smi", "stack"})
+    "interrupt", "interrupt_ns", "softirq", "softirq_ns", "last_vector", "frequency_khz", "idle_state",
+    "interval_steal_ns", "interval_smi", "stack"})
 """The keys that are told in words of their own."""
 
 
@@ -114,21 +111,19 @@ def culprit_words(culprit: Culprit) -> str:
     stack = _stack(culprit)
     rest = [f"{name} {value}" for name, value in culprit.items()
             if name not in TOLD and not name.endswith("_ns") and value is not None]
-    parts = [_who(culprit), _took(culprit, "interrupt", "interrupt"), _took(culprit, "softirq", "soft-IRQ"),
-             *_cpu(culprit), *rest, f"in {stack}" if stack else ""]
+    parts = [_who(culprit), *(_took(culprit, name, called) for name, called in _TAKERS), *_cpu(culprit), *rest,
+             f"in {stack}" if stack else ""]
     return "; ".join(part for part in parts if part)
 
 
 def blamed(culprit: Culprit, delay_ns: float) -> str:
-    """Who is to blame for a delay: what is known to have taken half of it or more, else an SMI, else the task that was
-    running, else the idle state that was left."""
-    taken = [(taken_ns, name, called) for key, name, called in _TAKERS
-             if (taken_ns := whole(culprit, key)) and taken_ns >= _LEAST_SHARE * delay_ns]
+    """Who is to blame for a delay: what is known to have taken half of it or more, else the task that was running, else
+    the idle state that was left."""
+    taken = [(taken_ns, name, called) for name, called in _TAKERS
+             if (taken_ns := whole(culprit, f"{name}_ns")) and taken_ns >= _LEAST_SHARE * delay_ns]
     if taken:
         _, name, called = max(taken)
-        return f"{called} {_said(culprit, name)}".rstrip() if name else called
-    if whole(culprit, "smi"):
-        return "SMI"
+        return f"{called} {_said(culprit, name)}".rstrip()
     if _is_itself(culprit):
         return "the task itself, late from before"
     if _said(culprit, "waited_for") and not is_idle(culprit):

@@ -23,6 +23,7 @@ from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
 from fastenough.store.directory import RunWriter, mendable, settle
 from fastenough.store.index import Index
+from fastenough.store.looks import Look
 from fastenough.store.reading import (
     columns_fault_of,
     fault_of,
@@ -246,8 +247,8 @@ class Store:
         name = self._name(run_id)
         return None if name is None else kept_of(self._runs, name, file)
 
-    def looks_before(self, question: str, runs: Sequence[str]) -> int:
-        """How many looks at a question came before one by these runs, since it last passed."""
+    def looks_before(self, question: str, runs: Sequence[str]) -> list[Look]:
+        """The looks at a question that came before one by these runs, since it last passed."""
         return looks.looks_before(self._folder, question, runs)
 
     def note_look(self, question: str, runs: Sequence[str], verdict: Verdict) -> None:

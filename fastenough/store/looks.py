@@ -2,7 +2,9 @@
 """How often one question was judged before: who looks again until it passes gets another chance to err each time.
 
 ``looks.jsonl`` in the store holds a line for each look: the question (a requirement, and what it was asked of), the
-runs that were judged, and the verdict.  A PASS ends a question; what is measured later is a new one.
+runs that were judged, and the verdict.  A PASS ends a question; what is measured later is a new one.  An assessment
+that measures anew is a further look; a gate answers for the runs of one night: there a look is a further one only where
+it judges runs again that were judged before.
 """
 
 from __future__ import annotations
@@ -51,19 +53,32 @@ def _read(folder: Folder) -> Iterator[Look]:
             continue
 
 
-def looks_before(folder: Folder, question: str, runs: Sequence[str]) -> int:
-    """How many looks at the question came before one by these runs, since it last passed.
+def looks_before(folder: Folder, question: str, runs: Sequence[str]) -> list[Look]:
+    """The looks at the question that came before one by these runs, since it last passed.
 
-    The same runs judged again are no further look.
+    The same runs judged again are no further look, and what is BROKEN was none.
     """
-    before = 0
+    before: list[Look] = []
     for look in _read(folder):
         if look.question != question:
             continue
         if look.runs == tuple(sorted(runs)):
             break
-        before = 0 if look.verdict == Verdict.PASS else before + (look.verdict != Verdict.BROKEN)
+        if look.verdict == Verdict.PASS:
+            before.clear()
+        elif look.verdict != Verdict.BROKEN:
+            before.append(look)
     return before
+
+
+def with_some_of(looks: Sequence[Look], runs: Sequence[str]) -> list[Look]:
+    """Those that judged some of these runs, or runs that were judged together with some of them; the latest first."""
+    known, found = set(runs), []
+    for look in reversed(looks):
+        if known.intersection(look.runs):
+            known.update(look.runs)
+            found.append(look)
+    return found
 
 
 def note(folder: Folder, question: str, runs: Sequence[str], verdict: Verdict) -> None:
