@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from fastenough import __version__
+from fastenough.cli.lazy import LazyGroup
 from fastenough.cli.output import clean, tame
 from fastenough.model import BadInput, ExitStatus, FastenoughError, NotApplicable
 
@@ -38,6 +38,7 @@ COMMANDS = {
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
     "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
               "limits."),
+    "farm": ("fastenough.cli.farm", "Many boards, watched for years: switched, measured and pulled by themselves."),
     "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
     "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
                "read."),
@@ -60,28 +61,7 @@ COMMANDS = {
 the list of all commands is shown without loading any."""
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _ = COMMANDS[cmd_name]
-        command: click.Command = import_module(module).command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        names = [CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items()
-                 if name.startswith(incomplete)]
-        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, lazily=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fastenough")
 @click.pass_obj
 def cli(signals: _Signals) -> None:

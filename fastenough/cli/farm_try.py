@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm try``: a whole farm on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from fastenough.cli.output import say
+from fastenough.farm.lab import free_ports
+from fastenough.link import LocalLink
+from fastenough.model import FastenoughError
+from fastenough.words import said_lines
+
+
+@click.command("try")
+@click.option("--boards", type=click.IntRange(1, 100), default=20, show_default=True, help="How many simulated boards.")
+@click.option("--guests", type=click.IntRange(0, 4), default=3, show_default=True,
+              help="How many guests of the virtual bench with kernels of their own, where this machine has room.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1; left out: a free one.")
+def command(boards: int, guests: int, port: int | None) -> None:
+    """Show a whole farm with its website on this machine, without hardware, until Ctrl-C.
+
+    A labgrid coordinator and exporter, a rack of simulated boards with a power switch and consoles, guests, a private
+    PostgreSQL where one is installed, the farm and its website, all on loopback and in one temporary folder.  Whatever
+    ends this, nothing is left.  What simulated boards record is of this machine and marked as emulated.
+    """
+    link = LocalLink()
+    folder = link.scratch_name()
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
+    process = link.start([sys.executable, "-m", "fastenough.farm.trial", folder, str(boards), str(guests),
+                          str(port or free_ports(1)[0])], scratch=folder)
+    try:
+        for line in process.lines():
+            say("; ".join(said_lines(line)))
+            sys.stdout.flush()
+        status = process.wait()
+    finally:
+        if process.running:
+            process.stop()
+    why = (said_lines(process.stderr()) or [f"status {status}"])[-1]
+    raise FastenoughError(f"the farm has ended: {why}")

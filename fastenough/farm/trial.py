@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole farm in one folder, without hardware: labgrid, a rack, guests, a database, the farm and its pages.
+
+    python -m fastenough.farm.trial FOLDER BOARDS GUESTS PORT
+
+Somebody else keeps it on a leash (``fastenough farm try``, by link/guard.py): it ends by SIGTERM or SIGKILL, everything
+it has started with it, and the folder after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from fastenough.farm.config import read_farm
+from fastenough.farm.lab import Lab, Pace
+from fastenough.farm.postgres import private_server
+from fastenough.farm.run import FarmRun
+from fastenough.model import NotApplicable
+from fastenough.virtual.packages import KERNELS
+
+Say = Callable[[str], None]
+_LIMIT = "10ms"
+_BEAT_S = 60.0
+_FIRST_BEAT_S = 15.0
+_PAGES_S = 90.0
+_FARM = """# Written by fastenough farm try.
+coordinator = "{coordinator}"
+store = "store"
+state = "state"
+database = "{database}"
+reconcile = "15s"
+"""
+_BOARD = """
+[[board]]
+name = "{name}"
+place = "{name}"
+link = "local"
+ring = "{ring}"
+rack = "1"
+public = {public}
+limit = "{limit}"
+simulated = true
+pull = "15s"
+boot = "60s"
+patience = "60s"
+retry = "10s"
+"""
+_GUEST = """
+[[board]]
+name = "guest-{kernel}"
+link = "virtual:{kernel}"
+rack = "virtual bench"
+public = true
+[[board.plan]]
+file = "guest.toml"
+every = "5min"
+"""
+_GUEST_PLAN = """name = "guest"
+[[run]]
+probe = "timer"
+duration = "60s"
+parameters = {interval = "10ms", report = "5s"}
+"""
+
+
+def guests_here(most: int) -> tuple[list[str], str]:
+    """The kernels of the guests that can be had, and why they are fewer; the reason is empty where they are not."""
+    if most and shutil.which("qemu-system-aarch64") is None:
+        return [], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)"
+    room = max(1, (os.cpu_count() or 1) // 2)
+    if most > room:
+        return list(KERNELS)[:room], f"{room} of {most} guests: each needs two CPUs, and there are {os.cpu_count()}"
+    return list(KERNELS)[:most], ""
+
+
+def _database(folder: Path, say: Say) -> str:
+    try:
+        return private_server(folder / "postgresql")
+    except NotApplicable as reason:
+        say(f"SQLite in place of PostgreSQL: {reason}")
+        return f"sqlite:///{folder}/history.sqlite"
+
+
+def _farm_file(folder: Path, lab: Lab, guests: list[str], database: str) -> Path:
+    """The last board is not public, so that it can be seen to be nowhere."""
+    boards = [_BOARD.format(name=name, ring=lab.rings[name], limit=_LIMIT, public=str(name != lab.names[-1]).lower())
+              for name in lab.names]
+    (folder / "guest.toml").write_text(_GUEST_PLAN)
+    path = folder / "farm.toml"
+    path.write_text(_FARM.format(coordinator=lab.coordinator, database=database) + "".join(
+        (*boards, *(_GUEST.format(kernel=kernel) for kernel in guests))))
+    return path
+
+
+def _pages(folder: Path, database: str, port: int) -> str:
+    """Start the website; its address."""
+    with (folder / "web.log").open("wb") as log:
+        subprocess.Popen([sys.executable, "-m", "fastenough", "web", "--store", folder / "store", "--database",
+                          database, "--listen", f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    return f"http://127.0.0.1:{port}/"
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+async def _tell_pages(address: str, say: Say) -> None:
+    """Once they can be looked at."""
+    loop, deadline = asyncio.get_running_loop(), time.monotonic() + _PAGES_S
+    while not await loop.run_in_executor(None, _answers, address):
+        if time.monotonic() > deadline:
+            say("the website has not come up; see web.log")
+            return
+        await asyncio.sleep(0.5)
+    say(f"the website: {address}")
+
+
+async def _run(farm: FarmRun, address: str, say: Say) -> None:
+    telling = asyncio.ensure_future(_tell_pages(address, say))
+    await farm.run()
+    telling.cancel()
+
+
+def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
+    """All of it, until somebody ends this process."""
+    folder.chmod(0o711)  # PostgreSQL, which never runs as root, passes through
+    kernels, fewer = guests_here(guests)
+    if fewer:
+        say(fewer)
+    lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], Pace())
+    lab.start()
+    say(f"labgrid's coordinator at {lab.coordinator}; {boards} simulated boards have places")
+    database = _database(folder, say)
+    path = _farm_file(folder, lab, kernels, database)
+    farm = FarmRun(read_farm(path), say, _FIRST_BEAT_S)
+    farm.beat_s = _BEAT_S
+    address = _pages(folder, database, port)
+    say(f"the farm's file: {path}; in another shell: fastenough farm status {path}")
+    asyncio.run(_run(farm, address, say))
+
+
+if __name__ == "__main__":
+    trial(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), lambda line: print(line, flush=True))
