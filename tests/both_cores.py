@@ -17,7 +17,7 @@ BESIDE = ("ab_truth", "advice", "analysis_*", "board_guest_ssh", "board_labgrid"
           "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
           "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_narrow", "cli_output", "cli_probes",
           "cli_variants", "docs", "exchange_*",
-          "farm_bisect", "farm_tokens", "farm_uploads", "web_metrics",
+          "farm_alerts", "farm_bisect", "farm_tokens", "farm_uploads", "web_metrics", "web_proxy",
           "format_*", "from_cyclictest", "gauge_core", "gauge_faults",
           "gauge_hostile", "gauge_paper", "gauge_truth", "history_*", "hostile_*", "house", "house_costs",
           "implementation_words", "layers", "link_ssh", "man_pages", "module_build", "module_kernels", "module_tasks",

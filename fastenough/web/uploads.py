@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from fastenough.history.boards import board_name
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.lines import Lines
 from fastenough.recording.reader import Reading
@@ -100,9 +101,9 @@ def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
     """The board of a recording that the reader believes; raises Refusal or BadInput."""
     part.seek(0)
     reading = Reading(part, run)
-    board = reading.head.board
-    if board is None or board not in boards:
-        raise Refusal(403, "this token is not for the board that the recording names")
+    board = board_name(reading.head)
+    if board not in boards:
+        raise Refusal(403, f"this token is not for the board of the recording, {board!r}")
     if reading.head.run_id != run:
         raise Refusal(422, f"the recording is that of another run than {run}")
     for _ in reading:
