@@ -7,20 +7,16 @@ hold within the 99.9 % quantile of chance.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_confidence import percent
 from confidence import most_errors
 from paired_truth import MACHINES, QUANTILES, Held, trials
+from simulated import SEED, main, percent
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "compare.md"
-BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
-REPETITIONS = 2000
-SEED = 20260101
 ROUNDS, INTERVALS, SHIFT_US = 5, 10, 1.0
 
 
@@ -49,25 +45,5 @@ def table(repetitions: int) -> tuple[str, bool]:
     return "\n".join([*lines, ""]), held
 
 
-def with_table(document: str, text: str) -> str:
-    """The page, with this between the marks."""
-    before, rest = document.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{text}{END}{after}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--write", action="store_true", help="replace the table in docs/compare.md")
-    asked = parser.parse_args()
-    text, held = table(asked.repetitions)
-    print(text)
-    print("all within what is stated: " + ("yes" if held else "NO"))
-    if asked.write:
-        PAGE.write_text(with_table(PAGE.read_text(), text))
-    return 0 if held else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, PAGE, table))

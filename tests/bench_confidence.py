@@ -7,7 +7,6 @@ the 99.9 % quantile of what the stated one would show.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from confidence import (
     Coverage,
     Errors,
     by_advice,
+    by_night,
     coverage,
     errors,
     errors_of_cpus,
@@ -28,13 +28,12 @@ from confidence import (
     most_errors,
 )
 from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent
+from simulated import SEED, main, percent
 
 from fastenough.analysis.disturbances import Source
+from fastenough.model import Requirement
 
 METHOD = Path(__file__).resolve().parents[1] / "docs" / "method.md"
-BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
-REPETITIONS = 2000
-SEED = 20260101
 CPUS = 8
 SHORT, LONG = (120, 25), (600, 80)
 """Intervals, and about how many disturbances they hold."""
@@ -48,11 +47,7 @@ class Row:
     held: bool = True
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _rate(intervals: int, disturbances: int, size: float) -> float:
+def _rate(intervals: int, disturbances: float, size: float) -> float:
     return disturbances * size / (intervals * 1000)
 
 
@@ -111,6 +106,35 @@ def advised(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
         yield _error_row(f"{name}; measured on as advised, up to 5 looks", found, most, True)
 
 
+NIGHTS = 30
+A_MONTH = 1 - STATED / NIGHTS
+"""The confidence of each night with which a month errs no more often than one measurement at the usual one."""
+
+
+GATED: dict[str, tuple[Machine, float, float, int | None]] = {
+    "independent": (independent, 1, 25, None),
+    "bursts of 20": (partial(bursts, length=20), 20, 25, None),
+    "bursts of 20, declared": (partial(bursts, length=20), 20, 6.5, 20),
+}
+"""By name: the machine, how long its bursts are, how many are allowed in a night, and the longest one declared."""
+AS_BAD = ((0.5, 1 - STATED), (1.0, 1 - STATED), (1.5, 1 - STATED), (1.0, A_MONTH))
+
+
+def gated(months: int, seed: int) -> Iterator[Row]:
+    """Thirty nights, each judged by its own data, on a machine within, at and beyond the limit."""
+    for number, (name, (times, sure)) in enumerate(product(GATED, AS_BAD)):
+        machine, size, disturbances, longest = GATED[name]
+        allowed = _rate(SHORT[0], disturbances, size)
+        random = np.random.default_rng([seed, number])
+        counts = made(machine, random, months * NIGHTS, SHORT[0], times * allowed)
+        found = by_night(counts, NIGHTS, Requirement(1, allowed, sure, longest))
+        wrong = max(found.passed * (times >= 1), found.failed * (times <= 1))
+        held = wrong <= most_errors(months * NIGHTS, 1 - sure) and (
+            sure < A_MONTH or max(found.any_passed, found.any_failed) <= most_errors(months))
+        yield Row((f"{name}; {times:g} times what is allowed", percent(sure, 2), percent(found.passed),
+                   percent(found.failed), percent(found.any_passed), percent(found.any_failed)), held)
+
+
 QUANTILES = (0.5, 0.99, 0.999)
 
 
@@ -142,10 +166,10 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
 ERRORS = ("machine", "false PASS", "false FAIL", "no verdict")
 
 
-def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
+def simulated(repetitions: int) -> tuple[str, bool]:
     """All tables, and whether everything is within what is stated."""
-    random = np.random.default_rng(seed)
-    fewer_repetitions = max(20, repetitions // 4)
+    random = np.random.default_rng(SEED)
+    fewer_repetitions, months = max(20, repetitions // 4), max(20, repetitions // 10)
     parts = [
         (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
          (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
@@ -156,36 +180,19 @@ def simulated(repetitions: int, seed: int = SEED) -> tuple[str, bool]:
          list(several_cpus(repetitions, random))),
         (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
          list(advised(fewer_repetitions, random))),
+        (f"Nights of 2 min at 1 kHz, each judged by its own data, {months:,} months of {NIGHTS}:",
+         ("machine", "confidence", "nights that pass", "nights that fail", "months with PASS", "months with FAIL"),
+         list(gated(months, SEED))),
         (f"Intervals stated as 95 %, {repetitions:,} measurements each of 2 min at 1 kHz:",
          ("values", "quantile", "interval holds the truth", "difference of two holds 0", "an interval is given"),
-         list(covered(repetitions, seed))),
+         list(covered(repetitions, SEED))),
     ]
     held = all(row.held for _, _, rows in parts for row in rows)
-    stated = (f"Simulated by `tests/bench_confidence.py` (seed {seed}). Stated error: {percent(STATED)}; what "
+    stated = (f"Simulated by `tests/bench_confidence.py` (seed {SEED}). Stated error: {percent(STATED)}; what "
               f"{repetitions:,} measurements may show of it: {percent(most_errors(repetitions))}, "
               f"{fewer_repetitions:,}: {percent(most_errors(fewer_repetitions))}.")
     return "\n".join([stated, "", *(_table(*part) for part in parts)]), held
 
 
-def with_tables(document: str, tables: str) -> str:
-    """The document, with these between the marks."""
-    before, rest = document.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{tables}{END}{after}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--write", action="store_true", help="replace the tables in docs/method.md")
-    asked = parser.parse_args()
-    tables, held = simulated(asked.repetitions)
-    print(tables)
-    print("all within what is stated: " + ("yes" if held else "NO"))
-    if asked.write:
-        METHOD.write_text(with_tables(METHOD.read_text(), tables))
-    return 0 if held else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, METHOD, simulated))

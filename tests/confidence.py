@@ -159,6 +159,23 @@ def by_advice(machine: Machine, random: np.random.Generator, repetitions: int, i
 
 
 @dataclass(frozen=True)
+class Nights:
+    """Shares: of the nights that pass and that fail, and of the months in which any does."""
+
+    passed: float
+    failed: float
+    any_passed: float
+    any_failed: float
+
+
+def by_night(counts: Counted, nights: int, requirement: Requirement) -> Nights:
+    """Of a gate that judges the data of each night by themselves; each repetition is a night."""
+    found = [(one.within, one.p_value <= 1 - requirement.confidence) for one in verdicts(counts, requirement)]
+    passed, failed = np.array(found).T.reshape(2, -1, nights)
+    return Nights(passed.mean(), failed.mean(), passed.any(axis=1).mean(), failed.any(axis=1).mean())
+
+
+@dataclass(frozen=True)
 class Coverage:
     """How often an interval holds the truth; ``given``: how often there is one at all."""
 

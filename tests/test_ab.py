@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,3 +97,35 @@ def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: P
         restored = command_line("doctor", "--restore", cwd=tmp_path)
         assert "transparent_hugepage" in restored.stdout + restored.stderr
     assert HUGE_PAGES.read_text() == before
+
+
+@needs_huge_pages
+def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> None:
+    """In its second round: the first stays, the second is made again, and all runs are one trial."""
+    before = HUGE_PAGES.read_text()
+    command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
+    again = [command[0], "--resume", *command[1:]]
+    assert "leave out --resume" in command_line(*again, cwd=tmp_path).stderr
+    process = subprocess.Popen([sys.executable, "-m", "fastenough", *command], cwd=tmp_path, env=environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    store = Store(tmp_path / "fastenough-data")
+    runs = store.path / "runs"
+    assert eventually(lambda: process.poll() is not None or len(list(runs.glob("*/run.json"))) >= 6, 90)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.send_signal(signal.SIGSTOP)
+    refused = command_line(*again, cwd=tmp_path)
+    assert refused.returncode in (2, 4) and re.search("by another bench|another fastenough", refused.stderr)
+    process.kill()
+    process.communicate()
+    kept = [run.id for run in store.runs() if run.position is not None and run.position < 4]
+    done = command_line(*again, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert HUGE_PAGES.read_text() == before
+    said = json.loads(done.stdout)
+    made = {run.id: run for run in store.runs()}
+    assert said["runs"][:4] == kept and [made[run].position for run in said["runs"]] == list(range(12))
+    assert {run.campaign for run in made.values()} == {said["campaign"]} and 12 < len(made) < 16
+    assert said["runs"] == sorted(said["runs"]), "no run of a round is older than those of the round before"
+    assert [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")] == \
+        [f"[{run}/12" for run in range(5, 13)]
+    assert json.loads(command_line(*again, cwd=tmp_path).stdout) == said, "what is whole is told again"

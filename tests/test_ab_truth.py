@@ -11,6 +11,7 @@ import pytest
 from paired_truth import MACHINES, quantiles_of, trials
 from recordings import PROFILE, Plan, latencies, recording
 from scipy import stats
+from simulated import SEED, block_of, with_block
 
 from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, judged_name, paired, student
 from fastenough.model import BadInput
@@ -113,6 +114,6 @@ def test_the_interval_of_an_effect_holds_the_truth(name: str) -> None:
 
 def test_the_table_of_the_page_is_that_of_the_program() -> None:
     document = bench.PAGE.read_text()
-    block = document[document.index(bench.BEGIN) + len(bench.BEGIN):document.index(bench.END)]
-    assert bench.with_table(document, block.lstrip("\n")) == document
-    assert f"seed {bench.SEED}" in block and all(f"| {name} | " in block for name in MACHINES)
+    block = block_of(document)
+    assert with_block(document, block) == document
+    assert f"seed {SEED}" in block and all(f"| {name} | " in block for name in MACHINES)

@@ -11,6 +11,7 @@ import pytest
 from confidence import STATED, by_advice, counted, coverage, errors, errors_of_cpus, made
 from late_values import CHANGING, COVERED, STEADY
 from scipy import stats
+from simulated import SEED, block_of, with_block
 
 from fastenough.analysis import clusters
 from fastenough.analysis.disturbances import Source
@@ -96,10 +97,10 @@ def test_what_is_counted_is_counted_right() -> None:
 def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     """Produced by it, never typed: every row it would print is there, in its form."""
     document = bench.METHOD.read_text()
-    block = document[document.index(bench.BEGIN) + len(bench.BEGIN):document.index(bench.END)]
-    assert bench.with_tables(document, block.lstrip("\n")) == document
+    block = block_of(document)
+    assert with_block(document, block) == document
     measurements = re.search(r", ([\d,]+) measurements each", block)
-    assert f"seed {bench.SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
+    assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
     rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
     titles = [row for row in rows if row[0] in ("| machine", "| values")]
     assert len(titles) == 5

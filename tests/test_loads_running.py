@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,34 @@ def test_every_command_must_go_on() -> None:
         running.begin()
         assert eventually(lambda: not running.proof().ran)
         assert running.proof().reasons == ("sh of load half ended too early: no such host",)
+
+
+def _looks(load: Load, go_on: Callable[[int], bool]) -> int:
+    """How often was waited for its processes; ``go_on`` is told how often before."""
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> bool:
+        waited.append(seconds)
+        time.sleep(seconds)
+        return go_on(len(waited))
+
+    with RunningLoad(LocalLink(), load, 1, 3) as running:
+        running.await_processes(sleep)
+    return len(waited)
+
+
+def test_processes_that_take_their_time_are_waited_for() -> None:
+    """A measurement begins once all are there, and not where a command has ended, or nobody waits any longer."""
+    late = "sleep 0.5; sleep 100 & sleep 100 & sleep 100 & wait"
+    slow = Load("slow", "here", ("sh",), (("sh", "-c", late),), Expectation(processes=4))
+    with RunningLoad(LocalLink(), slow, 1, 3) as running:
+        running.await_processes(lambda seconds: not time.sleep(seconds))
+        running.begin()
+        assert running.proof().ran
+    few = replace(slow, expects=Expectation(processes=9))
+    assert _looks(few, lambda times: times < 2) == 2
+    assert _looks(replace(few, start_s=0.0), lambda times: True) == 0
+    assert _looks(replace(few, commands=(("true",),)), lambda times: times < 100) < 100
 
 
 def test_work_of_ended_children_counts() -> None:

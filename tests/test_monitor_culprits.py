@@ -61,7 +61,8 @@ def test_who_had_the_cpu_is_named(monitor_binary: Path, sleeper_binary: Path, pr
         assert_told(event, task)
         assert event.culprit is not None and event.culprit["runnable_to_running_ns"] == event.value
         assert int(event.culprit["expiry_to_running_ns"] or 0) >= (event.value or 0)
-        assert "schedule" in str(event.culprit.get("stack", "schedule")), "known only of who had the CPU last"
+        stack = str(event.culprit.get("stack", "schedule"))
+        assert "schedule" in stack and "bpf" not in stack, "of who had the CPU last, without what looked"
 
 
 def test_what_ends_a_run_is_its_threshold(monitor_binary: Path, sleeper_binary: Path, probe_binary: str,

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastenough.analysis.differences import difference, series_values
+from fastenough.analysis.differences import Values, difference, series_values
 from fastenough.analysis.keys import FOR_MERGING, SERIES_KEYS
-from fastenough.model import Series
 from fastenough.recording import Histogram, Recording, unbelievable
 
 _Data = tuple[object, ...]
@@ -75,10 +74,11 @@ def _doubled(recording: Recording) -> str | None:
 
 def _contradicting(recording: Recording) -> str | None:
     """Whether two of its series, alike by name, are told to be different things: they could not be added up."""
-    alike: dict[object, Series] = {}
+    alike: dict[object, Values] = {}
     for series in recording.series:
-        first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), series)
-        found = difference(SERIES_KEYS, series_values(recording, first), series_values(recording, series), FOR_MERGING)
+        values = series_values(recording, series)
+        first = alike.setdefault((series.name, series.role, series.bytes, repr(sorted(series.labels.items()))), values)
+        found = difference(SERIES_KEYS, first, values, FOR_MERGING)
         if found is not None:
             return f"two of its series, both {series.name}, are not of one kind: {found}"
     return None

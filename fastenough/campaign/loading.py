@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.transcript import no_load
 from fastenough.link import Link
 from fastenough.loads import Load, RunningLoad
@@ -22,6 +23,12 @@ class Loaded:
 
     stated: LoadStated
     running: RunningLoad | None = None
+
+    def warm_up(self, seconds: float, stopping: Stopping) -> None:
+        """Let it run for so long, and until all its processes are there; no longer than until asked to end."""
+        if self.running is not None:
+            stopping.sleep(seconds)
+            self.running.await_processes(lambda seconds: not stopping.sleep(seconds))
 
     def begin(self) -> None:
         """What it did before does not count."""

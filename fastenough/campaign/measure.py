@@ -191,8 +191,7 @@ class _Run:
     def _warm_up(self) -> None:
         """The load runs for a while; what it does before the probe starts does not count."""
         self._report("load")
-        if self.load.stated.commands:
-            self.context.stopping.sleep(self.spec.warm_up_s)
+        self.load.warm_up(self.spec.warm_up_s, self.context.stopping)
         self.load.begin()
 
     def _make(self) -> None:

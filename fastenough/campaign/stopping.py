@@ -25,9 +25,9 @@ class Stopping:
     def asked(self) -> bool:
         return self._asked.is_set()
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep, but no longer than until asked to end."""
-        self._asked.wait(seconds)
+    def sleep(self, seconds: float) -> bool:
+        """Sleep, but no longer than until asked to end; whether it was asked."""
+        return self._asked.wait(seconds)
 
     def request(self, number: int = 0) -> None:
         """Ask to end; who measures is told at once.  A second time, nothing is waited for."""

@@ -124,14 +124,16 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
 @click.option("--load", type=Names("load", list(LOADS)), default="none", show_default=True,
               help="What runs in the background.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
+@click.option("--resume", is_flag=True, help="Go on with the newest trial of the same words, which was cut short.")
 @as_granted_option
 @store_option
 @json_option
 def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...], rounds: int, duration_ns: int,
-            load: list[str], board: str, as_granted: bool, store_path: Path, as_json: bool) -> int:
+            load: list[str], board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool) -> int:
     """Say what a setting does to PROBE: runs without and with it take turns.
 
     As in: fastenough ab --set governor=performance -- timer interval=200us.  The setting is put back after each run.
+    A trial that was cut short goes on with the same command and --resume: whole rounds are kept.
     """
     change: Mapping[str, str] = parse_settings(settings)
     plan = _plan(probe, parameters, load, duration_ns, board)
@@ -142,11 +144,13 @@ def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...
         trial = trial.measured_by(granted)
         store = Store(store_path)
         try:
-            made = make_trial(trial, store, display, opened=opened, tell=display.tell)
+            made = make_trial(trial, store, display, opened=opened, resume=resume, tell=display.tell)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
-    if made.signal and len(made.runs) < LEAST_ROUNDS * len(ORDER):
-        say(f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept")
-        return 128 + made.signal
+    if made.signal:
+        display.tell(f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept; to go on: "
+                     "the same command with --resume")
+        if len(made.runs) < LEAST_ROUNDS * len(ORDER):
+            return 128 + made.signal
     status = _tell(trial, made, store, as_json)
     return 128 + made.signal if made.signal else status

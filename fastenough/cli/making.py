@@ -10,7 +10,7 @@ from pathlib import Path
 from fastenough.campaign import Campaign, Entry, Plan, Stopping, run_campaign
 from fastenough.campaign.acts import parameters_of_board
 from fastenough.campaign.changing import changing, seen_before
-from fastenough.campaign.ledger import newest_of
+from fastenough.campaign.ledger import Newest, newest_of
 from fastenough.cli.by_hand import ByHand
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
@@ -48,11 +48,11 @@ def make_runs(plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, a
     with Display() as display:
         stopping = Stopping()
         opened, plan = boards_for(plan, as_granted, display.tell)
-        if begin is Begin.RESUMED and (whole := _whole(store, plan)) is not None:
+        found = _begun(store, plan, begin)
+        if begin is Begin.RESUMED and (whole := _whole(store, found)) is not None:
             display.tell(f"campaign {whole} has all its runs; see: fastenough campaign status")
             return ExitStatus.DONE
-        seen = {} if begin is Begin.NEW else seen_before(plan, store, newest_of(store, plan).done)
-        opened = changing(plan, opened, ByHand(display, stopping, booted), seen)
+        opened = changing(plan, opened, ByHand(display, stopping, booted), seen_before(plan, store, found.done))
         try:
             campaign = run_campaign(plan, store, display, resume=begin is not Begin.NEW, opened=opened,
                                     stopping=stopping, tell=display.tell)
@@ -62,11 +62,18 @@ def make_runs(plan: Plan, store_path: Path, begin: Begin, *, as_granted: bool, a
     return worst_status(store, campaign)
 
 
-def _whole(store: Store, plan: Plan) -> str | None:
+def _begun(store: Store, plan: Plan, begin: Begin) -> Newest:
+    """What there is already of the campaign that the runs will belong to."""
+    if begin is Begin.NEW:
+        return Newest(None, False, {})
+    if begin is Begin.RESUMED:
+        store.settle()
+    return newest_of(store, plan)
+
+
+def _whole(store: Store, found: Newest) -> str | None:
     """The newest campaign of the plan where nothing of it is left, None where something is; raises BadInput where none
     was begun."""
-    store.settle()
-    found = newest_of(store, plan)
     newest = found.campaign
     if newest is None:
         raise BadInput(f"{store.path}: no campaign of this plan was begun there, or it was begun with another --board "

@@ -9,12 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fastenough.virtual.module import CHECKOUT
-
-
-def shipped() -> dict[str, Path]:
-    """The plans that come with fastenough, by name."""
-    return {path.stem: path for path in sorted((CHECKOUT / "campaigns").glob("*.toml"))}
+from fastenough.campaign.shipped import shipped
 
 
 class PlanFile(click.Path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastenough.board import open_board
 from fastenough.campaign import read_plan
-from fastenough.campaign.shipped import SHIPPED
+from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.farm.calendar import Dates, Planned, parse_dates
 from fastenough.model import BadInput
@@ -22,10 +22,6 @@ COORDINATOR = "127.0.0.1:20408"
 RING = "/var/lib/fastenough/ring"
 """Where the service of a board keeps it (docs/monitor-service.md)."""
 DEFAULT_PLAN = "osadl-cycle"
-USUAL = Planned(SHIPPED[DEFAULT_PLAN], Dates(12 * 3600.0))
-"""What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
-DEFAULT_PLAN = "osadl-cycle"
-USUAL = Planned(SHIPPED[DEFAULT_PLAN], Dates(12 * 3600.0))
 """What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
 _BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "ring", "pull", "boot", "patience", "retry",
@@ -148,7 +144,7 @@ def _dates(table: Table) -> Dates:
 
 def _planned(table: Table, base: Path) -> Planned:
     path = _path(table, "file", base, DEFAULT_PLAN)
-    path = SHIPPED.get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
+    path = shipped().get(str(path.relative_to(base)), path) if path.is_relative_to(base) else path
     planned = Planned(path, _dates(table))
     table.finish(_PLAN_KEYS)
     if read_plan(path).boards:
@@ -165,7 +161,9 @@ def _board(table: Table, base: Path) -> BoardEntry:
         tuple(_planned(each, base) for each in table.tables("plan", [])),
         table.take("simulated", bool, "true", False))
     table.finish(_BOARD_KEYS)
-    return board if board.ring or board.plans else replace(board, plans=(USUAL,))
+    if board.ring or board.plans:
+        return board
+    return replace(board, plans=(Planned(shipped()[DEFAULT_PLAN], Dates(12 * 3600.0)),))
 
 
 def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:

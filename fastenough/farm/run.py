@@ -29,6 +29,8 @@ WORK: Mapping[Act, Work] = {Act.BOOT: acts.boot, Act.ACQUIRE: acts.acquire, Act.
 _TICK_S = 0.2
 _LABGRID_S = 90.0
 """The coordinator may wait half a minute for an exporter that is silent, and acts wait for each other meanwhile."""
+_SWITCHED_S = 10.0
+"""What switching a board off and on takes, besides as long again as it may boot."""
 _PULL_S = 60.0
 _LATE_S = 3600.0
 """How much longer than planned the runs of a plan may take, and a quarter of it besides."""
@@ -217,7 +219,7 @@ def _limit_s(board: BoardEntry, start: Start) -> float:
     """How long an act may take; raises BadInput for a plan that cannot be read any more."""
     if start.plan is not None:
         return _planned_s(start.plan) * 1.25 + _LATE_S
-    return {Act.BOOT: board.times.boot_s + _LABGRID_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
+    return {Act.BOOT: 2 * board.times.boot_s + _SWITCHED_S, Act.PULL: max(_PULL_S, board.times.pull_s)}.get(
         start.act, _LABGRID_S)
 
 

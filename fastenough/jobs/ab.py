@@ -91,13 +91,16 @@ def _require_one(entries: Sequence[Setting]) -> None:
 
 @dataclass
 class _Turns:
-    """The store, as the runs of one trial need it: all of them are one campaign, each at its position."""
+    """The store, as the runs of one trial need it: all of them are one campaign, each at its position.
+
+    ``made``: the run at each position, those of earlier whole rounds included.
+    """
 
     store: Store
     trial: Trial
-    campaign: str
+    campaign: str = ""
     position: int = 0
-    begun: list[str] = field(default_factory=list)
+    made: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         specs = expand(self.trial.plan)
@@ -105,11 +108,43 @@ class _Turns:
         self._planned = tuple(f"{title}, {self.trial.label(position)}" for position in range(self.trial.runs))
         said = repr((plan_sha256(self.trial.plan, specs), sorted(self.trial.change.items()), self.trial.rounds))
         self._sha256 = hashlib.sha256(said.encode()).hexdigest()
+        self.campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+
+    def go_on(self) -> None:
+        """Be the newest campaign of this trial; raises BadInput where there is none, or another bench makes it.
+
+        The rounds that were whole stay; one that was cut is made again from its first run, since what drifts
+        cancels only between runs that follow each other.
+        """
+        self.store.settle()
+        earlier = [run for run in self.store.runs(plan_sha256=self._sha256) if run.campaign]
+        if not earlier:
+            raise BadInput(f"--resume: {self.store.path} has no trial of this probe, load, board, duration, change and "
+                           "number of rounds; leave out --resume to begin one (see: fastenough list)")
+        self.campaign = earlier[-1].campaign or ""
+        mine = [run for run in earlier if run.campaign == self.campaign]
+        if any(run.state == "running" for run in mine):
+            raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or end that one")
+        sound = {run.position: run.id for run in mine
+                 if run.outcome == Outcome.COMPLETED.value and self.store.fault(run.id) is None}
+        for first in range(0, self.trial.runs, len(ORDER)):
+            round_ = range(first, first + len(ORDER))
+            if all(position in sound for position in round_):
+                self.made |= {position: sound[position] for position in round_}
+
+    @property
+    def left(self) -> list[int]:
+        """The positions whose runs are to be made."""
+        return [position for position in range(self.trial.runs) if position not in self.made]
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        return tuple(self.made[position] for position in sorted(self.made))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
         writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self._sha256, "position": self.position,
                                    "positions": len(self._planned), "planned": self._planned})
-        self.begun.append(writer.id)
+        self.made[self.position] = writer.id
         return writer
 
     def runs(self, **equal: Any) -> list[Any]:
@@ -127,17 +162,19 @@ class _Turns:
 
 @dataclass
 class _Standing:
-    """Where the whole trial stands, told with each run's own progress."""
+    """Where the whole trial stands, told with each run's own progress; ``left`` runs are to be made."""
 
     trial: Trial
     campaign: str
-    duration_s: float
+    left: int
     tell: Callable[[Progress], None]
     begun_s: float = field(default_factory=time.monotonic)
 
-    def at(self, position: int) -> Callable[[Progress], None]:
-        each_s = ((time.monotonic() - self.begun_s) / position if position else self.duration_s + _BESIDE_S)
-        later_s = (self.trial.runs - position - 1) * each_s
+    def at(self, position: int, done: int) -> Callable[[Progress], None]:
+        """``done``: how many of them are made."""
+        guess_s = self.trial.plan.entries[0].duration_s + _BESIDE_S
+        each_s = (time.monotonic() - self.begun_s) / done if done else guess_s
+        later_s = (self.left - done - 1) * each_s
 
         def told(progress: Progress) -> None:
             self.tell(replace(progress, campaign=self.campaign, run=position + 1, runs=self.trial.runs,
@@ -159,23 +196,27 @@ def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
 
 
 def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress], None], *, opened: Opened,
-               tell: Callable[[str], None] | None = None) -> Made:
+               resume: bool = False, tell: Callable[[str], None] | None = None) -> Made:
     """Make the runs in turns; the change is put back after each run that has it.
 
+    With ``resume`` the newest campaign of the same trial goes on, where anything of it is left.
     SIGINT and SIGTERM end the run under way in good order and the trial with it.  Raises as ``run_campaign`` and
     :func:`require_changeable` do, NotApplicable where nothing can be measured here, FastenoughError where a run fails.
     """
-    require_changeable(trial, opened)
-    campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-    keeper, stopping = _Turns(store, trial, campaign), Stopping()
-    standing = _Standing(trial, campaign, trial.plan.entries[0].duration_s, on_progress)
-    for position in range(trial.runs):
+    keeper, stopping = _Turns(store, trial), Stopping()
+    if resume:
+        keeper.go_on()
+    left = keeper.left
+    if left:
+        require_changeable(trial, opened)
+    standing = _Standing(trial, keeper.campaign, len(left), on_progress)
+    for done, position in enumerate(left):
         keeper.position = position
         has_it = trial.arm(position) == "B"
-        done = run_campaign(trial.with_change() if has_it else trial.plan, keeper, standing.at(position),
-                            opened=opened, stopping=stopping, tell=tell)
-        if done.stopped:
-            return Made(campaign, tuple(keeper.begun[:position]), done.signal)
-        _require_measured(store.load(done.runs[0]), trial.change if has_it else {})
-    return Made(campaign, tuple(keeper.begun))
-
+        campaign = run_campaign(trial.with_change() if has_it else trial.plan, keeper, standing.at(position, done),
+                                opened=opened, stopping=stopping, tell=tell)
+        if campaign.stopped:
+            keeper.made.pop(position, None)
+            return Made(keeper.campaign, keeper.in_order, campaign.signal)
+        _require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
+    return Made(keeper.campaign, keeper.in_order)

@@ -5,6 +5,8 @@ The SSH server is the load's own: keys, port and configuration are made in the s
 lies on a file system that only it sees, as does its user where the board has none.  While it runs it listens on
 loopback, where every user of the machine reaches it: so it takes one key only, of one user, from loopback, for copies
 and nothing else.  The disk read is a file of the scratch directory, past the page cache where the file system lets it.
+
+The copiers wait at a pipe until all of them are there: those at work would take the CPUs from who starts the rest.
 """
 
 from fastenough.loads.load import Expectation, Load
@@ -68,12 +70,16 @@ do
 done
 """
 _COPIERS = """
+until [ -e {scratch}/all ]; do sleep 0.1; done | nice -n 19 sh -c '
+exec 3<&0
 i=0
 while [ $i -lt 500 ]; do
-	nice -n 19 dd if=/dev/zero of=/dev/null 2>/dev/null &
+	(read -r _; exec dd if=/dev/zero of=/dev/null status=none) <&3 &
 	i=$((i + 1))
 done
+: >{scratch}/all
 wait
+'
 """
 _READER = _LARGE + """ || exit
 while dd if={scratch}/large of=/dev/null bs=1M iflag=direct 2>/dev/null || cat {scratch}/large >/dev/null
@@ -85,7 +91,7 @@ done
 LOAD = Load(
     name="brown-martin",
     source="Brown and Martin, How fast is fast enough?, section 3.8",
-    tools=("scp", "ssh", "ssh-keygen", "sshd", "unshare"),
+    tools=("nice", "scp", "ssh", "ssh-keygen", "sshd", "unshare"),
     commands=(
         ("sh", "-c", '[ "$(id -u)" = 0 ] && exec unshare --mount sh -c "$0"; exec sh -c "$0"', _SERVER),
         ("sh", "-c", _READER),
@@ -94,4 +100,5 @@ LOAD = Load(
     expects=Expectation(cpu_share=0.1, switches_per_s=50.0, bytes_read_per_s=1_000_000.0, processes=500),
     disk_bytes=192 << 20,
     memory_bytes=256 << 20,
+    start_s=600.0,
 )

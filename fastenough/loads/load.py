@@ -15,6 +15,7 @@ TOOL_PACKAGES = {
     "sshd": "openssh-server",
     "ping": "iputils-ping",
     "unshare": "util-linux",
+    "nice": "coreutils",
 }
 """Debian package of each tool a load may need and a minimal system may lack."""
 
@@ -35,6 +36,10 @@ class Expectation:
     processes: int = 0
     processes_per_cpu: int = 0
 
+    def processes_on(self, cpus: int) -> int:
+        """How many processes there must be at least."""
+        return self.processes + self.processes_per_cpu * cpus
+
 
 @dataclass(frozen=True)
 class Load:
@@ -44,6 +49,7 @@ class Load:
     own, removed at the end, and ``{limit_s}`` for the time after which the command must be gone by itself.
     ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.  ``counter`` is a command that says a number, which grows as
     the load works: a proof of its own, where its processes do not show it; ``{scratch}`` is the first command's.
+    ``start_s`` is how long it may take until the processes that are expected of it are there.
     """
 
     name: str
@@ -54,6 +60,7 @@ class Load:
     disk_bytes: int = 0
     memory_bytes: int = 0
     counter: tuple[str, ...] = ()
+    start_s: float = 10.0
 
     def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
         """The commands as they are started, each with its scratch directory."""

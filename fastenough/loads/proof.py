@@ -114,7 +114,7 @@ def prove(name: str, expects: Expectation, cpus: int, before: Sample, after: Sam
         ("bytes read", bytes_read, expects.bytes_read_per_s * window_s),
         ("bytes written", bytes_written, expects.bytes_written_per_s * window_s),
         ("counts of its own counter", counted or 0, expects.counted_per_s * window_s),
-        ("processes", after.workers(), expects.processes + expects.processes_per_cpu * cpus),
+        ("processes", after.workers(), expects.processes_on(cpus)),
     ]
     reasons = tuple(f"load {name} had {got:g} {what}, at least {least:g} were expected"
                     for what, got, least in bars if got < least)

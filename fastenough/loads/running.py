@@ -22,6 +22,7 @@ from fastenough.words import said_lines
 _MARGIN_S = 120
 """How long after the planned end a load ends by itself, should nobody end it."""
 _COUNTER_S = 5.0
+_LOOK_S = 0.2
 _FROM_FOLDER = 'PATH=$1:$PATH; shift; exec "$@"'
 
 
@@ -38,7 +39,7 @@ class RunningLoad:
         self._link = link
         self._load = load
         self._cpus = cpus
-        self._limit_s = int(planned_s) + _MARGIN_S
+        self._limit_s = int(planned_s + load.start_s) + _MARGIN_S
         self._scratches = [link.scratch_name() for _ in load.commands]
         self.command_lines = load.command_lines(cpus, self._scratches, self._limit_s)
         self._counter = load.counter_line(cpus, self._scratches, self._limit_s)
@@ -87,6 +88,20 @@ class RunningLoad:
             return int(self._link.run(self._with_tools(self._counter), _COUNTER_S).stdout.split()[-1])
         except (OSError, ValueError, IndexError, Stalled):
             return None
+
+    def await_processes(self, sleep: Callable[[float], bool]) -> None:
+        """Until as many processes as are expected are there; ``sleep`` says whether to go on waiting.
+
+        Where they do not come in time, or a command has ended, the proof says so.
+        """
+        end_s = time.monotonic() + self._load.start_s
+        while not self._is_whole() and time.monotonic() < end_s and sleep(_LOOK_S):
+            pass
+
+    def _is_whole(self) -> bool:
+        """Whether nothing more is to be waited for."""
+        return (self._look(whole=False).workers() >= self._load.expects.processes_on(self._cpus)
+                or not all(process.running for process in self._processes))
 
     def begin(self) -> None:
         """The probe starts now: what the load consumed before does not count."""

@@ -64,9 +64,12 @@ class Live:
         if not changed and not gone:
             return
         self._number += 1
-        event = b"id: %d\nevent: now\ndata: %s\n\n" % (self._number, as_json({"boards": changed, "gone": gone}))
+        event = self._event(changed, gone)
         for queue in list(self._listeners):
             self._give(queue, event)
+
+    def _event(self, boards: dict[str, Row], gone: list[str]) -> bytes:
+        return b"id: %d\nevent: now\ndata: %s\n\n" % (self._number, as_json({"boards": boards, "gone": gone}))
 
     def _give(self, queue: asyncio.Queue[bytes | None], event: bytes) -> None:
         try:
@@ -77,8 +80,10 @@ class Live:
             queue.put_nowait(None)
 
     async def listen(self) -> AsyncIterator[bytes]:
-        """The stream of one listener."""
+        """The stream of one listener: first how all boards stand, then what changes."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
+        if self._last:
+            queue.put_nowait(self._event(self._last, []))
         self._listeners.add(queue)
         self._wanted.set()
         try:

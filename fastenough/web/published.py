@@ -16,7 +16,7 @@ from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.history import UnknownBoard, standing
 from fastenough.model import BadInput
-from fastenough.web.assets import assets
+from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.board import view
 from fastenough.web.site import Nowhere, Page, Site

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__, words
 from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
-from fastenough.web.assets import draws
+from fastenough.web.asset_files import draws
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
 _HERE = Path(__file__).parent

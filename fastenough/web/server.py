@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from fastenough.history import UnknownBoard
 from fastenough.model import FastenoughError
-from fastenough.web.assets import assets
+from fastenough.web.asset_files import assets
 from fastenough.web.kept import FRESH_S, Kept, Shelf
 from fastenough.web.live import Live
 from fastenough.web.pages import PAGES

@@ -76,7 +76,7 @@ void finding_take(struct monitor *monitor, const struct finding *finding);
 const char *culprit_of(struct run *run, const struct finding *finding);
 
 /* symbols.c: the kernel's function that an address is in; NULL where it is not told.  To read them all takes 0.1 s and more:
- * before the run, for nobody collects what is counted meanwhile. */
+ * before the run, for nobody collects what is counted meanwhile; but behind the loading of programs, which are told, too. */
 void symbols_read(void);
 const char *symbol_of(uint64_t address);
 

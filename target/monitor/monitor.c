@@ -198,9 +198,10 @@ static void monitor_setup(struct run *run)
 	add_series(monitor);
 	if (chosen.samples)
 		keep_samples(monitor, chosen.samples);
+	if (!programs_load(monitor))
+		return;
 	symbols_read();
-	if (programs_load(monitor))
-		run->source = &monitor->source;
+	run->source = &monitor->source;
 }
 
 static const struct probe monitor_probe = {

@@ -6,6 +6,8 @@
 
 #include "inside.h"
 
+#define LONGEST 0x10000 /* of a function: what is further behind its begin came later, and is not told */
+
 struct symbol {
 	uint64_t address;
 	char *name;
@@ -57,5 +59,5 @@ const char *symbol_of(uint64_t address)
 		else
 			high = middle;
 	}
-	return low && address ? symbols[low - 1].name : NULL;
+	return low && address - symbols[low - 1].address < LONGEST ? symbols[low - 1].name : NULL;
 }

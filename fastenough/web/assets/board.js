@@ -11,12 +11,12 @@ function view() {
   const buttons = [...document.querySelectorAll("[data-span]")];
   const usual = buttons.find(button => button.getAttribute("aria-pressed") === "true").dataset.span;
   const span = buttons.some(button => button.dataset.span === said.get("span")) ? said.get("span") : usual;
-  const begin = +said.get("begin"), end = +said.get("end");
-  return {span, chosen: begin > 0 && end > begin ? {begin, end} : null};
+  const begin = +said.get("begin"), end = +said.get("end"), chosen = begin > 0 && end > begin ? {begin, end} : null;
+  return {span, chosen, zoomed: chosen !== null && said.has("zoom")};
 }
 
-function go(span, chosen) {
-  const said = new URLSearchParams({span, ...(chosen ? {begin: Math.round(chosen.begin), end: Math.round(chosen.end)} : {})});
+function go(span, chosen, zoomed) {
+  const said = new URLSearchParams({span, ...(chosen ? {begin: Math.round(chosen.begin), end: Math.round(chosen.end)} : {}), ...(zoomed ? {zoom: 1} : {})});
   history.replaceState(null, "", `#${said}`);
   return showAll();
 }
@@ -28,13 +28,16 @@ function links(span) {
   }
 }
 
-function range() { return {begin: maxima.begin_s, end: maxima.end_s}; }
+function range() {
+  const {chosen, zoomed} = view();
+  return zoomed ? chosen : {begin: maxima.begin_s, end: maxima.end_s};
+}
 
 function drawMaxima(chosen) {
   if (!CAN_DRAW_LINES) return;
   if (lines) lines.destroy();
   const span = view().span;
-  lines = maximaLines(at("maxima"), maxima, range(), chosen, (begin, end) => go(span, {begin, end}));
+  lines = maximaLines(at("maxima"), maxima, range(), view().zoomed ? null : chosen, (begin, end) => go(span, {begin, end}));
   keyOfLoads(at("bands"), maxima);
 }
 
@@ -61,7 +64,7 @@ function table(place, caption, heads, rows, none) {
   for (const row of rows) {
     const line = made("tr");
     row.forEach((value, column) => {
-      const cell = made(column ? "td" : "th", undefined, "words");
+      const cell = made(column ? "td" : "th", undefined, typeof value === "string" && value.length > 20 ? "words" : "words short");
       if (!column) cell.scope = "row";
       cell.append(value);
       line.append(cell);
@@ -103,9 +106,13 @@ async function fromFiles(chosen) {
     said: rows.length ? `Whole cycles, all CPUs, from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
 }
 
+/** All that is known of a range, to five minutes; null where no server is asked. */
+function answered(chosen) {
+  return SERVED ? figures(`selection.json?begin=${Math.round(chosen.begin)}&end=${Math.round(chosen.end)}`) : null;
+}
+
 async function select(chosen) {
-  const asking = `selection.json?begin=${Math.round(chosen.begin)}&end=${Math.round(chosen.end)}`;
-  const found = (SERVED ? await figures(asking) : null) || await fromFiles(chosen);
+  const found = await answered(chosen) || await fromFiles(chosen);
   showSelection(found, chosen);
   drawPlot(found.distribution, found.said || `${instant(chosen.begin)} to ${instant(chosen.end)} UTC.`);
 }
@@ -121,11 +128,11 @@ async function attempt(place, work) {
 }
 
 async function showAll() {
-  const {span, chosen} = view(), turn = ++asked;
+  const {span, chosen, zoomed} = view(), turn = ++asked;
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   links(span);
   for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? new Date(value * 1000).toISOString().slice(0, 16) : "";
-  await attempt(at("maxima"), async () => { maxima = await figures(`maxima-${span}.json`); if (turn === asked) drawMaxima(chosen); });
+  await attempt(at("maxima"), async () => { maxima = (zoomed && await answered(chosen)) || await figures(`maxima-${span}.json`); if (turn === asked) drawMaxima(chosen); });
   await Promise.all([
     attempt(at("heat"), async () => { heat = await figures(`heat-${span}.json`); if (turn === asked && maxima) drawHeat(); }),
     attempt(at("distribution"), () => chosen ? select(chosen) : unselected(span)),
@@ -142,6 +149,7 @@ at("range").addEventListener("submit", event => {
   if (begin && end > begin) go(view().span, {begin, end});
 });
 at("unselect").addEventListener("click", () => go(view().span, null));
+at("zoom").addEventListener("click", () => go(view().span, view().chosen, true));
 addEventListener("hashchange", showAll);
 addEventListener("recolour", showAll);
 let resized = 0;

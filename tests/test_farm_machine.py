@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a board of the farm is in, event by event: no process, no clock, no labgrid."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from fastenough.farm.calendar import Due, Planned, due, parse_dates
+from fastenough.farm.config import BoardEntry, Times
+from fastenough.farm.machine import (
+    Act,
+    BoardState,
+    Command,
+    Ended,
+    Event,
+    Phase,
+    Seen,
+    Start,
+    Stop,
+    Tick,
+    restored,
+    step,
+)
+
+TIMES = Times(pull_s=300, boot_s=180, patience_s=7200, retry_s=60)
+RING = BoardEntry("one", "place-1", ring="/ring", times=TIMES)
+PLAN = BoardEntry("two", "place-2", link="ssh://root@two", times=TIMES)
+DUE = Due(Path("cycle.toml"), 1000.0)
+
+
+class Play:
+    """A board, and what was ordered of it."""
+
+    def __init__(self, board: BoardEntry, state: BoardState | None = None) -> None:
+        self.board, self.state, self.now_s = board, state or BoardState(), 1000.0
+        self.ordered: list[Command] = []
+
+    def tell(self, event: Event, later_s: float = 0.0) -> list[Command]:
+        self.now_s += later_s
+        self.state, commands = step(self.board, self.state, event, self.now_s)
+        self.ordered += commands
+        return commands
+
+    def up(self) -> Play:
+        assert self.tell(Tick()) == [Start(Act.BOOT)]
+        assert self.state.phase is Phase.BOOTING
+        assert self.tell(Ended(Act.BOOT, link="ssh://root@one", newest="1"), 20) == []
+        assert self.state.phase is Phase.READY
+        return self
+
+
+def test_a_board_is_booted_pulled_and_measures() -> None:
+    play = Play(RING).up()
+    assert play.tell(Tick()) == [Start(Act.PULL)]
+    assert play.state.told == "pulling"
+    play.tell(Ended(Act.PULL, grown=True, newest="2"))
+    assert (play.state.told, play.state.newest, play.state.link) == ("measuring", "2", "ssh://root@one")
+    assert play.tell(Tick(), 299) == []
+    assert play.tell(Tick(), 1) == [Start(Act.PULL)]
+    assert play.tell(Tick(), 1000) == [], "one pull at a time"
+
+
+def test_a_board_that_does_not_come_up_is_let_go_and_tried_again_ever_later() -> None:
+    play, waits = Play(RING), []
+    for _ in range(9):
+        while Start(Act.BOOT) not in play.tell(Tick(), 1):
+            pass
+        waits.append(play.now_s)
+        assert play.tell(Ended(Act.BOOT, "no console"), 1) == [Start(Act.RELEASE)]
+        assert (play.state.phase, play.state.reason) == (Phase.DEAD, "no console")
+        play.tell(Ended(Act.RELEASE))
+    pauses = [round(later - before - 1) for before, later in pairwise(waits)]
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3840, 3840]
+
+
+def test_an_hour_without_network_boots_nothing_and_the_failures_are_told() -> None:
+    play = Play(RING).up()
+    for _ in range(12):
+        assert play.tell(Tick(), 300) == [Start(Act.PULL)]
+        play.tell(Ended(Act.PULL, "cannot be reached"))
+        assert play.state.reason == "cannot be reached"
+    play.tell(Tick(), 300)
+    play.tell(Ended(Act.PULL, grown=True))
+    assert (play.state.phase, play.state.reason, play.state.failures) == (Phase.MEASURING, "", 0)
+
+
+def test_a_board_of_which_nothing_new_comes_is_booted_again_and_ever_more_rarely() -> None:
+    play = Play(RING).up()
+    boots = []
+    for _ in range(4):
+        while Start(Act.BOOT) not in play.tell(Tick(), 60):
+            if Act.PULL in play.state.busy:
+                play.tell(Ended(Act.PULL, grown=False))
+        boots.append(play.now_s)
+        play.tell(Ended(Act.BOOT), 10)
+    gaps = [later - before for before, later in pairwise(boots)]
+    assert gaps[0] > 7200 and gaps == sorted(gaps) and gaps[-1] >= gaps[0] + 60
+
+
+def test_a_place_that_a_person_has_is_never_touched_and_comes_back_by_a_boot() -> None:
+    play = Play(RING).up()
+    play.tell(Tick())
+    assert play.tell(Seen("desk/somebody")) == [Stop(Act.PULL)]
+    assert (play.state.phase, play.state.reason) == (Phase.LENT, "desk/somebody has it")
+    for event in (Tick(DUE), Ended(Act.PULL, "killed"), Seen("desk/somebody"), Tick(DUE)):
+        assert play.tell(event, 100_000) == []
+    assert play.tell(Seen("")) == []
+    assert play.tell(Tick()) == [Start(Act.BOOT)]
+
+
+def test_what_labgrid_refuses_as_lent_is_lent() -> None:
+    play = Play(RING)
+    play.tell(Tick())
+    assert play.tell(Ended(Act.BOOT, "it is lent to desk/somebody", lent="desk/somebody")) == []
+    assert play.state.phase is Phase.LENT
+
+
+def test_a_coordinator_that_forgot_is_told_again_and_nothing_is_switched() -> None:
+    play = Play(RING).up()
+    play.tell(Tick())
+    play.tell(Ended(Act.PULL, grown=True))
+    assert play.tell(Seen("")) == [Start(Act.ACQUIRE)]
+    assert play.tell(Seen("")) == [], "it is being acquired"
+    play.tell(Ended(Act.ACQUIRE))
+    assert play.tell(Seen("host/farm", ours=True)) == []
+    assert play.state.phase is Phase.MEASURING
+    assert Act.BOOT not in {one.act for one in play.ordered[1:]}
+
+
+def test_a_dead_board_that_is_still_held_is_let_go() -> None:
+    play = Play(RING)
+    play.tell(Tick())
+    play.tell(Ended(Act.BOOT, "dark"))
+    play.tell(Ended(Act.RELEASE, "the coordinator is away"))
+    assert play.tell(Seen("host/farm", ours=True)) == [Start(Act.RELEASE)]
+
+
+def test_a_place_that_nobody_knows_is_dead_with_what_to_do() -> None:
+    play = Play(RING)
+    assert play.tell(Seen(None)) == []
+    assert play.state.phase is Phase.DEAD and "create it with labgrid-client" in play.state.reason
+    assert play.tell(Tick(), 59) == [] and play.tell(Tick(), 2) == [Start(Act.BOOT)]
+
+
+def test_a_plan_is_made_once_each_time_it_is_due_and_goes_on_after_a_restart() -> None:
+    play = Play(PLAN).up()
+    assert play.tell(Tick(DUE)) == [Start(Act.MEASURE, DUE.file, resume=False)]
+    assert play.tell(Tick(DUE), 10) == []
+    play = Play(PLAN, restored(play.state, play.now_s))
+    assert play.tell(Tick(DUE)) == [Start(Act.MEASURE, DUE.file, resume=True)]
+    play.tell(Ended(Act.MEASURE), 43_000)
+    assert play.state.phase is Phase.READY and play.tell(Tick(DUE)) == []
+    assert play.tell(Tick(replace(DUE, since_s=44_200.0))) == [Start(Act.MEASURE, DUE.file, resume=False)]
+
+
+def test_a_plan_that_fails_boots_a_board_that_says_nothing_else_of_itself() -> None:
+    play = Play(PLAN).up()
+    play.tell(Tick(DUE))
+    assert play.tell(Ended(Act.MEASURE, "the board is gone")) == [Start(Act.RELEASE)]
+    assert play.state.phase is Phase.DEAD
+    recording = Play(RING).up()
+    recording.tell(Tick(DUE))
+    assert recording.tell(Ended(Act.MEASURE, "a load is missing")) == []
+    assert (recording.state.phase, recording.state.reason) == (Phase.READY, "a load is missing")
+
+
+@pytest.mark.parametrize(("phase", "then"), [
+    (Phase.BOOTING, Phase.OFF), (Phase.MEASURING, Phase.READY), (Phase.LENT, Phase.LENT), (Phase.DEAD, Phase.DEAD)])
+def test_a_farm_that_was_killed_knows_what_it_had(phase: Phase, then: Phase) -> None:
+    state = BoardState(phase=phase, busy=frozenset({Act.BOOT, Act.PULL}), failures=3, link="ssh://x", newest="7")
+    after = restored(state, 5000.0)
+    assert (after.phase, after.busy, after.failures, after.link, after.newest) == (then, frozenset(), 3, "ssh://x", "7")
+
+
+def test_nothing_sticks_whatever_happens() -> None:
+    """10,000 events at random: never two of an act, nothing begun on a lent place; and left alone, it measures."""
+    for seed in range(20):
+        chance, play = random.Random(seed), Play(RING)
+        for _ in range(500):
+            event = _event_at(chance, play.state)
+            before = play.state
+            commands = play.tell(event, chance.choice((0, 1, 60, 4000)))
+            begun = [one.act for one in commands if isinstance(one, Start)]
+            assert len(begun) == len(set(begun)) and not before.busy & (set(begun) - _ended(event))
+            assert play.state.phase is not Phase.LENT or not begun
+        assert _settled(play)
+
+
+def _ended(event: Event) -> set[Act]:
+    return {event.act} if isinstance(event, Ended) else set()
+
+
+def _event_at(chance: random.Random, state: BoardState) -> Event:
+    ended = [Ended(act, chance.choice(("", "it broke")), grown=chance.random() < 0.5) for act in sorted(state.busy)]
+    seen = (Seen(""), Seen("me/farm", ours=True), Seen("desk/her"), Seen(None))
+    return chance.choice([Tick(), Tick(DUE), *seen, *ended])
+
+
+def _settled(play: Play) -> bool:
+    """Whether it measures in the end, where all goes well from now on."""
+    for _ in range(200):
+        play.tell(Seen("me/farm", ours=True), 60)
+        for act in sorted(play.state.busy):
+            play.tell(Ended(act, grown=True))
+        play.tell(Tick())
+    return play.state.told in ("measuring", "pulling")
+
+
+NOON_S, HOUR_S = 1_800_014_400.0, 3600.0  # 2027-01-15 12:00, a Friday
+
+
+def test_the_calendar_says_which_cycle_has_begun() -> None:
+    half = Planned(Path("half.toml"), parse_dates(12 * HOUR_S, (), "06:00"))
+    assert due([half], NOON_S) == Due(half.file, NOON_S - 6 * HOUR_S)
+    assert due([half], NOON_S - 6 * HOUR_S - 1) == Due(half.file, NOON_S - 18 * HOUR_S)
+    weekend = Planned(Path("weekend.toml"), parse_dates(24 * HOUR_S, ("sat",), "00:00"))
+    assert due([weekend], NOON_S) is None
+    assert due([half, weekend], NOON_S + 13 * HOUR_S) == Due(weekend.file, NOON_S + 12 * HOUR_S)
+
+
+@pytest.mark.parametrize(("every_s", "days", "at", "said"), [
+    (7 * HOUR_S, (), "00:00", "divide a day"), (HOUR_S, ("monday",), "00:00", "'monday' is not known"),
+    (HOUR_S, (), "24:00", "no time of day"), (0.5, (), "00:00", "divide a day")])
+def test_dates_that_cannot_be_are_refused(every_s: float, days: tuple[str, ...], at: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_dates(every_s, days, at)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The website: every page of its table, what it says, who may see it, and the same as files."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from farm_data import FarmData
+from websites import Served, farm_of, serving
+
+from fastenough.history import NOTHING, OWNER, Maxima, declare
+from fastenough.model import BadInput
+from fastenough.report import plot
+from fastenough.web.asset_files import assets
+from fastenough.web.pages import PAGES
+from fastenough.web.published import addresses, publish
+from fastenough.web.rendering import since
+from fastenough.web.site import HTML, JSON, Page, Site
+from fastenough.web.spans import SPANS, coarser, drawable_step
+
+ONLY_SERVED = re.compile(r' ?<a class="served".*?</a>')
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> tuple[FarmData, Site]:
+    return farm_of(tmp_path_factory.mktemp("farm"))
+
+
+@pytest.fixture(scope="module")
+def served(farm: tuple[FarmData, Site]) -> Iterator[Served]:
+    with serving(farm[1]) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def data(farm: tuple[FarmData, Site]) -> FarmData:
+    return farm[0]
+
+
+def test_every_page_is_served_and_safe(served: Served) -> None:
+    kinds = {page.kind for page in PAGES}
+    found = [(address, served.get(address)) for address, _ in addresses(served.site)]
+    assert len(found) > 60
+    for address, answer in found:
+        assert (address, answer.status) == (address, 200)
+        assert answer.headers["content-type"] in kinds
+        assert "script-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        if answer.headers["content-type"] == JSON:
+            json.loads(answer.body)
+        if answer.headers["content-type"] == HTML:
+            assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son[a-z]+=", answer.text), address
+    for asset in assets():
+        assert served.get(f"/assets/{asset}").status == 200
+
+
+def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]]:
+    """The greatest latency of the board with the injected one, wherever a page, a file or an event says it."""
+    board, at = data.injected.board, f"/board/{data.injected.board}"
+    rows = {one["board"]["name"]: one for one in served.get("/index.json").json["boards"]}
+    yield "overview", rows[board]["max_24h_ns"]
+    yield "overview, ever", rows[board]["max_ever_ns"]
+    told = csv.DictReader(io.StringIO(served.get("/boards.csv").text))
+    yield "overview's CSV", next(int(row["max_24h_ns"]) for row in told if row["board"] == board)
+    yield "all boards' heat map", max(filter(None, served.get("/heat-24h.json").json["boards"][board]))
+    yield "board", served.get(f"{at}/index.json").json["standing"]["max_30d_ns"]
+    for span in SPANS:
+        maxima = served.get(f"{at}/maxima-{span}.json").json
+        yield f"maxima {span}", max(value for line in maxima["cpus"].values() for value in line if value is not None)
+    table = list(csv.DictReader(io.StringIO(served.get(f"{at}/maxima-24h.csv").text)))
+    column = f"cpu{data.injected.cpu}_max_ns"
+    yield "CSV", max(int(row[column]) for row in table if row[column])
+    parquet = pq.read_table(io.BytesIO(served.get(f"{at}/maxima-24h.parquet").body)).to_pydict()
+    yield "Parquet", max(value for value in parquet[column] if value is not None)
+    plots = served.get(f"{at}/distribution-24h.json").json
+    yield "latency plot", max(one["max_ns"] for one in plots["cpus"].values())
+    yield "ridge", max(row["max_ns"] for row in served.get(f"{at}/ridge.json").json["rows"])
+    yield "events", max(one["value_ns"] for one in served.get(f"{at}/events.json").json["events"])
+    begin = data.injected.begin_s
+    chosen = served.get(f"{at}/selection.json?begin={begin}&end={begin + 300}").json
+    yield "selection", max(one["value_ns"] for one in chosen["events"])
+    yield "selection's plot", max(one["max_ns"] for one in chosen["distribution"]["cpus"].values())
+    of_run = served.get(f"/run/{data.injected.run}/plot.json").json
+    yield "run's plot", max(one["max_ns"] for one in of_run["cpus"].values())
+    yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
+
+
+def told_live(served: Served) -> Any:
+    """The first event of the stream."""
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    connection.request("GET", "/events", headers={"Accept-Encoding": "gzip"})
+    answer = connection.getresponse()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["content-encoding"] is None
+    lines = iter(answer.readline, b"")
+    found = next(json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: "))
+    connection.close()
+    return found
+
+
+def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data: FarmData) -> None:
+    said = dict(injected_numbers(served, data))
+    assert len(said) > 16
+    assert {name: value for name, value in said.items() if value != data.injected.value_ns} == {}
+    assert '<td data-value="max_24h_ns">5,000</td>' in served.get("/").text
+    page = served.get(f"/board/{data.injected.board}/").text
+    assert "▲ new maximum" in page and "irq/27-i915" in page and "above the limit" in page
+
+
+def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData) -> None:
+    runs = [run.id for run in data.store.runs(board=data.private)]
+    assert runs
+    for page in PAGES:
+        if "{name}" in page.pattern or "{run}" in page.pattern:
+            address = page.pattern.format(name=data.private, run=runs[0], span="24h") + "?begin=1&end=2" * page.asks
+            unknown = page.pattern.format(name="nobody", run="nothing", span="24h") + "?begin=1&end=2" * page.asks
+            hidden, absent = served.get(address), served.get(unknown)
+            assert (hidden.status, hidden.body) == (404, absent.body), address
+    for address in ["/live", "/live.json", "/compare", *(address for address, _ in addresses(served.site))]:
+        assert data.private.encode() not in served.get(address).body, address
+    assert data.private not in json.dumps(told_live(served))
+    one = served.get(f"/compare?base={data.injected.run}&other={runs[0]}")
+    other = served.get(f"/compare?base={data.injected.run}&other={runs[0][:-1]}x")
+    assert one.status == other.status == 400
+    assert one.text.replace(runs[0], "") == other.text.replace(f"{runs[0][:-1]}x", "")
+    everything = replace(served.site, viewer=OWNER)
+    assert any(f"/board/{data.private}/" == address for address, _ in addresses(everything))
+
+
+def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmData) -> None:
+    at = f"/board/{data.injected.board}/selection.json"
+    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4"):
+        answer = served.get(at + query)
+        assert answer.status == 400 and "Traceback" not in answer.text
+    assert served.get("/compare?base=a&other=a").status == 400
+    assert served.get("/compare?base=a&other=b&other=c&other=d&other=e").status == 400
+    assert served.get(f"/board/{data.injected.board}/maxima-2w.json").status == 404
+
+
+def test_it_is_only_read(served: Served) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert served.get("/", method).status == 405
+    whole, head = served.get("/"), served.get("/", "HEAD")
+    assert (head.status, head.body) == (200, b"") and head.headers["etag"] == whole.headers["etag"]
+
+
+def test_what_is_known_is_not_sent_again_and_text_is_packed(served: Served) -> None:
+    plain, packed = served.get("/"), served.get("/", Accept_Encoding="gzip")
+    assert packed.headers["content-encoding"] == "gzip" and len(packed.body) < len(plain.body) / 2
+    assert packed.headers["etag"] != plain.headers["etag"]
+    again = served.get("/", Accept_Encoding="gzip", If_None_Match=packed.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    assert served.get("/", If_None_Match='"other"').status == 200
+
+
+def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
+    def fails(site: Site) -> bytes:
+        raise ZeroDivisionError("secret")
+
+    with serving(served.site, [Page("/fails", HTML, fails)]) as other:
+        answer = other.get("/fails")
+    assert answer.status == 500
+    assert "secret" not in answer.text and "Traceback" not in answer.text
+
+
+def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:
+    assert "STALE" not in served.get("/").text
+    with serving(replace(served.site, now=lambda: data.end_s + 1000)) as later:
+        assert "STALE: data to" in later.get("/").text
+        assert "STALE: data to" in later.get(f"/board/{data.injected.board}/").text
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    farm, site = farm_of(tmp_path, cpus=1)
+    hostile = '<img src=x onerror="alert(1)">&\x1b[31m'
+    declare(site.history, hostile, public=True, rack="<i>", reason="</td><script>")
+    with serving(site) as found:
+        page = found.get("/").text
+        assert "<img src=x" not in page and "<i>" not in page and "\x1b" not in page
+        assert "&lt;img src=x onerror=" in page
+    into = tmp_path / "site"
+    publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
+    assert sorted(path.name for path in (into / "board").iterdir()) == sorted(set(farm.boards) - {farm.private})
+
+
+def test_the_published_site_is_the_served_one(served: Served, data: FarmData, tmp_path: Path) -> None:
+    into = tmp_path / "site"
+    count = publish(replace(served.site, served=False), into)
+    written = {path.relative_to(into).as_posix(): path.read_bytes() for path in into.rglob("*") if path.is_file()}
+    assert len(written) == count + 1
+    for name, content in written.items():
+        if name != "site-files.json":
+            said = served.get("/" + name.removesuffix("index.html")).body
+            if name.endswith(".html"):
+                said = ONLY_SERVED.sub("", said.decode()).encode()
+            assert content == said, name
+    for name, content in written.items():
+        if name.endswith(".html"):
+            for link in re.findall(r'(?:href|src)="([^"#]+)', content.decode()):
+                if not link.startswith("data:"):
+                    target = (into / name).parent / link
+                    assert (target / "index.html" if link.endswith("/") else target).is_file(), (name, link)
+
+
+def test_what_vanished_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    farm, site = farm_of(tmp_path, cpus=1)
+    into, gone = tmp_path / "site", farm.injected.board
+    pages = [page for page in PAGES if page.kind == HTML]
+    publish(replace(site, served=False), into, pages)
+    assert (into / "board" / gone / "index.html").is_file() and list((into / "run").glob(f"*{gone}*"))
+    (into / "robots.txt").write_text("mine")
+    declare(site.history, gone, public=False)
+    publish(replace(site, served=False), into, pages)
+    assert not (into / "board" / gone).exists() and not list((into / "run").glob(f"*{gone}*"))
+    assert not any(gone.encode() in path.read_bytes() for path in into.rglob("*") if path.is_file())
+    assert (into / "robots.txt").read_text() == "mine"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious").write_text("")
+    with pytest.raises(BadInput, match="holds something else"):
+        publish(site, other)
+    (other / "site-files.json").write_text('["../../precious"]')
+    with pytest.raises(BadInput, match="not one of ours"):
+        publish(site, other)
+
+
+def test_fewer_points_keep_the_greatest() -> None:
+    values = np.random.default_rng(1).integers(NOTHING, 1000, 100)
+    values[3], values[-1] = NOTHING, 5_000_000
+    seen = Maxima(np.arange(100) * 300, 300, {0: values})
+    for each in (1, 7, 12, 100, 300):
+        fewer = coarser(seen, 300 * each)
+        assert fewer.step_s == 300 * each and fewer.times_s.size == fewer.values_ns[0].size == -(-100 // each)
+        assert fewer.values_ns[0].tolist() == [values[at:at + each].max() for at in range(0, 100, each)]
+    assert drawable_step(30 * 86400, 300) % 300 == 0 and 30 * 86400 / drawable_step(30 * 86400, 300) <= 800
+
+
+def test_cycles_that_are_added_keep_every_sample(served: Served, data: FarmData) -> None:
+    rows = served.get(f"/board/{data.injected.board}/ridge.json").json["rows"]
+    plots = served.get(f"/board/{data.injected.board}/distribution-7d.json").json["cpus"].values()
+    assert sum(sum(row["count"]) for row in rows) == sum(one["n"] for one in plots) > 0
+
+
+def test_the_style_sheet_has_the_colours_of_figures() -> None:
+    style = assets()["site.css"][1].decode()
+    light = style[:style.index("@media")]
+    assert [re.search(rf"--colour-{place}: (#[0-9a-f]{{6}})", light)[1]  # type: ignore[index]
+            for place in range(len(plot.COLOURS))] == list(plot.COLOURS)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(-5, "0 s ago"), (59, "59 s ago"), (61, "1 min ago"),
+                                               (7199, "119 min ago"), (7200, "2 h ago"), (172800, "2 days ago")])
+def test_ages_are_never_understated_by_more_than_their_unit(seconds: float, said: str) -> None:
+    assert since(seconds) == said

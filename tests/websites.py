@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A website for tests: a small farm's, served on loopback by the real server in a thread of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from farm_data import FarmData, make_store
+
+from fastenough.history import PUBLIC, History, catch_up
+from fastenough.web.pages import PAGES
+from fastenough.web.server import make_app
+from fastenough.web.site import Page, Site
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A site, and the port it is served at."""
+
+    site: Site
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, address: str, method: str = "GET", **headers: str) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        found = connection.getresponse()
+        answer = Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+        connection.close()
+        return answer
+
+
+def farm_of(folder: Path, **more: int) -> tuple[FarmData, Site]:
+    """A farm of four boards and a day, seen by the public a minute after it ended."""
+    farm = make_store(folder / "store", boards=4, days=1, **more)
+    history = History.at(f"sqlite:///{folder}/history.sqlite")
+    farm.declare(history)
+    assert not catch_up(history, farm.store).faults
+    return farm, Site(history, PUBLIC, farm.store, now=lambda: farm.end_s + 60)
+
+
+@contextmanager
+def serving(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[Served]:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages), log_level="critical", lifespan="on",
+                                               timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield Served(site, bound.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(20)
