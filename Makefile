@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock man monitor package release setup setup-test clean
+.PHONY: assess check bench fresh lint lock man monitor package release setup setup-test site clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -21,6 +21,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
+	PYTHONPATH=.:tests $(PYTHON) tests/bench_web.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
 
@@ -37,6 +38,10 @@ lock:
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
+
+# The website of a farm that is generated, as files in build/site: any web server shows it.
+site: setup-test
+	PYTHONPATH=.:tests $(PYTHON) tests/demo_site.py build/site
 
 # Debian packages of the last commit, built in a bare Debian 12, tried in another, in build/package: needs root.
 package:

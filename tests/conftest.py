@@ -16,6 +16,7 @@ from labgrid_lab import Lab, running_lab
 from monitored import build_monitor, build_sleeper
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, configure, program, require
+from websites import Served, serving, site_of
 
 from fastenough.board.labgrid import COORDINATOR_SETTING
 from fastenough.link import find_probe
@@ -40,6 +41,13 @@ def pytest_configure() -> None:
 def farm(tmp_path_factory: pytest.TempPathFactory) -> FarmData:
     """The store of a small farm, only to be read."""
     return make_store(tmp_path_factory.mktemp("farm"), boards=5, days=1, cpus=2)
+
+
+@pytest.fixture(scope="session")
+def website(farm: FarmData, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Its pages as the public sees them, only to be read."""
+    with serving(site_of(farm, tmp_path_factory.mktemp("website")), farm) as served:
+        yield served
 
 
 @pytest.fixture(scope="session", autouse=True)

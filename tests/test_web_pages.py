@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from farm_data import FarmData
-from websites import Served, farm_of, serving
+from websites import Answer, Served, serving, site_of
 
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
@@ -33,26 +33,25 @@ ONLY_SERVED = re.compile(r' ?<a class="served".*?</a>')
 
 
 @pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> tuple[FarmData, Site]:
-    return farm_of(tmp_path_factory.mktemp("farm"))
+def served(website: Served) -> Served:
+    return website
 
 
 @pytest.fixture(scope="module")
-def served(farm: tuple[FarmData, Site]) -> Iterator[Served]:
-    with serving(farm[1]) as found:
-        yield found
+def data(website: Served) -> FarmData:
+    return website.farm
 
 
 @pytest.fixture(scope="module")
-def data(farm: tuple[FarmData, Site]) -> FarmData:
-    return farm[0]
+def walked(served: Served) -> dict[str, Answer]:
+    """What is answered at every address that is published."""
+    return {address: served.get(address) for address, _ in addresses(served.site)}
 
 
-def test_every_page_is_served_and_safe(served: Served) -> None:
+def test_every_page_is_served_and_safe(served: Served, walked: dict[str, Answer]) -> None:
     kinds = {page.kind for page in PAGES}
-    found = [(address, served.get(address)) for address, _ in addresses(served.site)]
-    assert len(found) > 60
-    for address, answer in found:
+    assert len(walked) > 60
+    for address, answer in walked.items():
         assert (address, answer.status) == (address, 200)
         assert answer.headers["content-type"] in kinds
         assert "script-src 'self'" in answer.headers["content-security-policy"]
@@ -118,7 +117,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data
     assert "▲ new maximum" in page and "irq/27-i915" in page and "above the limit" in page
 
 
-def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData) -> None:
+def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, walked: dict[str, Answer]) -> None:
     runs = [run.id for run in data.store.runs(board=data.private)]
     assert runs
     for page in PAGES:
@@ -127,8 +126,9 @@ def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData) -
             unknown = page.pattern.format(name="nobody", run="nothing", span="24h") + "?begin=1&end=2" * page.asks
             hidden, absent = served.get(address), served.get(unknown)
             assert (hidden.status, hidden.body) == (404, absent.body), address
-    for address in ["/live", "/live.json", "/compare", *(address for address, _ in addresses(served.site))]:
+    for address in ("/live", "/live.json", "/compare"):
         assert data.private.encode() not in served.get(address).body, address
+    assert [address for address, answer in walked.items() if data.private.encode() in answer.body] == []
     assert data.private not in json.dumps(told_live(served))
     one = served.get(f"/compare?base={data.injected.run}&other={runs[0]}")
     other = served.get(f"/compare?base={data.injected.run}&other={runs[0][:-1]}x")
@@ -168,7 +168,7 @@ def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
     def fails(site: Site) -> bytes:
         raise ZeroDivisionError("secret")
 
-    with serving(served.site, [Page("/fails", HTML, fails)]) as other:
+    with serving(served.site, served.farm, [Page("/fails", HTML, fails)]) as other:
         answer = other.get("/fails")
     assert answer.status == 500
     assert "secret" not in answer.text and "Traceback" not in answer.text
@@ -176,35 +176,36 @@ def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
 
 def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:
     assert "STALE" not in served.get("/").text
-    with serving(replace(served.site, now=lambda: data.end_s + 1000)) as later:
+    with serving(replace(served.site, now=lambda: data.end_s + 1000), data) as later:
         assert "STALE: data to" in later.get("/").text
         assert "STALE: data to" in later.get(f"/board/{data.injected.board}/").text
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
-    farm, site = farm_of(tmp_path, cpus=1)
+def test_hostile_names_are_text(data: FarmData, tmp_path: Path) -> None:
+    site = site_of(data, tmp_path)
     hostile = '<img src=x onerror="alert(1)">&\x1b[31m'
     declare(site.history, hostile, public=True, rack="<i>", reason="</td><script>")
-    with serving(site) as found:
+    with serving(site, data) as found:
         page = found.get("/").text
         assert "<img src=x" not in page and "<i>" not in page and "\x1b" not in page
         assert "&lt;img src=x onerror=" in page
     into = tmp_path / "site"
     publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
-    assert sorted(path.name for path in (into / "board").iterdir()) == sorted(set(farm.boards) - {farm.private})
+    assert sorted(path.name for path in (into / "board").iterdir()) == sorted(set(data.boards) - {data.private})
 
 
-def test_the_published_site_is_the_served_one(served: Served, data: FarmData, tmp_path: Path) -> None:
+def test_the_published_site_is_the_served_one(served: Served, walked: dict[str, Answer], tmp_path: Path) -> None:
     into = tmp_path / "site"
     count = publish(replace(served.site, served=False), into)
     written = {path.relative_to(into).as_posix(): path.read_bytes() for path in into.rglob("*") if path.is_file()}
     assert len(written) == count + 1
-    for name, content in written.items():
-        if name != "site-files.json":
-            said = served.get("/" + name.removesuffix("index.html")).body
-            if name.endswith(".html"):
-                said = ONLY_SERVED.sub("", said.decode()).encode()
-            assert content == said, name
+    pages = {name: content for name, content in written.items() if not name.startswith(("assets/", "site-files"))}
+    assert {f"/{name.removesuffix('index.html')}" for name in pages} == walked.keys()
+    for name, content in pages.items():
+        said = walked["/" + name.removesuffix("index.html")].body
+        if name.endswith(".html"):
+            said = ONLY_SERVED.sub("", said.decode()).encode()
+        assert content == said, name
     for name, content in written.items():
         if name.endswith(".html"):
             for link in re.findall(r'(?:href|src)="([^"#]+)', content.decode()):
@@ -213,10 +214,9 @@ def test_the_published_site_is_the_served_one(served: Served, data: FarmData, tm
                     assert (target / "index.html" if link.endswith("/") else target).is_file(), (name, link)
 
 
-def test_what_vanished_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    farm, site = farm_of(tmp_path, cpus=1)
-    into, gone = tmp_path / "site", farm.injected.board
-    pages = [page for page in PAGES if page.kind == HTML]
+def test_what_vanished_is_removed_and_nothing_else(data: FarmData, tmp_path: Path) -> None:
+    site, into, gone = site_of(data, tmp_path), tmp_path / "site", data.injected.board
+    pages = [page for page in PAGES if page.pattern in ("/", "/board/{name}/", "/run/{run}/recording.jsonl.zst")]
     publish(replace(site, served=False), into, pages)
     assert (into / "board" / gone / "index.html").is_file() and list((into / "run").glob(f"*{gone}*"))
     (into / "robots.txt").write_text("mine")

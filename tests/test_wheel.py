@@ -12,8 +12,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from farm_data import FarmData
 from packaging_programs import release
+from playwright.sync_api import sync_playwright
 from tools import require
+from websites import command_serving
+
+from fastenough.web.asset_files import UPLOT
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -53,6 +58,7 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     assert {f"fastenough/recording/recording-{version}.schema.json" for version in (1, 2)} <= packed
     assert {f"fastenough/firmware/gauge-{mcu}.hex" for mcu in ("atmega328p", "atmega32u4", "atmega2560")} <= packed
     assert [name for name in packed if name.endswith("/scripts/fastenough-probe")]
+    assert {f"fastenough/web/assets/{name}" for name in (*UPLOT, "uPlot.LICENSE")} <= packed
 
 
 def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
@@ -63,6 +69,21 @@ def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
     ran = subprocess.run([home / "bin" / "fastenough", "run", "timer", "policy=other", "allow-difference",
                           "--duration", "1s"], cwd=tmp_path, text=True, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_installed_website_draws_what_it_brings_along(home: Path, farm: FarmData, tmp_path: Path) -> None:
+    require("chromium")
+    with command_serving(home / "bin" / "fastenough", cwd=tmp_path, options=("--all-boards", "--store", farm.store.path,
+                         "--database", f"sqlite:///{tmp_path}/history.sqlite")) as (_, url), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{url}board/{farm.injected.board}/")
+        page.wait_for_selector("body[data-drawn]:not([data-failed])", state="attached")
+        assert page.locator("#maxima .u-over").count() == page.locator("#distribution .u-over").count() == 1
+        browser.close()
+    assert f"{url}assets/uPlot.iife.min.js" in asked and all(one.startswith(url) for one in asked)
 
 
 def test_the_installed_bench_builds_the_probe_for_a_board(home: Path, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from farm_data import FarmData, make_store
+from farm_data import FarmData
 
 from fastenough.history import PUBLIC, History, catch_up
 from fastenough.web.pages import PAGES
@@ -39,9 +41,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A site, and the port it is served at."""
+    """A site, the farm it is of, and the port it is served at."""
 
     site: Site
+    farm: FarmData
     port: int
 
     @property
@@ -57,24 +60,37 @@ class Served:
         return answer
 
 
-def farm_of(folder: Path, **more: int) -> tuple[FarmData, Site]:
-    """A farm of four boards and a day, seen by the public a minute after it ended."""
-    farm = make_store(folder / "store", boards=4, days=1, **more)
+def site_of(farm: FarmData, folder: Path) -> Site:
+    """A farm with a history of its own, seen by the public a minute after it ended."""
     history = History.at(f"sqlite:///{folder}/history.sqlite")
     farm.declare(history)
     assert not catch_up(history, farm.store).faults
-    return farm, Site(history, PUBLIC, farm.store, now=lambda: farm.end_s + 60)
+    return Site(history, PUBLIC, farm.store, now=lambda: farm.end_s + 60)
 
 
 @contextmanager
-def serving(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[Served]:
+def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Path] = (),
+                    environment: Mapping[str, str] = os.environ) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``fastenough web`` at work, and the address that it tells."""
+    with subprocess.Popen([*command, "web", "--listen", "127.0.0.1:0", *options], cwd=cwd, env=environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            told = iter(server.stdout.readline, "")
+            yield server, next(line for line in told if line.startswith("http")).split()[0]
+        finally:
+            server.kill()
+
+
+@contextmanager
+def serving(site: Site, farm: FarmData, pages: Sequence[Page] = PAGES) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages), log_level="critical", lifespan="on",
                                                timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
-            yield Served(site, bound.getsockname()[1])
+            yield Served(site, farm, bound.getsockname()[1])
         finally:
             server.should_exit = True
             thread.join(20)

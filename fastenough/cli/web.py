@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fastenough import words
-from fastenough.cli.output import say
+from fastenough.cli.output import print_json, say
+from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 
@@ -46,6 +48,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
+        bound.listen()  # whoever is told the address may connect at once
     except OSError as error:
         raise BadInput(f"--listen {host}:{port}: {error.strerror or error}; name another address or port") from error
     return bound
@@ -72,9 +75,30 @@ def _opened(store: Store, database: str | None, *, rebuild: bool) -> Iterator[tu
         history.close()
 
 
-def _seen(site: Site, *, all_boards: bool, own: bool) -> Site:
-    """Who sees what: the public sees public boards.  On one's own machine, as long as no farm has said which those are,
-    all are shown."""
+def _publish(site: Site, into: Path, as_json: bool) -> None:
+    count = import_module("fastenough.web.published").publish(site, into)
+    if as_json:
+        print_json({"into": str(into), "files": count})
+    else:
+        say(f"{words.counted(count, 'file')} written into {into}")
+
+
+def _tell(url: str, as_json: bool) -> None:
+    """Where it is served; whoever waits for that reads it at once."""
+    assets = import_module("fastenough.web.asset_files")
+    if as_json:
+        print_json({"url": url, "draws": assets.draws()})
+    else:
+        if not assets.draws():
+            say(assets.HOW_TO_GET)
+        say(f"{url} until Ctrl-C")
+    sys.stdout.flush()
+
+
+def _caught_up(site: Site, follow: Callable[[], object], *, all_boards: bool, own: bool) -> Site:
+    """With all that was measured so far, and for who may see it: the public sees public boards.  On one's own machine,
+    as long as no farm has said which those are, all are shown."""
+    follow()
     history = import_module("fastenough.history")
     alone = own and not history.is_declared(site.history)
     return replace(site, viewer=history.OWNER) if all_boards or alone else site
@@ -90,23 +114,23 @@ def _seen(site: Site, *, all_boards: bool, own: bool) -> Site:
 @click.option("--rebuild", is_flag=True, help="Make the history anew from the store before.")
 @click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
 @store_option
+@json_option
 def command(*, database: str | None, listen: str, all_boards: bool, into: Path | None, rebuild: bool, note: str,
-            store_path: Path) -> None:
+            store_path: Path, as_json: bool) -> None:
     """Show the boards and runs of a store, or of a farm, as web pages.
 
-    They are only read, on this machine alone unless --listen says otherwise, until Ctrl-C.
+    They are only read, on this machine alone unless --listen says otherwise, until Ctrl-C.  With --json the address,
+    or what was written, is told as JSON.
     """
     host, port = _address(listen)
     store = existing_store(store_path)
     with _opened(store, database, rebuild=rebuild) as (opened, follow):
-        follow()
         site = replace(opened, note=note, served=into is None)
-        site = _seen(site, all_boards=all_boards, own=into is None and database is None and _is_loopback(host))
+        own = into is None and database is None and _is_loopback(host)
         if into is not None:
-            count = import_module("fastenough.web.published").publish(site, into)
-            say(f"{words.counted(count, 'file')} written into {into}")
+            _publish(_caught_up(site, follow, all_boards=all_boards, own=own), into, as_json)
             return
         with _bound(host, port) as bound:
-            shown = f"[{host}]" if ":" in host else host
-            say(f"http://{shown}:{bound.getsockname()[1]}/ until Ctrl-C")
+            site = _caught_up(site, follow, all_boards=all_boards, own=own)
+            _tell(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
             _serve(site, follow, bound)

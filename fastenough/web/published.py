@@ -50,18 +50,27 @@ def _values(site: Site) -> Mapping[str, list[str]]:
     return {"name": boards, "span": list(SPANS), "run": [run for run in _runs(site, boards) if _NAME.match(run)]}
 
 
-def _named(pattern: str, values: Mapping[str, list[str]]) -> Iterator[Named]:
-    names = [name for _, name, _, _ in Formatter().parse(pattern) if name]
+def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Named]:
     for chosen in product(*(values[name] for name in names)):
         yield dict(zip(names, chosen, strict=True))
+
+
+def _by_names(pages: Sequence[Page]) -> dict[tuple[str, ...], list[Page]]:
+    """Pages of the same thing are made one after the other: what is read for one of them is at hand for the next."""
+    found: dict[tuple[str, ...], list[Page]] = {}
+    for page in pages:
+        if page.published and not page.asks:
+            names = tuple(name for _, name, _, _ in Formatter().parse(page.pattern) if name)
+            found.setdefault(names, []).append(page)
+    return found
 
 
 def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Every page that is published, and what makes it."""
     values = _values(site)
-    for page in pages:
-        if page.published and not page.asks:
-            for named in _named(page.pattern, values):
+    for names, alike in _by_names(pages).items():
+        for named in _named(names, values):
+            for page in alike:
                 yield page.pattern.format(**named), partial(page.make, site, **named)
 
 

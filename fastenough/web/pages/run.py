@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -17,8 +17,8 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Section
-from fastenough.store import RunSummary
-from fastenough.web.evidence import recording_of, summary_of
+from fastenough.store import RunSummary, Store
+from fastenough.web.evidence import summary_of
 from fastenough.web.pages.figures import distribution_facts
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
@@ -26,6 +26,7 @@ from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
 _SECTIONS = ("checks", "percentiles", "supported", "events", "settings", "machine", "profile")
 """Of those that a report has: what says whether the evidence is sound, in tables and words."""
 _PLOT_K = 4
+_MOST_KEPT = 16
 _RECORDING = "recording.jsonl.zst"
 
 
@@ -44,11 +45,36 @@ class RunView:
     n: int
 
 
-def _judged(site: Site, recording: Recording) -> tuple[Board, Assessment]:
-    """By what its head states, or by the limit that is stated for its board."""
-    board = board_of(site.history, site.viewer, recording.head.board or "")
-    stated = recording.head.requirement is None and board.limit_ns
-    return board, judge([recording], Requirement(board.limit_ns) if stated and board.limit_ns else None)
+@dataclass(frozen=True)
+class _Examined:
+    """A run as its pages see it."""
+
+    recording: Recording
+    assessment: Assessment
+    context: Context
+
+
+def _examine(recording: Recording, limit_ns: int | None) -> _Examined:
+    """Judged by what its head states, or by the limit that is stated for its board."""
+    stated = recording.head.requirement is None and limit_ns
+    assessment = judge([recording], Requirement(limit_ns) if stated and limit_ns else None)
+    return _Examined(recording, assessment, make_context([recording], assessment))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _sealed(store: Store, run: str, sha256: str, limit_ns: int | None) -> _Examined:
+    """What is sealed does not change, and its pages are read one after the other."""
+    return _examine(store.load(run), limit_ns)
+
+
+def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
+    """Raises Nowhere."""
+    summary = summary_of(site, run)
+    assert site.store is not None and summary.board is not None
+    board = board_of(site.history, site.viewer, summary.board)
+    if summary.sha256 is None:
+        return summary, board, _examine(site.store.load(summary.id), board.limit_ns)
+    return summary, board, _sealed(site.store, summary.id, summary.sha256, board.limit_ns)
 
 
 def _sections(context: Context) -> Iterator[Section]:
@@ -66,22 +92,20 @@ def _title(recording: Recording) -> str:
 
 
 def view(site: Site, run: str) -> RunView:
-    summary, recording = summary_of(site, run), recording_of(site, run)
-    board, assessment = _judged(site, recording)
-    context = make_context([recording], assessment)
-    began_ns = recording.head.begin.wall_ns
-    return RunView(None, summary, board, _title(recording), began_ns // 10**9 if began_ns else None,
-                   recording.duration_ns, assessment, tuple(_sections(context)),
-                   sum(entry.kind.all_cpus.n for entry in context.entries))
+    summary, board, seen = _seen(site, run)
+    began_ns = seen.recording.head.begin.wall_ns
+    return RunView(None, summary, board, _title(seen.recording), began_ns // 10**9 if began_ns else None,
+                   seen.recording.duration_ns, seen.assessment, tuple(_sections(seen.context)),
+                   sum(entry.kind.all_cpus.n for entry in seen.context.entries))
 
 
 def _facts(site: Site, run: str) -> bytes:
-    recording = recording_of(site, run)
-    board, assessment = _judged(site, recording)
+    _, board, seen = _seen(site, run)
+    recording = seen.recording
     measured = [{"series": series, "measures": measure(merge_samples([(recording, series)]))}
                 for series in recording.series if series.refused is None]
     return as_json({"run": recording.run_id, "board": board.name, "title": _title(recording),
-                    "assessment": assessment, "measured": measured})
+                    "assessment": seen.assessment, "measured": measured})
 
 
 def _buckets(histogram: Any, unit_ns: float) -> Buckets:
@@ -94,9 +118,8 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
 
 def _plot(site: Site, run: str) -> bytes:
     """The latency plot of what a limit is for, by CPU."""
-    recording = recording_of(site, run)
-    board, assessment = _judged(site, recording)
-    entries = make_context([recording], assessment).entries
+    _, board, seen = _seen(site, run)
+    entries, recording = seen.context.entries, seen.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
     cpus = {values.cpus[0] if values.cpus else 0: _buckets(values.histogram, values.unit_ns)
             for values in (entries[0].kind.per_cpu if entries else ())}
@@ -105,7 +128,7 @@ def _plot(site: Site, run: str) -> bytes:
 
 
 def _exported(form: str, site: Site, run: str) -> bytes:
-    return exchange.export([recording_of(site, run)], form)
+    return exchange.export([_seen(site, run)[2].recording], form)
 
 
 def _recording(site: Site, run: str) -> bytes:

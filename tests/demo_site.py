@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A demonstration of the website, of a farm that is generated: ``make site``.   python tests/demo_site.py FOLDER"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from farm_data import CYCLE_S, FarmData, make_store
+from websites import site_of
+
+from fastenough.web.pages import PAGES
+from fastenough.web.published import publish
+
+NOTE = "this farm is generated to show the pages; none of its numbers was measured."
+BOARDS = 16
+DAYS = 8
+
+
+def demonstrate(farm: FarmData, folder: Path, into: Path) -> int:
+    """Publish what the public sees of a farm; returns how many files that are."""
+    return publish(replace(site_of(farm, folder), note=NOTE, served=False), into, PAGES)
+
+
+def main(into: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="fastenough-site-") as folder:
+        farm = make_store(Path(folder) / "store", BOARDS, DAYS, cpus=4, end_s=int(time.time()) // CYCLE_S * CYCLE_S)
+        print(f"{demonstrate(farm, Path(folder), into):,} files in {into}; look at it with: "
+              f"python3 -m http.server --directory {into}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
