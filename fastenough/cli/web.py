@@ -22,6 +22,8 @@ from fastenough.cli.stores import existing_store, store_option
 from fastenough.model import BadInput
 
 if TYPE_CHECKING:
+    from starlette.routing import Route
+
     from fastenough.store import Store
     from fastenough.web.site import Site
 
@@ -54,10 +56,18 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _serve(site: Site, follow: Callable[[], object] | None, bound: socket.socket) -> None:
+def _upload_routes(store: Store, tokens: Path | None) -> list[Route]:
+    if tokens is None:
+        return []
+    known = import_module("fastenough.farm.tokens").Tokens(tokens)
+    known.listed()  # what is wrong with the file is said now
+    return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
+
+
+def _serve(site: Site, follow: Callable[[], object] | None, bound: socket.socket, more: list[Route]) -> None:
     uvicorn, server = import_module("uvicorn"), import_module("fastenough.web.server")
-    config = uvicorn.Config(server.make_app(site, follow), log_level="warning", server_header=False, lifespan="on",
-                            timeout_graceful_shutdown=1)
+    config = uvicorn.Config(server.make_app(site, follow, more=more), log_level="warning", server_header=False,
+                            lifespan="on", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[bound])
 
 
@@ -112,18 +122,21 @@ def _caught_up(site: Site, follow: Callable[[], object], *, all_boards: bool, ow
 @click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="Write the pages into this folder "
               "instead, for any web server.")
 @click.option("--rebuild", is_flag=True, help="Make the history anew from the store before.")
+@click.option("--uploads", type=click.Path(path_type=Path, dir_okay=False), metavar="TOKENS", help="Take recordings "
+              "from benches with a token of this file (fastenough farm token); left out: from nobody.")
 @click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
 @store_option
 @json_option
-def command(*, database: str | None, listen: str, all_boards: bool, into: Path | None, rebuild: bool, note: str,
-            store_path: Path, as_json: bool) -> None:
+def command(*, database: str | None, listen: str, all_boards: bool, into: Path | None, rebuild: bool,
+            uploads: Path | None, note: str, store_path: Path, as_json: bool) -> None:
     """Show the boards and runs of a store, or of a farm, as web pages.
 
-    They are only read, on this machine alone unless --listen says otherwise, until Ctrl-C.  With --json the address,
-    or what was written, is told as JSON.
+    They are only read, but for --uploads, and on this machine alone unless --listen says otherwise, until Ctrl-C.
+    With --json the address, or what was written, is told as JSON.
     """
     host, port = _address(listen)
     store = existing_store(store_path)
+    more = _upload_routes(store, uploads)
     with _opened(store, database, rebuild=rebuild) as (opened, follow):
         site = replace(opened, note=note, served=into is None)
         own = into is None and database is None and _is_loopback(host)
@@ -133,4 +146,4 @@ def command(*, database: str | None, listen: str, all_boards: bool, into: Path |
         with _bound(host, port) as bound:
             site = _caught_up(site, follow, all_boards=all_boards, own=own)
             _tell(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
-            _serve(site, follow, bound)
+            _serve(site, follow, bound, more)
