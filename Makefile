@@ -22,6 +22,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	PYTHONPATH=.:tests $(PYTHON) tests/bench_web.py
+	PYTHONPATH=. $(PYTHON) tests/bench_farm.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix
 

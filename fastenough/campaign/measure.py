@@ -17,7 +17,7 @@ from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.loading import Loaded, loaded
 from fastenough.campaign.monitoring import monitor_beside
-from fastenough.campaign.plan import Plan
+from fastenough.campaign.plan import DEFAULT_BOARD, Plan
 from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.tracing import in_kernel, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
@@ -124,7 +124,7 @@ def without(spec: RunSpec, context: Context, added: Added, error: FastenoughErro
 def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     profile = collect(booted.link)
-    hostname = profile.get("hostname") if booted.link.name == "local" else None
+    hostname = profile.get("hostname") if board == DEFAULT_BOARD else None
     return Added(str(hostname or board), booted.configuration, None, profile, profile_sha256(profile),
                  tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
 

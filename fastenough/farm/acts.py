@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +23,8 @@ from fastenough.board.console import words_of
 from fastenough.board.labgrid import LabgridBoard, address_of
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
-from fastenough.farm.nursery import Order, end_with_parent
+from fastenough.farm.leash import end_with_parent
+from fastenough.farm.nursery import Order
 from fastenough.farm.profiles import Profiles
 from fastenough.jobs.pull import Pulled, Told, pull
 from fastenough.link.ring import Ring
@@ -65,7 +67,7 @@ def _labgrid(order: Order, act: str) -> Mapping[str, Any]:
 def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
     """While inside, a process of the same group is at work; it has the other end of the socket.
 
-    No thread is ever started in this process: one that is forked beside a thread may wait for ever for its locks.
+    No thread is started in the process that forks: one that is forked beside a thread may wait for its locks for ever.
     """
     ours, theirs = socket.socketpair()
     if (child := os.fork()) == 0:
@@ -143,9 +145,10 @@ def _console(port: Mapping[str, Any] | None) -> Iterator[Callable[[], list[str]]
         return
 
     def read_there(pipe: socket.socket) -> None:
-        for number in (0, 1):
-            os.dup2(pipe.fileno(), number)
-        labgrid_console.main(json.dumps(port))
+        reader = labgrid_console.Reader(dict(port))
+        threading.Thread(target=reader.follow, daemon=True).start()
+        for _ in pipe.makefile("rb"):
+            pipe.sendall(reader.answer().encode() + b"\n")
 
     with _forked(read_there) as pipe, pipe.makefile("rb") as answers:
         pipe.settimeout(_ANSWER_S)

@@ -93,6 +93,9 @@ def seen(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:
     path = state / FILE
     if not path.exists():
         raise BadInput(f"{state}: no farm has run there; start one: fastenough farm run FILE")
-    with closing(_reading(path)) as database:
-        row = database.execute("select pid, at_s, said from beat").fetchone()
-    return Beat(*row) if row else None, _boards(path)
+    try:
+        with closing(_reading(path)) as database:
+            row = database.execute("select pid, at_s, said from beat").fetchone()
+        return Beat(*row) if row else None, _boards(path)
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise BadInput(f"{path}: it is not what a farm keeps ({error}); once a farm runs, it is") from error

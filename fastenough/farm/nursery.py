@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -21,16 +20,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from fastenough.farm.leash import end_with_parent
 from fastenough.model import FastenoughError
 
 Order = Mapping[str, Any]
 """What an act is to do, as JSON has it."""
 Work = Callable[[Order], Mapping[str, Any]]
 _MOST_BYTES = 1 << 22
-_PRELOADED = ["fastenough.cli", "fastenough.farm.acts"]
+_PRELOADED = ["fastenough.farm.leashed", "fastenough.cli", "fastenough.farm.acts", "fastenough.farm.taking"]
 _GRACE_S = 20.0
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,3 @@ def _child(work: Work, order: Order, pipe: Connection) -> None:
     except Exception as error:  # of labgrid, its drivers or a database: the farm goes on
         said = {"fault": f"{type(error).__name__}: {error}"}
     os.write(pipe.fileno(), json.dumps(said).encode())
-
-
-def end_with_parent() -> None:
-    """The kernel kills this process when the one that forked it has ended."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -18,19 +18,20 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from fastenough.farm.config import read_farm
 from fastenough.farm.lab import Lab, Pace
 from fastenough.farm.postgres import private_server
 from fastenough.farm.run import FarmRun
-from fastenough.model import NotApplicable
+from fastenough.model import FastenoughError, NotApplicable
+from fastenough.store import Store
 from fastenough.virtual.packages import KERNELS
+from fastenough.words import said_lines
 
 Say = Callable[[str], None]
 _LIMIT = "10ms"
-_BEAT_S = 60.0
-_FIRST_BEAT_S = 15.0
 _PAGES_S = 90.0
 _FARM = """# Written by fastenough farm try.
 coordinator = "{coordinator}"
@@ -58,7 +59,7 @@ _GUEST = """
 [[board]]
 name = "guest-{kernel}"
 link = "virtual:{kernel}"
-rack = "virtual bench"
+rack = "virtual"
 public = true
 [[board.plan]]
 file = "guest.toml"
@@ -101,12 +102,13 @@ def _farm_file(folder: Path, lab: Lab, guests: list[str], database: str) -> Path
     return path
 
 
-def _pages(folder: Path, database: str, port: int) -> str:
-    """Start the website; its address."""
+def _pages(folder: Path, database: str, port: int) -> subprocess.Popen[bytes]:
+    """Start the website."""
+    Store(folder / "store").close()
     with (folder / "web.log").open("wb") as log:
-        subprocess.Popen([sys.executable, "-m", "fastenough", "web", "--store", folder / "store", "--database",
-                          database, "--listen", f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    return f"http://127.0.0.1:{port}/"
+        return subprocess.Popen([sys.executable, "-m", "fastenough", "web", "--store", folder / "store", "--database",
+                                 database, "--listen", f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=log)
 
 
 def _answers(address: str) -> bool:
@@ -117,21 +119,16 @@ def _answers(address: str) -> bool:
         return False
 
 
-async def _tell_pages(address: str, say: Say) -> None:
+async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str, say: Say) -> None:
     """Once they can be looked at."""
     loop, deadline = asyncio.get_running_loop(), time.monotonic() + _PAGES_S
     while not await loop.run_in_executor(None, _answers, address):
-        if time.monotonic() > deadline:
-            say("the website has not come up; see web.log")
+        if time.monotonic() > deadline or pages.poll() is not None:
+            last = (said_lines((folder / "web.log").read_bytes()) or ["nothing"])[-1]
+            say(f"the website has not come up; it said last: {last}")
             return
         await asyncio.sleep(0.5)
     say(f"the website: {address}")
-
-
-async def _run(farm: FarmRun, address: str, say: Say) -> None:
-    telling = asyncio.ensure_future(_tell_pages(address, say))
-    await farm.run()
-    telling.cancel()
 
 
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
@@ -145,12 +142,20 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     say(f"labgrid's coordinator at {lab.coordinator}; {boards} simulated boards have places")
     database = _database(folder, say)
     path = _farm_file(folder, lab, kernels, database)
-    farm = FarmRun(read_farm(path), say, _FIRST_BEAT_S)
-    farm.beat_s = _BEAT_S
-    address = _pages(folder, database, port)
+    pages = _pages(folder, database, port)
     say(f"the farm's file: {path}; in another shell: fastenough farm status {path}")
-    asyncio.run(_run(farm, address, say))
+
+    async def run() -> None:
+        telling = asyncio.ensure_future(_tell_pages(folder, pages, f"http://127.0.0.1:{port}/", say))
+        await FarmRun(read_farm(path), say).run()
+        telling.cancel()
+
+    asyncio.run(run())
 
 
 if __name__ == "__main__":
-    trial(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), lambda line: print(line, flush=True))
+    try:
+        board_count, guest_count, web_port = map(int, sys.argv[2:5])
+        trial(Path(sys.argv[1]), board_count, guest_count, web_port, partial(print, flush=True))
+    except FastenoughError as error:
+        sys.exit(str(error))

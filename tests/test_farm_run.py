@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A farm at work on a small rack: real labgrid, real recordings, boards that fall ill, a person who borrows one.
+
+One rack, in the order of the tests; ``make bench`` has twenty boards (bench_farm.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli_calls import command_line
+from farm_lab import Field
+from processes import ended, eventually, with_words
+
+from fastenough.farm.lab import Pace
+from fastenough.history import PUBLIC, History, runs, standing
+from fastenough.link.guard import descendants
+from fastenough.store import Store
+
+WELL = ("one", "two")
+ALL = (*WELL, "dark", "stuck", "lent")
+PLANNED = """
+[[board]]
+name = "planned"
+link = "local"
+public = true
+[[board.plan]]
+file = "plan.toml"
+"""
+PLAN = """name = "short"
+[[run]]
+probe = "timer"
+duration = "1s"
+parameters = {interval = "10ms", policy = "other", allow-difference = true, affinity = 0}
+"""
+TIMES = {"pull": "3s", "boot": "8s", "patience": "8s", "retry": "3s"}
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    folder = tmp_path_factory.mktemp("farm")
+    (folder / "plan.toml").write_text(PLAN)
+    made = Field(folder, ALL, Pace(report_s=0.3, cycle_s=3.0, boot_s=0.5), TIMES, PLANNED)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_boards_measure_beside_a_dead_one_a_switch_that_hangs_and_one_that_is_lent(field: Field) -> None:
+    field.client("somebody", "-p", "lent", "acquire")
+    field.ail("dark", "dead")
+    field.ail("stuck", "switch")
+    field.start()
+    field.become("measuring", *WELL)
+    field.become("lent", "lent")
+    field.become("dead", "dark", "stuck")
+    states = field.states()
+    assert states["dark"].reason.startswith("it has not come up within 8 s")
+    assert "its console said nothing" in states["dark"].reason
+    assert states["stuck"].reason == "it has not ended within 26 s"
+    assert "/somebody has it" in states["lent"].reason
+    said = command_line("farm", "status", str(field.file))
+    assert said.returncode == 0 and "somebody has it" in said.stdout and "the farm runs" in said.stdout
+
+
+def test_what_they_record_is_in_the_history_while_it_grows(field: Field) -> None:
+    with closing(History.at(f"sqlite:///{field.folder}/store/history.sqlite")) as history:
+        now_s = 2**40
+        assert eventually(lambda: all(len(runs(history, PUBLIC, name, 0, now_s)) > 1 for name in WELL), 60)
+        told = {one.board.name: one for one in standing(history, PUBLIC, now_s)}
+        assert set(told) == {*ALL, "planned"}
+        assert all(told[name].max_ever_ns > 0 for name in WELL)
+
+
+def test_a_plan_is_made_once_when_it_is_due_under_the_name_of_the_board(field: Field) -> None:
+    field.become("ready", "planned")
+    state = field.states()["planned"]
+    assert (state.reason, state.made_s) == ("", state.begun_s) and state.made_s > 0
+    made = Store(field.folder / "store").runs(board="planned")
+    assert [(run.outcome, run.position) for run in made] == [("completed", 0)]
+
+
+def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Field) -> None:
+    field.ail("dark", "none")
+    field.ail("stuck", "none")
+    assert field.switched("lent") == 0
+    field.client("somebody", "-p", "lent", "release")
+    field.become("measuring", "dark", "stuck", "lent")
+
+
+def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is_switched(field: Field) -> None:
+    before = [field.switched(name) for name in WELL]
+    for name in ("coordinator", "exporter"):
+        field.lab.processes[name].kill()
+        field.lab.processes[name].wait()
+    field.lab.start_coordinator()
+    field.lab.start_exporter()
+    assert eventually(lambda: all("fastenough-farm" in field.holders()[name] for name in WELL), 120)
+    assert [field.switched(name) for name in WELL] == before
+
+
+def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field: Field) -> None:
+    assert field.farm is not None
+    before = [field.switched(name) for name in WELL]
+    field.ail("dark", "hang")
+    field.become("booting", "dark")
+    tree = descendants(field.farm.pid)
+    field.kill()
+    assert eventually(lambda: all(map(ended, tree)), 10)
+    field.ail("dark", "none")
+    field.start()
+    field.become("measuring", *ALL)
+    assert [field.switched(name) for name in WELL] == before
+
+
+def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Field) -> None:
+    for name in WELL:
+        field.require_stored(name)
+    assert field.stop() == 0
+    assert set(field.holders().values()) == {"None"}
+    assert not with_words("fastenough.farm", str(field.folder), "run")
+    said = command_line("farm", "rebuild", str(field.file))
+    assert said.returncode == 0 and "intervals of" in said.stdout
+
+
+def test_a_file_that_cannot_be_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "farm.toml").write_text('[[board]]\nname = "; rm"\nplace = "p"\n')
+    said = command_line("farm", "run", str(tmp_path / "farm.toml"))
+    assert said.returncode == 2 and said.stderr.count("\n") == 1 and "farm.toml:2" in said.stderr

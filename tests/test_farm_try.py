@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole farm on this machine, with its website, and nothing of it left, however it ends."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli_calls import ROOT, command_line, environment
+from processes import ended, eventually
+
+from fastenough.farm import trial
+from fastenough.link.guard import descendants
+
+_FILE = "the farm's file: "
+_PAGES = "the website: "
+
+
+@contextmanager
+def tried() -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastenough", "farm", "try", "--boards=2", "--guests=0"], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, env=environment(), cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def told(process: subprocess.Popen[str], begin: str) -> str:
+    """The rest of the line that begins so, once it is said."""
+    said = []
+    for line in process.stdout or ():
+        said.append(line)
+        if line.startswith(begin):
+            return line.removeprefix(begin).strip()
+    raise AssertionError(said)
+
+
+def gone(process: subprocess.Popen[str], file: Path, number: int) -> bool:
+    """Whether all it had started, and its folder, have gone after a signal."""
+    tree = descendants(process.pid)
+    assert len(tree) >= 4, "a guard, the trial, labgrid and the rack"
+    process.send_signal(number)
+    return eventually(lambda: all(map(ended, tree)) and not file.parent.exists(), 30)
+
+
+def test_boards_measure_and_pages_show_them_and_ctrl_c_leaves_nothing() -> None:
+    with tried() as process:
+        file = Path(told(process, _FILE).partition(";")[0])
+        pages = told(process, _PAGES)
+        states: list[str] = []
+
+        def measuring() -> bool:
+            states[:] = [command_line("farm", "status", str(file)).stdout]
+            return states[0].count("measuring") + states[0].count("pulling") >= 2
+
+        assert eventually(measuring, 120), states
+        with urllib.request.urlopen(pages, timeout=30) as answer:
+            said = answer.read().decode()
+        assert "board-01" in said and "board-02" not in said, "the last board is not public"
+        assert gone(process, file, signal.SIGINT)
+        assert process.wait(30) == 128 + signal.SIGINT
+
+
+def test_killed_in_the_middle_of_its_start_it_leaves_nothing() -> None:
+    with tried() as process:
+        file = Path(told(process, _FILE).partition(";")[0])
+        assert gone(process, file, signal.SIGKILL)
+
+
+def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert trial.guests_here(0) == ([], "")
+    kernels, why = trial.guests_here(3)
+    assert kernels == ["stock", "rt"] and why == "2 of 3 guests: each needs two CPUs, and there are 4"
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert trial.guests_here(1) == ([], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)")
