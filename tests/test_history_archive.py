@@ -19,9 +19,11 @@ from recordings import PROFILE, WALL_NS, Plan, instant, latencies, write
 from sqlalchemy import func, select
 from tools import ROOT
 
+from fastenough.farm.taking import take_runs
 from fastenough.history import OWNER, History, close_months, distribution, events, heat, maxima, ridge, take_from
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
+from fastenough.store import Store
 
 SERIES = "timer/wakeup_corrected"
 BEGIN_S = WALL_NS // 10**9
@@ -159,3 +161,25 @@ def test_without_an_archive_nothing_is_closed(tmp_path: Path) -> None:
         before = connection.execute(select(func.count()).select_from(INTERVAL)).scalar()
     assert close_months(opened, NOW_S) == []
     assert len(all_rows(opened)["interval"]) == before
+
+
+def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
+    """What it takes into the history long after, it closes as well; who opens that history of the store reads both."""
+    store = Store(tmp_path / "store")
+    with store.spool("testboard", "ring", lambda: None) as spool:
+        long_ago = re.sub(rb'"wall_ns":(\d+)', lambda found: b'"wall_ns":%d' % (int(found[1]) - 10**17),
+                          recorded(tmp_path, "run-1", 1))
+        store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
+    order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "boards": [], "stored": [],
+             "under_way": [], "all": True, "close": False}
+    said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
+    assert take_runs(order | {"boards": [said]}) == {"damaged": []}
+    span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
+    whole = distribution(History.of(store), OWNER, "testboard", SERIES, *span)
+    rows = len(all_rows(History.of(store))["interval"])
+    take_runs(order | {"close": True})
+    opened = History.of(store)
+    assert len(all_rows(opened)["interval"]) < rows
+    again = distribution(opened, OWNER, "testboard", SERIES, *span)
+    assert {cpu: one.count.tolist() for cpu, one in again.cpus.items()} == {
+        cpu: one.count.tolist() for cpu, one in whole.cpus.items()}

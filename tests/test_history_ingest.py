@@ -101,6 +101,15 @@ def test_the_order_in_which_runs_are_read_does_not_matter(farm: FarmData, histor
     assert all_rows(other) == all_rows(history)
 
 
+def test_columns_and_text_of_a_sealed_run_are_taken_alike(farm: FarmData, history: History, tmp_path: Path) -> None:
+    other = fresh(tmp_path / "other.sqlite")
+    for run in farm.store.runs():
+        assert farm.store.folded(run.id) is not None
+        with farm.store.opened(run.id) as stream:
+            assert take(history, farm.store, run.id) == take_from(other, run.id, stream) > 0
+    assert all_rows(history) == all_rows(other)
+
+
 def test_a_recording_that_grows_by_any_bytes(history: History, tmp_path: Path) -> None:
     """Torn lines are left for later; what was read in many pieces is what was read at once."""
     whole = recorded(tmp_path, long_plan(events=[{"kind": "max", "series": 0, "cpu": 0, "value": 30_000}]))
@@ -122,6 +131,31 @@ def test_a_recording_whose_head_was_completed_meanwhile(history: History, tmp_pa
     assert take_from(history, "run-1", io.BytesIO(half)) == 12
     assert take_from(history, "run-1", io.BytesIO(after)) == 12
     assert totals(history, "testboard") == {0: 7200, 1: 7200}
+
+
+def test_a_recording_that_was_written_anew(history: History, tmp_path: Path) -> None:
+    """Its head is as it was, and its lines are longer: what was read of it does not come again."""
+    before = recorded(tmp_path, long_plan())
+    cut = before.index(b'{"type":"interval","seq":12')
+    longer = before.replace(b'"counters":{', b'"counters":   {')
+    assert take_from(history, "run-1", io.BytesIO(before[:cut])) == 12
+    assert take_from(history, "run-1", io.BytesIO(longer)) == 12
+    shorter = fresh(tmp_path / "shorter.sqlite")
+    assert take_from(shorter, "run-1", io.BytesIO(longer[:longer.index(b'{"type":"interval","seq":12')])) == 12
+    assert take_from(shorter, "run-1", io.BytesIO(before)) == 12
+    assert all_rows(shorter) == all_rows(history)
+
+
+@pytest.mark.parametrize("hostile", ["sum", "cpu"])
+def test_numbers_that_no_database_holds_are_refused(history: History, tmp_path: Path, hostile: str) -> None:
+    """Nine values of 73 years each, and a millionth CPU: a recording may tell of both."""
+    if hostile == "sum":
+        content = recorded(tmp_path, long_plan(values=[[np.array([2**61] * 9)], [np.array([5])]]))
+    else:
+        content = recorded(tmp_path, long_plan()).replace(b'"cpu":1,', b'"cpu":1048575,')
+    with pytest.raises(BadInput, match="more values, or longer ones"):
+        take_from(history, "run-1", io.BytesIO(content))
+    assert all_rows(history)["interval"] == []
 
 
 def test_a_recording_that_lacks_an_interval_is_refused(history: History, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def command(file: Path) -> ExitStatus:
     """
     farm = read_farm(file)
     store = existing_store(farm.store)
-    with closing(History.at(farm.database)) as history, Work("reading the recordings"):
+    with closing(History.of(store, farm.database)) as history, Work("reading the recordings"):
         caught = rebuild(history, store)
     say(f"{words.counted(caught.intervals, 'interval')} of {words.counted(len(store.runs(brief=True)), 'run')}")
     for run, why in caught.faults.items():

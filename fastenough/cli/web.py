@@ -75,7 +75,7 @@ def _serve(site: Site, follow: Callable[[], object] | None, bound: socket.socket
 def _opened(store: Store, database: str | None, *, rebuild: bool) -> Iterator[tuple[Site, Callable[[], object]]]:
     """A site for the public, and what lets its history follow the store."""
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
-    history = history_room.History.at(database or f"sqlite:///{store.path}/history.sqlite")
+    history = history_room.History.of(store, database)
     try:
         if rebuild:
             history_room.rebuild(history, store)

@@ -36,6 +36,7 @@ _LATE_S = 3600.0
 """How much longer than planned the runs of a plan may take, and a quarter of it besides."""
 _TAKE_S = 600.0
 _BEAT_S = 60.0
+_DAY_S = 86400
 
 
 @dataclass
@@ -81,6 +82,7 @@ class FarmRun:
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
         self._declared: list[dict[str, Any]] = []
+        self._closed_day = 0
         self._take_s = max(_TICK_S, min(board.times.pull_s for board in self.farm.boards) / 4)
         self._bytes = 0
         self._ending = asyncio.Event()
@@ -182,14 +184,15 @@ class FarmRun:
         backlog, self._backlog = self._backlog, Backlog()
         standing = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
         changed = [said for said in standing if said not in self._declared]
-        order = self._order() | {"all": whole, "boards": changed, "stored": sorted(backlog.stored),
-                                 "under_way": list(backlog.under_way.values())}
+        today = int(time.time() // _DAY_S)
+        order = self._order() | {"all": whole, "close": today != self._closed_day, "boards": changed,
+                                 "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values())}
         answer = await self._nursery.act("take", taking.take_runs, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
             self._backlog = backlog.before(self._backlog)
         else:
-            self._declared = standing
+            self._declared, self._closed_day = standing, today
         return answer
 
     def _beat(self) -> None:

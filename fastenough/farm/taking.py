@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from fastenough.farm.config import BoardEntry
 from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
 from fastenough.farm.profiles import Profiles
-from fastenough.history import History, catch_up, declare, take, take_from
+from fastenough.history import History, catch_up, close_months, declare, take, take_from
 from fastenough.model import BadInput
 from fastenough.recording.building import completed_head, line_bytes
 from fastenough.store import Store
@@ -35,9 +36,12 @@ def said_of(board: BoardEntry, state: BoardState) -> dict[str, Any]:
 
 def take_runs(order: Order) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
-    the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each."""
+    the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
+
+    ``close``: old months are closed as well.
+    """
     store, faults = Store(Path(order["store"])), []
-    with closing(History.at(order["database"])) as history:
+    with closing(History.of(store, order["database"])) as history:
         for said in order["boards"]:
             declare(history, **said)
         if order["all"]:
@@ -50,6 +54,8 @@ def take_runs(order: Order) -> dict[str, Any]:
                 faults.append(f"{run_id}: {error}")
         for growing in order["under_way"]:
             _take_growing(history, store, order, growing)
+        if order["close"]:
+            close_months(history, int(time.time()))
     return {"damaged": faults}
 
 

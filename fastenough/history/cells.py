@@ -11,8 +11,8 @@ from sqlalchemy import RowMapping
 
 from fastenough.history.piles import Key, Pile
 from fastenough.history.rows import NOTHING
-from fastenough.history.schema import STEP_S, K
-from fastenough.model import IMPORTED, Role, Series
+from fastenough.history.schema import NO_CPU, STEP_S, K
+from fastenough.model import IMPORTED, BadInput, Role, Series
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.culprits import culprit_words
 from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
@@ -39,8 +39,12 @@ def sources_of(head: Head) -> dict[int, Source]:
         return {}
     taken = [series for series in head.series
              if series.tick_ps is None and (series.role is Role.VERDICT or head.probe == MONITOR)]
-    return {series.id: Source(series, _name(head, series), -2 if series.cpu is None else series.cpu)
+    return {series.id: Source(series, _name(head, series), _cpu(series))
             for series in taken}
+
+
+def _cpu(series: Series) -> int:
+    return NO_CPU if series.cpu is None or series.cpu < 0 else series.cpu
 
 
 def _name(head: Head, series: Series) -> str:
@@ -76,6 +80,20 @@ class Cell:
         return Cell(self.intervals + other.intervals, self.count + other.count, self.lost + other.lost,
                     self.missed + other.missed, min(cell.min_ns for cell in filled),
                     max(cell.max_ns for cell in filled), self.sum_ns + other.sum_ns, self.sum_sq + other.sum_sq)
+
+
+_MOST_CPUS = 2**15
+_MOST_NS = 2**62
+_MOST_VALUES = 2**40
+"""In five minutes of a CPU: one each 0.3 ns.  So many can be added up for years within 64 bits."""
+
+
+def require_possible(run_id: str, cells: Mapping[Key, Cell]) -> None:
+    """Raises BadInput where numbers are beyond what a database holds, which none that were measured are."""
+    for (_, _, cpu), cell in cells.items():
+        if cell.count + cell.lost + cell.missed > _MOST_VALUES or abs(cell.sum_ns) >= 2**63 or cpu >= _MOST_CPUS or (
+                max(abs(cell.min_ns), cell.max_ns) > _MOST_NS):
+            raise BadInput(f"{run_id}: it tells of more values, or longer ones, than five minutes of a CPU can have")
 
 
 @dataclass(frozen=True)
@@ -147,8 +165,8 @@ def standouts_of(events: Iterable[Event], sources: Mapping[int, Source], told: M
         key = (series[source.name], event.kind, slot_s(event.at.wall_ns))
         if key not in found or found[key].value_ns < value_ns:
             said = culprit_words(event.culprit) if event.culprit else event.text or ""
-            cpu = source.cpu if event.cpu is None else event.cpu
-            found[key] = Standout(event.at.wall_ns // 10**9, cpu, value_ns, said[:1000])
+            cpu = event.cpu if event.cpu is not None and 0 <= event.cpu < _MOST_CPUS else source.cpu
+            found[key] = Standout(event.at.wall_ns // 10**9, cpu, min(value_ns, _MOST_NS), said[:1000])
     return found
 
 

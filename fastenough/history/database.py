@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from fastenough.history.migrate import VERSION, migrate, version_of
 from fastenough.model import BadInput, FastenoughError
+from fastenough.store import Store
+from fastenough.store.index import secrets_of, without_secrets
 
 _PATIENCE_MS = 30_000
 """How long one process waits for another that writes into the same file."""
@@ -51,6 +54,12 @@ class History:
         history.migrate()
         return history
 
+    @classmethod
+    def of(cls, store: Store, url: str | None = None) -> History:
+        """That of a store: ``history.sqlite`` in it, or the one at a URL; its closed months lie in the store."""
+        return cls.at(url or URL.create("sqlite", database=f"{store.path}/history.sqlite"),
+                      archive=store.path / "history-archive")
+
     def migrate(self) -> None:
         with self.reading() as connection:
             today = version_of(connection) == VERSION
@@ -63,9 +72,7 @@ class History:
         try:
             yield
         except SQLAlchemyError as error:
-            said = str(getattr(error, "orig", None) or error).partition("\n")[0]
-            password = self.engine.url.password
-            said = said.replace(str(password), "***") if password else said
+            said = without_secrets(error, secrets_of(self.engine.url))
             raise FastenoughError(f"the history cannot be used: {said}; the runs are safe, and it can be made again "
                                   "from them") from None
 
@@ -105,7 +112,13 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
     """Insert rows, or replace those of the same ``keys`` (without: the primary key); all have the same columns."""
     if not rows:
         return
-    statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](table)
-    same = keys or [column.name for column in table.primary_key]
-    connection.execute(statement.on_conflict_do_update(
-        index_elements=same, set_={name: statement.excluded[name] for name in rows[0] if name not in same}), rows)
+    same = tuple(keys) or tuple(column.name for column in table.primary_key)
+    connection.execute(_putting(connection.dialect.name, table, same, tuple(rows[0])), rows)
+
+
+@cache
+def _putting(dialect: str, table: Table, same: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """The statement: making it takes longer than a few rows do."""
+    statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect](table)
+    return statement.on_conflict_do_update(
+        index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same})

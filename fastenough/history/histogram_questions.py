@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastenough.history.asking import about, series_number
 from fastenough.history.database import History
 from fastenough.history.packed import added, unpacked_histograms
 from fastenough.history.rollups import cycle_begin_s, month_begin_s, next_month_s
-from fastenough.history.rows import Buckets, Distribution, Heat, Ridge, RidgeRow, Viewer
+from fastenough.history.rows import NOTHING, Buckets, Distribution, Heat, Ridge, RidgeRow, Viewer
 from fastenough.history.schema import ALL_CPUS, CYCLE, CYCLE_S, HOUR_S, INTERVAL, MONTH, RUN, STEP_S, K
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 
@@ -53,8 +54,11 @@ def ridge(history: History, viewer: Viewer, name: str, series: str, months: int)
             CYCLE.c.begin_s > newest.begin_s - months * 30.4375 * 86400).order_by(CYCLE.c.begin_s)).all()
     index, count, which = unpacked_histograms([row.histogram for row in rows])
     edges = np.searchsorted(which, np.arange(len(rows) + 1)).tolist()
-    return Ridge(tuple(RidgeRow(row.begin_s, _buckets(index[low:high], count[low:high], row.max_ns))
-                       for row, low, high in zip(rows, edges[:-1], edges[1:], strict=True)), CYCLE_S)
+    whole = _buckets(index, count, NOTHING)
+    parts = (slice(low, high) for low, high in pairwise(edges))
+    return Ridge(tuple(RidgeRow(row.begin_s, Buckets(
+        whole.lower_ns[part], whole.upper_ns[part], count[part], row.max_ns if part.start < part.stop else None))
+        for row, part in zip(rows, parts, strict=True)), CYCLE_S)
 
 
 def heat(  # noqa: PLR0917 - as above

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.history.packed import packed, unpacked
+from fastenough.history.packed import numbers_in, packed, unpacked
 from fastenough.history.rows import NOTHING
 from fastenough.history.schema import HOUR_S, STEP_S
 
@@ -19,26 +19,33 @@ _SHIFT = 2
 
 
 class HourMaxima:
-    """``of_cpu``: by CPU (12,), NOTHING where nothing was measured."""
+    """``of_cpu``: by CPU twelve, NOTHING where nothing was measured."""
 
-    def __init__(self, of_cpu: Mapping[int, Integers] | None = None) -> None:
+    def __init__(self, of_cpu: Mapping[int, list[int]] | None = None) -> None:
         self.of_cpu = dict(of_cpu or {})
 
     @classmethod
     def of(cls, data: bytes) -> HourMaxima:
-        rows = unpacked(data).reshape(-1, STEPS + 1) - _SHIFT
-        return cls({int(row[0]): row[1:] for row in rows})
+        _, cpus, maxima = cls.unpacked([data])
+        return cls(dict(zip(cpus.tolist(), maxima.tolist(), strict=True)))
+
+    @staticmethod
+    def unpacked(blobs: Sequence[bytes]) -> tuple[Integers, Integers, Integers]:
+        """Of many hours at once, a row for each hour and CPU: which hour (N,), which CPU (N,), and maxima (N, 12)."""
+        rows = unpacked(b"".join(blobs)).reshape(-1, STEPS + 1) - _SHIFT
+        which = np.repeat(np.arange(len(blobs)), numbers_in(blobs) // (STEPS + 1))
+        return which, rows[:, 0], rows[:, 1:]
 
     @property
     def data(self) -> bytes:
-        rows = [np.concatenate(([cpu], self.of_cpu[cpu])) for cpu in sorted(self.of_cpu)]
-        return packed(np.concatenate(rows) + _SHIFT)
+        rows = [[cpu, *self.of_cpu[cpu]] for cpu in sorted(self.of_cpu)]
+        return packed(np.array(rows, dtype=np.int64).ravel() + _SHIFT)
 
     @property
     def worst_ns(self) -> int:
-        return max(int(maxima.max()) for maxima in self.of_cpu.values())
+        return max(max(maxima) for maxima in self.of_cpu.values())
 
     def lay(self, cpu: int, offset_s: int, max_ns: int) -> None:
         """Note the maximum of the five minutes that begin so long after the hour."""
-        maxima = self.of_cpu.setdefault(cpu, np.full(STEPS, NOTHING, dtype=np.int64))
-        maxima[offset_s // STEP_S] = max(int(maxima[offset_s // STEP_S]), max_ns)
+        maxima = self.of_cpu.setdefault(cpu, [NOTHING] * STEPS)
+        maxima[offset_s // STEP_S] = max(maxima[offset_s // STEP_S], max_ns)

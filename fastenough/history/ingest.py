@@ -8,25 +8,30 @@ fails, neither is there, and the next take goes on from the same line.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import BinaryIO
 
 from sqlalchemy import Connection, select
 
 from fastenough.history.boards import enter_run, series_numbers
-from fastenough.history.cells import Standout, cells_of, sources_of, standouts_of, told_by
+from fastenough.history.cells import Standout, cells_of, require_possible, sources_of, standouts_of, told_by
 from fastenough.history.database import History, put
 from fastenough.history.rollups import add_cells, note_newest
 from fastenough.history.schema import CURSOR, EVENT, RUN
 from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
-from fastenough.recording.reader import head_of, part_of
+from fastenough.recording.reader import event_of, head_of, part_of
 from fastenough.store import Store
 
 _BATCH_BYTES = 8 << 20
 """Of lines that are taken in one transaction."""
+_BATCH = 1024
+"""Intervals."""
+_EVENT = re.compile(rb'\{"type": ?"event"')
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,13 @@ def take(history: History, store: Store, run_id: str) -> int:
     the next take goes on where this one stood.
     """
     with store.opened(run_id) as stream:
+        first, place = _begin(history, run_id, stream)
+        known = store.folded(run_id) if first and place.intervals == 0 else None
+        if known is not None:
+            taking = _Taking(history, run_id, head_of(first, run_id))
+            events, size = _events_of(_lines(stream, run_id, 0), run_id)
+            if len(events) == known.events:
+                return _take_folded(taking, replace(place, offset=len(first)), size, known.intervals, events)
         return take_from(history, run_id, stream)
 
 
@@ -64,14 +76,49 @@ def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
     first, place = _begin(history, run_id, stream)
     if not first:
         return 0
-    head = head_of(first, run_id)
-    begun = place.intervals
-    for lines in _batches(_lines(stream, run_id, place.offset)):
-        after = _take_lines(history, run_id, head, place, lines)
-        if after is None:
+    taking = _Taking(history, run_id, head_of(first, run_id))
+    try:
+        after = _take_text(taking, place, stream)
+    except BadInput:
+        if place.offset == len(first):
+            raise
+        # it may have been written anew since, which moves all offsets; what is damaged is refused again
+        after = _take_text(taking, replace(_begin(history, run_id, stream)[1], offset=len(first)), stream)
+    return after.intervals - place.intervals
+
+
+def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
+    """From a place on; returns how far it came."""
+    for lines in _batches(_lines(stream, taking.run_id, place.offset)):
+        intervals, events = _parsed(taking, place, lines)
+        after = replace(place, offset=place.offset + sum(map(len, lines)), intervals=place.intervals + len(intervals))
+        if not taking.put(place, after, intervals, events):
             break
         place = after
-    return place.intervals - begun
+    return place
+
+
+def _take_folded(taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval],
+                 events: list[Event]) -> int:
+    """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text."""
+    while batch := list(islice(intervals, _BATCH)):
+        after = replace(place, intervals=place.intervals + len(batch))
+        if not taking.put(place, after, batch, []):
+            return place.intervals
+        place = after
+    taking.put(place, replace(place, offset=size), [], events)
+    return place.intervals
+
+
+def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:
+    """The events among lines that say so where our writers say it, and how many bytes all lines have."""
+    events: list[Event] = []
+    size = 0
+    for line in lines:
+        size += len(line)
+        found = event_of(line, run_id) if _EVENT.match(line) else None
+        events += [] if found is None else [found]
+    return events, size
 
 
 def catch_up(history: History, store: Store) -> Caught:
@@ -143,49 +190,58 @@ def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _parsed(run_id: str, head: Head, place: _Place, lines: list[bytes]) -> tuple[list[Interval], list[Event]]:
+def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> tuple[list[Interval], list[Event]]:
     """The intervals that are new, and all events: to take those twice changes nothing."""
     intervals: list[Interval] = []
     events: list[Event] = []
     for line in lines:
-        part = part_of(line, run_id, head)
+        part = part_of(line, taking.run_id, taking.head)
         if isinstance(part, Event):
             events.append(part)
         elif part is not None and part.seq >= place.intervals:
             if part.seq != place.intervals + len(intervals):
-                raise BadInput(f"{run_id}: interval {part.seq} does not follow the one before it")
+                raise BadInput(f"{taking.run_id}: interval {part.seq} does not follow the one before it")
             intervals.append(part)
     return intervals, events
 
 
-def _take_lines(history: History, run_id: str, head: Head, place: _Place, lines: list[bytes]) -> _Place | None:
-    """What lines say, and that they were read, in one transaction; None where another process was quicker."""
-    intervals, events = _parsed(run_id, head, place, lines)
-    after = replace(place, offset=place.offset + sum(map(len, lines)), intervals=place.intervals + len(intervals))
-    with history.writing() as connection:
-        board, run = enter_run(connection, run_id, head, intervals[-1].end_wall_ns // 10**9 if intervals else None)
-        if _stands_at(connection, run) != place.intervals:
-            return None
-        _write(connection, (board, run), head, intervals, events)
-        put(connection, CURSOR, [{"run": run, "head": after.head, "offset": after.offset,
-                                  "intervals": after.intervals}])
-    return after
+@dataclass(frozen=True)
+class _Taking:
+    """A run that is being taken."""
+
+    history: History
+    run_id: str
+    head: Head
+
+    def put(self, place: _Place, after: _Place, intervals: list[Interval], events: list[Event]) -> bool:
+        """What was read between two places, and that it was read, in one transaction; False where another process was
+        quicker."""
+        with self.history.writing() as connection:
+            end_s = intervals[-1].end_wall_ns // 10**9 if intervals else None
+            board, run = enter_run(connection, self.run_id, self.head, end_s)
+            if _stands_at(connection, run) != place.intervals:
+                return False
+            self._write(connection, (board, run), intervals, events)
+            put(connection, CURSOR, [{"run": run, "head": after.head, "offset": after.offset,
+                                      "intervals": after.intervals}])
+        return True
+
+    def _write(self, connection: Connection, place: tuple[int, int], intervals: list[Interval],
+               events: list[Event]) -> None:
+        board, run = place
+        sources = sources_of(self.head)
+        series = series_numbers(connection, sources.values())
+        cells, pile = cells_of(intervals, sources, series)
+        require_possible(self.run_id, cells)
+        add_cells(connection, board, run, cells, pile)
+        if cells:
+            step_s = max(1, self.head.interval_ns // 10**9)
+            note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, step_s)
+        _add_standouts(connection, board, run, standouts_of(events, sources, told_by(self.head), series))
 
 
 def _stands_at(connection: Connection, run: int) -> int:
     return connection.execute(select(CURSOR.c.intervals).where(CURSOR.c.run == run)).scalar() or 0
-
-
-def _write(connection: Connection, place: tuple[int, int], head: Head, intervals: list[Interval],
-           events: list[Event]) -> None:
-    board, run = place
-    sources = sources_of(head)
-    series = series_numbers(connection, sources.values())
-    cells, pile = cells_of(intervals, sources, series)
-    add_cells(connection, board, run, cells, pile)
-    if cells:
-        note_newest(connection, board, cells, intervals[-1].end_wall_ns // 10**9, max(1, head.interval_ns // 10**9))
-    _add_standouts(connection, board, run, standouts_of(events, sources, told_by(head), series))
 
 
 def _add_standouts(connection: Connection, board: int, run: int,

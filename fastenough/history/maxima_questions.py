@@ -29,13 +29,12 @@ def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
             HOUR.c.begin_s >= first, HOUR.c.begin_s < last)).all()
     per_hour = HOUR_S // STEP_S
     fine: dict[int, NDArray[np.int64]] = {}
-    for at_s, data in rows:
-        place = (at_s - first) // STEP_S
-        for cpu, values in HourMaxima.of(data).of_cpu.items():
-            of_cpu = fine.setdefault(cpu, np.full((last - first) // STEP_S, NOTHING, dtype=np.int64))
-            of_cpu[place:place + per_hour] = values
-    each = {cpu: values if step_s == STEP_S else values.reshape(-1, per_hour).max(axis=1)
-            for cpu, values in sorted(fine.items())}
+    which, cpus, values = HourMaxima.unpacked([data for _, data in rows])
+    places = np.array([(at_s - first) // HOUR_S for at_s, _ in rows], dtype=np.int64)
+    for cpu in np.unique(cpus).tolist():
+        fine[cpu] = np.full(((last - first) // HOUR_S, per_hour), NOTHING, dtype=np.int64)
+        fine[cpu][places[which[cpus == cpu]]] = values[cpus == cpu]
+    each = {cpu: hours.ravel() if step_s == STEP_S else hours.max(axis=1) for cpu, hours in fine.items()}
     times = np.arange(first, last, step_s, dtype=np.int64)
     within = (times + step_s > begin_s) & (times < end_s)
     return Maxima(times[within], step_s, {cpu: values[within] for cpu, values in each.items()})

@@ -72,7 +72,7 @@ def packed_histograms(index: Integers, count: Integers, begins: Integers) -> lis
 def unpacked_histograms(blobs: Sequence[bytes]) -> tuple[Integers, Integers, Integers]:
     """Buckets (N,), counts (N,), and which of the histograms (N,) each belongs to."""
     values = unpacked(b"".join(blobs))
-    sizes = _numbers_in(blobs) // 2
+    sizes = numbers_in(blobs) // 2
     distance, count = _unzigzag(values[0::2]), values[1::2]
     which = np.repeat(np.arange(len(blobs)), sizes)
     running = np.cumsum(distance)
@@ -81,7 +81,7 @@ def unpacked_histograms(blobs: Sequence[bytes]) -> tuple[Integers, Integers, Int
     return running - np.repeat(before, sizes), count, which
 
 
-def _numbers_in(blobs: Sequence[bytes]) -> Integers:
+def numbers_in(blobs: Sequence[bytes]) -> Integers:
     """How many numbers each holds: as many as it has bytes that end one."""
     octets = np.frombuffer(b"".join(blobs), dtype=np.uint8)
     ended = np.concatenate(([0], np.cumsum(octets < 128)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fastenough.history.schema import ALL_CPUS, CYCLE, CYCLE_S, HOUR, HOUR_S, IN
 DAY_S = 86400
 
 
+@lru_cache(maxsize=1 << 16)
 def month_begin_s(at_s: int) -> int:
     """Of the calendar month of UTC that an instant lies in."""
     at = datetime.fromtimestamp(at_s, UTC)

@@ -28,6 +28,8 @@ from sqlalchemy import (
 METADATA = MetaData()
 ALL_CPUS = -1
 """In ``cycle``: the row of all CPUs together, for ridges."""
+NO_CPU = -2
+"""Stands for the CPU of a series that is of none."""
 STEP_S = 300
 HOUR_S = 3600
 CYCLE_S = 12 * HOUR_S

@@ -87,7 +87,8 @@ def _standing(board: Board, row: RowMapping, now: RowMapping | None, now_s: int)
     return Standing(
         board, state, reason, now["seen_s"] if now else None,
         _known(now["max_5min_ns"] if now else NOTHING), _known(recent.day_ns), _known(recent.month_ns),
-        _known(now["max_ever_ns"] if now else NOTHING), now["max_ever_at_s"] if now else None,
+        _known(now["max_ever_ns"] if now else NOTHING),
+        now["max_ever_at_s"] if now and now["max_ever_ns"] != NOTHING else None,
         tuple(_known(value) for value in recent.daily_ns), row["verdict"], row["verdict_reason"], row["changed_s"])
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fastenough.model import Series
-from fastenough.recording.histogram import bucket_index, bucket_lowest
+from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
 from fastenough.recording.interval import Interval
 from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline
 
@@ -137,6 +138,26 @@ def timeline_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> 
     courses = {one.id: _course(table, np.flatnonzero(of_series == one.id), seq, one.k) for one in series}
     return Timeline(**bounds, courses=courses, counters=_named(table, "counters", first),
                     load=_named(table, "load", first))
+
+
+def intervals_of(batches: Iterable[pa.RecordBatch], series: Iterable[Series]) -> Iterator[Interval]:
+    """The intervals that rows tell of, buckets folded, without counters, load, and what is known of the order."""
+    k_of = {one.id: interval_scale(one.k) for one in series}
+    for batch in batches:
+        rows = pa.Table.from_batches([batch], SCHEMA)
+        offsets, index = _lists(rows, "bucket")
+        _, count = _lists(rows, "bucket_count")
+        edges = offsets.tolist()
+        scalars = rows.select(_SCALARS).to_pylist()
+        for seq, places in groupby(range(len(scalars)), key=lambda place: scalars[place]["seq"]):
+            mine = [(scalars[place], slice(*edges[place:place + 2])) for place in places]
+            told = [(row, part) for row, part in mine if row["series"] is not None]
+            begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns = (mine[0][0][name] for name in _INSTANTS)
+            yield Interval(
+                seq, begin_mono_ns, end_mono_ns, begin_wall_ns, end_wall_ns,
+                {row["series"]: Histogram(k_of[row["series"]], index[part], count[part], row["min"], row["max"],
+                                          int(row["sum"]), int(row["sum_sq"])) for row, part in told},
+                {row["series"]: row["lost"] for row, _ in told}, {row["series"]: row["missed"] for row, _ in told}, {})
 
 
 def timeline_of_intervals(intervals: Iterable[Interval], series: Iterable[Series]) -> Timeline:

@@ -53,7 +53,7 @@ def _parsed(url: str) -> URL:
                        "give a database URL such as sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
 
 
-def _secrets(url: URL) -> list[str]:
+def secrets_of(url: URL) -> list[str]:
     """What of a URL must not be printed: its password, and the values of its query, where drivers take one too."""
     queried = [value if isinstance(value, str) else " ".join(value) for name, value in url.query.items()
                if name not in ("host", "port", "dbname")]
@@ -61,12 +61,20 @@ def _secrets(url: URL) -> list[str]:
     return sorted((secret for secret in found if len(secret) >= _LEAST_SECRET), key=len, reverse=True)
 
 
+def without_secrets(error: Exception, secrets: Iterable[str]) -> str:
+    """The first line of a database's complaint, without what must not be printed."""
+    line = str(getattr(error, "orig", None) or error).partition("\n")[0]
+    for secret in secrets:
+        line = line.replace(secret, "***")
+    return line
+
+
 class Index:
     """Summaries by run; ``place`` tells apart several stores that share one database."""
 
     def __init__(self, url: str | URL, place: str) -> None:
         parsed = url if isinstance(url, URL) else _parsed(url)
-        self._secrets = _secrets(parsed)
+        self._secrets = secrets_of(parsed)
         self._place = place
         sqlite = parsed.get_backend_name() == "sqlite"
         memory = sqlite and parsed.database is None
@@ -92,11 +100,7 @@ class Index:
                                   "cause, then run 'fastenough store rebuild'") from None
 
     def _said(self, error: Exception) -> str:
-        """The first line of a database's complaint, without what must not be printed."""
-        line = str(getattr(error, "orig", None) or error).partition("\n")[0]
-        for secret in self._secrets:
-            line = line.replace(secret, "***")
-        return line
+        return without_secrets(error, self._secrets)
 
     def put(self, summaries: Iterable[tuple[RunSummary, str]]) -> None:
         """Insert or replace; beside each summary the stamp of its files, which tells when to read them again."""

@@ -25,6 +25,7 @@ from fastenough.store.summary import RunSummary, damaged
 
 if TYPE_CHECKING:
     from fastenough.recording import Recording
+    from fastenough.store.sealed import Folded
 
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\Z")
 
@@ -115,6 +116,15 @@ def columns_fault_of(runs: Folder, name: str) -> str | None:
     """What is wrong with the columns of a run, None where nothing is or where they would be passed over."""
     fault: str | None = _sealed().columns_fault(lambda: runs.below(name), run_id_of(name))
     return fault
+
+
+def folded(runs: Folder, name: str) -> Folded | None:
+    """A sealed run out of its columns, None where it has none that are believed; raises FastenoughError."""
+    try:
+        found: Folded | None = _sealed().folded(lambda: runs.below(name), summary_of(runs, name, suspicious=False))
+        return found
+    except OSError as error:
+        raise FastenoughError(f"run {run_id_of(name)}: its columns cannot be read: {error.strerror}") from error
 
 
 def read_run(runs: Folder, name: str) -> Recording:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from fastenough.recording.building import Added, line_bytes, made_head
 from fastenough.recording.columns import Source
 from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Tool
-from fastenough.recording.interval_rows import timeline_of
+from fastenough.recording.interval_rows import intervals_of, timeline_of
 from fastenough.recording.later import Later
 from fastenough.recording.reader import Reading, assembled, ends_of
 from fastenough.recording.timeline import Timeline
@@ -118,6 +118,31 @@ def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
             return [part for part in lines if not isinstance(part, Interval)]
 
     return {"intervals": Later(intervals), "events": Later(events)}
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A sealed run without its text: ``intervals`` as `intervals_of` makes them, and how many events the text has."""
+
+    intervals: Iterator[Interval]
+    events: int
+
+
+def folded(opening: Opening, summary: RunSummary) -> Folded | None:
+    """Out of the columns of a sealed run; None where there are none that are made of it.
+
+    Raises BadInput where they are changed while they are read.
+    """
+    if summary.sha256 is None:
+        return None
+    with opening() as folder:
+        source = _source(folder, summary)
+        kept = columns.found(source)
+        if kept is None:
+            return None
+        head, _ = ends_of(line_bytes(kept.head), None, source.file)
+        batches = list(columns.rows_kept(source, kept))
+        return Folded(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
 
 
 def _timeline_of_text(opening: Opening, summary: RunSummary) -> Timeline:
