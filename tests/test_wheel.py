@@ -73,8 +73,9 @@ def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
 
 def test_the_installed_website_draws_what_it_brings_along(home: Path, farm: FarmData, tmp_path: Path) -> None:
     require("chromium")
-    with command_serving(home / "bin" / "fastenough", cwd=tmp_path, options=("--all-boards", "--store", farm.store.path,
-                         "--database", f"sqlite:///{tmp_path}/history.sqlite")) as (_, url), sync_playwright() as playwright:
+    options = ("--all-boards", "--store", farm.store.path, "--database", f"sqlite:///{tmp_path}/history.sqlite")
+    with command_serving(home / "bin" / "fastenough", cwd=tmp_path, options=options) as (_, url), \
+            sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page()
         asked: list[str] = []
