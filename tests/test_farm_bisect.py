@@ -129,7 +129,7 @@ def test_ends_are_measured_before_they_are_believed(tmp_path: Path, first_bad: i
     assert len(found.steps) <= 2
 
 
-@pytest.mark.parametrize("requirement", [Requirement(LIMIT_NS), Requirement(LIMIT_NS, ALLOWED)])
+@pytest.mark.parametrize("requirement", [Requirement(LIMIT_NS, longest_burst=3), Requirement(LIMIT_NS, ALLOWED)])
 def test_a_requirement_that_decides_by_one_value_or_never_is_refused(requirement: Requirement) -> None:
     with pytest.raises(BadInput):
         Question(requirement, ("cpu",), 10**10, 10**11)
