@@ -101,11 +101,12 @@ def kinds(history: History) -> Counter[tuple[str, str]]:
 def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
     data, history = farm
     declare(history, data.changed, verdict="FAIL", verdict_reason="3 of 9 took longer")
-    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 70))
+    give_cycles(history, data.boards[0], cycles(np.random.default_rng(1), 40))
     receivers = [Receiver(listener.url, True, "https://farm.example"), Receiver(f"{listener.url}/hook?key=1", False)]
     for after_s in (60, 120, 180):
         assert Alerting(history, receivers).look(END_S + after_s) == []
-    expected = {(data.changed, "fail"), (data.silent, "silent"), (data.injected.board, "maximum")}
+    expected = {(data.changed, "fail"), (data.silent, "silent"), (data.injected.board, "maximum"),
+                (data.boards[0], "tail")}
     assert expected <= set(kinds(history))
     assert max(kinds(history).values()) == 1
     paths = Counter(path for path, _ in listener.got)

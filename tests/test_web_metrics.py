@@ -91,7 +91,7 @@ def test_rules_and_dashboard_ask_for_metrics_that_there_are() -> None:
     recorded = set(re.findall(r"record: (\S+)", (PROMETHEUS / "rules.yml").read_text()))
     dashboard = json.loads((PROMETHEUS / "dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
-    asked += re.findall(r"expr: (.*)", (PROMETHEUS / "rules.yml").read_text())
+    asked += re.findall(r"expr: ((?:.|\n {10})*)", (PROMETHEUS / "rules.yml").read_text())
     asked += re.findall(r"label_values\((\w+)", json.dumps(dashboard["templating"]))
     assert len(asked) > 10
     named = {name for text in asked for name in re.findall(r"\bfastenough[a-z0-9_:]*", text)}

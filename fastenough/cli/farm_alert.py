@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ import click
 
 from fastenough.cli.farm_run import farm_argument
 from fastenough.cli.output import clean
-from fastenough.cli.parameters import DURATION
+from fastenough.cli.parameters import DURATION, json_option
 from fastenough.farm.alerts import Alerting, Receiver
 from fastenough.farm.config import read_farm
 from fastenough.files import Untrusted, read_regular
@@ -53,21 +54,37 @@ def _receivers(alertmanager: tuple[str, ...], webhook_file: Path | None, site: s
 @click.option("--site", default="", metavar="URL", help="The farm's website, which alerts then link to.")
 @click.option("--every", "every_ns", type=DURATION, default="1m", show_default=True, help="How often to look.")
 @click.option("--once", is_flag=True, help="Look once; the exit status is 4 where a receiver takes nothing.")
+@json_option
 def command(*, file: Path, alertmanager: tuple[str, ...], webhook_file: Path | None, site: str, every_ns: int,
-            once: bool) -> ExitStatus:
-    """Tell of each new maximum, changed tail, FAIL and silent board of FARM.toml, once, until it is accepted."""
+            once: bool, as_json: bool) -> ExitStatus:
+    """Tell of each new maximum, changed tail, FAIL and silent board of FARM.toml, once, until it is accepted.
+
+    Where a receiver takes nothing, that is said once; with --json as a line of JSON for each change of it.
+    """
     farm = read_farm(file)
     receivers = _receivers(alertmanager, webhook_file, site)
     with closing(History.at(farm.database)) as history:
-        alerting, told = Alerting(history, receivers), ""
+        alerting, told = Alerting(history, receivers), ["not looked yet"] if as_json else []
         while True:
-            try:
-                faults = alerting.look(int(time.time()))
-            except FastenoughError as error:
-                faults = [str(error)]
-            if "; ".join(faults) != told:
-                told = "; ".join(faults)
-                print(f"fastenough: {clean(told or 'all alerts are accepted again')}", file=sys.stderr, flush=True)
+            faults = _looked(alerting)
+            if faults != told:
+                _tell(faults, as_json)
+            told = faults
             if once:
                 return ExitStatus.BROKEN if faults else ExitStatus.DONE
             time.sleep(every_ns / 1e9)
+
+
+def _looked(alerting: Alerting) -> list[str]:
+    try:
+        return alerting.look(int(time.time()))
+    except FastenoughError as error:
+        return [str(error)]
+
+
+def _tell(faults: list[str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"faults": faults}), flush=True)
+    else:
+        said = "; ".join(faults) or "all alerts are accepted again"
+        print(f"fastenough: {clean(said)}", file=sys.stderr, flush=True)

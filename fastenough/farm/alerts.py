@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from fastenough import words
-from fastenough.farm.notices import Notice, Seen, accept, note, pending, prepare
+from fastenough.farm.notices import Key, Notice, Seen, accept, known, note, pending, prepare
 from fastenough.history import OWNER, Happening, History, Standing, State, changes, events, runs, standing
 from fastenough.history.tail import TAIL, TailWatch, last_good
 from fastenough.model import BadInput, FastenoughError
@@ -27,6 +27,8 @@ _LOOK_BACK_S = 60 * 3600
 """A ring holds 48 hours: what comes later than that after it happened is told by nobody."""
 _DAY_S = 86400
 _CHANGED_WITHIN_S = 7 * _DAY_S
+_TAIL_BACK_S = 60 * _DAY_S
+"""A change of the tail is seen when some twenty cycles have followed it."""
 _STALE_S = 900
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
@@ -39,16 +41,18 @@ _ALERT = {"fail": "FastenoughFail", "silent": "FastenoughBoardSilent", TAIL: "Fa
 
 # --- what is seen
 
-def happened(history: History, boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
-    """New maxima of 30 days, and changes of tails."""
+def happened(history: History, boards: Sequence[Standing], now_s: int, noted: Container[Key]) -> Iterator[Seen]:
+    """New maxima of 30 days, and changes of tails; but for what was ``noted`` already, with what stands beside each."""
     for one in boards:
         name = one.board.name
         for event in events(history, OWNER, name, now_s - _LOOK_BACK_S, now_s + 1):
-            if event.new_maximum and event.series == one.board.main and _was_watched(history, name, event):
-                yield _new_maximum(history, one, event)
-        for change in changes(history, OWNER, name, now_s - _CHANGED_WITHIN_S, now_s + 1):
-            if change.kind == TAIL:
-                yield Seen(name, TAIL, f"{change.at_s}", change.at_s, f"{name}: the greatest values of its cycles "
+            key = f"{event.at_s} {event.value_ns}"
+            if (event.new_maximum and event.series == one.board.main and (name, "maximum", key) not in noted
+                    and _was_watched(history, name, event)):
+                yield _new_maximum(history, one, event, key)
+        for change in changes(history, OWNER, name, now_s - _TAIL_BACK_S, now_s + 1):
+            if change.kind == TAIL and (name, TAIL, str(change.at_s)) not in noted:
+                yield Seen(name, TAIL, str(change.at_s), change.at_s, f"{name}: the greatest values of its cycles "
                            f"are about {change.now}, and were about {change.was}",
                            more=_beside(history, name, change.at_s) | {"run": change.run})
 
@@ -58,13 +62,13 @@ def _was_watched(history: History, name: str, event: Happening) -> bool:
     return bool(runs(history, OWNER, name, 0, event.at_s - _DAY_S))
 
 
-def _new_maximum(history: History, one: Standing, event: Happening) -> Seen:
+def _new_maximum(history: History, one: Standing, event: Happening, key: str) -> Seen:
     limit = one.board.limit_ns
     above = "" if limit is None or event.value_ns <= limit else f", above its limit of {words.latency(limit)}"
     where = "" if event.cpu is None else f" on CPU {event.cpu}"
     summary = f"{one.board.name}: new maximum, {words.latency(event.value_ns)}{where}{above}"
     more = {"value_ns": str(event.value_ns), "culprit": event.culprit or "not known", "run": event.run}
-    return Seen(one.board.name, "maximum", f"{event.at_s} {event.value_ns}", event.at_s, summary,
+    return Seen(one.board.name, "maximum", key, event.at_s, summary,
                 more=more | _beside(history, one.board.name, event.at_s))
 
 
@@ -186,7 +190,8 @@ class Alerting:
         """Note what is new, and send what nobody has taken yet; why some receivers take nothing now, in words."""
         self._tails.look(self._history)
         boards = standing(self._history, OWNER, now_s)
-        note(self._history, list(happened(self._history, boards, now_s)), list(lasting(boards, now_s)), now_s)
+        new = list(happened(self._history, boards, now_s, known(self._history)))
+        note(self._history, new, list(lasting(boards, now_s)), now_s)
         return [fault for receiver in self._receivers for fault in self._send(receiver)]
 
     def _send(self, receiver: Receiver) -> Iterator[str]:

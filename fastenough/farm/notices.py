@@ -52,6 +52,10 @@ ACCEPTED = Table(
 """``receiver`` has taken the notice; ``end``: that it ended."""
 
 
+Key = tuple[str, str, str]
+"""Board, kind and key of a notice."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What was seen of a board.  ``key`` tells apart what happened at a moment; of what ``lasts`` there is one at a
@@ -64,6 +68,10 @@ class Seen:
     summary: str
     lasts: bool = False
     more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> Key:
+        return self.board, self.kind, self.key
 
 
 @dataclass(frozen=True)
@@ -83,15 +91,26 @@ def prepare(history: History) -> None:
         METADATA.create_all(connection)
 
 
+def known(history: History) -> set[Key]:
+    """Of all that was noted."""
+    with history.reading() as connection:
+        return _known(connection)
+
+
+def _known(connection: Connection) -> set[Key]:
+    return {(row.board, row.kind, row.key) for row in connection.execute(
+        select(NOTICE.c.board, NOTICE.c.kind, NOTICE.c.key))}
+
+
 def note(history: History, happened: Iterable[Seen], lasting: Iterable[Seen], now_s: int) -> None:
     """Note what happened, and what lasts now; what lasted before and is not among it has ended.  One transaction."""
     with history.writing() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7702)"))
-        known = {tuple(row) for row in connection.execute(select(NOTICE.c.board, NOTICE.c.kind, NOTICE.c.key))}
-        for seen in happened:
-            if (seen.board, seen.kind, seen.key) not in known:
-                _insert(connection, seen, seen.key, now_s)
+        before = _known(connection)
+        new = {seen.id: seen for seen in happened if seen.id not in before}
+        for seen in new.values():
+            _insert(connection, seen, seen.key, now_s)
         _note_lasting(connection, {(seen.board, seen.kind): seen for seen in lasting}, now_s)
 
 
