@@ -105,11 +105,12 @@ def main() -> int:
             before = {name: field.switched(name) for name in (*WELL, LENT)}
             _fall_ill(field)
             time.sleep(CYCLE_S * CYCLES)
-            _timed("exporter stopped for 12 s, then all held", lambda: (_freeze(field, 12), _held(field))[0])
-            _timed("exporter stopped for 60 s, then all held", lambda: (_freeze(field, 60), _held(field))[0])
-            _timed("coordinator and exporter killed, then all held", lambda: (
-                _restart_coordinator(field), _held(field))[0])
-            _timed("farm killed in mid-boot, then all measure", lambda: _kill_in_mid_boot(field))
+            for seconds in (12, 60):
+                _freeze(field, seconds)
+                _timed(f"exporter stopped for {seconds} s; all held again after", lambda: _held(field))
+            _restart_coordinator(field)
+            _timed("coordinator and exporter killed; all held again after", lambda: _held(field))
+            _timed("farm killed in mid-boot; all measure after", lambda: _kill_in_mid_boot(field))
             cycles = {name: _whole(field, name) for name in WELL}
             assert min(cycles.values()) >= CYCLES
             assert {name: field.switched(name) for name in before} == before, "a board that was well was switched"

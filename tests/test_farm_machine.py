@@ -78,6 +78,19 @@ def test_a_board_that_does_not_come_up_is_let_go_and_tried_again_ever_later() ->
     assert pauses == [60, 120, 240, 480, 960, 1920, 3840, 3840]
 
 
+def test_a_board_that_records_again_is_tried_at_once_the_next_time() -> None:
+    play = Play(RING)
+    play.tell(Tick())
+    play.tell(Ended(Act.BOOT, "dark"))
+    play.tell(Ended(Act.RELEASE))
+    assert play.tell(Tick(), 61) == [Start(Act.BOOT)]
+    play.tell(Ended(Act.BOOT), 10)
+    assert play.state.failures == 1, "to be up is not yet to record"
+    play.tell(Tick())
+    play.tell(Ended(Act.PULL, grown=True))
+    assert play.state.failures == 0
+
+
 def test_an_hour_without_network_boots_nothing_and_the_failures_are_told() -> None:
     play = Play(RING).up()
     for _ in range(12):

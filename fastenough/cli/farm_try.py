@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from fastenough.cli.output import say
+from fastenough.cli.farm_run import line_printer
+from fastenough.cli.parameters import json_option
 from fastenough.farm.lab import free_ports
 from fastenough.link import LocalLink
 from fastenough.model import FastenoughError
@@ -21,14 +22,15 @@ from fastenough.words import said_lines
 @click.option("--guests", type=click.IntRange(0, 4), default=3, show_default=True,
               help="How many guests of the virtual bench with kernels of their own, where this machine has room.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the website on 127.0.0.1; left out: a free one.")
-def command(boards: int, guests: int, port: int | None) -> None:
+@json_option
+def command(boards: int, guests: int, port: int | None, as_json: bool) -> None:
     """Show a whole farm with its website on this machine, without hardware, until Ctrl-C.
 
     A labgrid coordinator and exporter, a rack of simulated boards with a power switch and consoles, guests, a private
     PostgreSQL where one is installed, the farm and its website, all on loopback and in one temporary folder.  Whatever
     ends this, nothing is left.  What simulated boards record is of this machine and marked as emulated.
     """
-    link = LocalLink()
+    link, tell = LocalLink(), line_printer(as_json)
     folder = link.scratch_name()
     os.environ["PYTHONPATH"] = os.pathsep.join(
         (str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
@@ -36,8 +38,7 @@ def command(boards: int, guests: int, port: int | None) -> None:
                           str(port or free_ports(1)[0])], scratch=folder)
     try:
         for line in process.lines():
-            say("; ".join(said_lines(line)))
-            sys.stdout.flush()
+            tell("; ".join(said_lines(line)))
         status = process.wait()
     finally:
         if process.running:

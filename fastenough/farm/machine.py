@@ -224,8 +224,6 @@ def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Ste
 
 
 def _ended(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> Step:
-    if state.phase is Phase.LENT:
-        return state, []
     if ended.lent:
         return _lend(state, ended.lent, now_s)
     then = {Act.BOOT: _booted, Act.PULL: _pulled, Act.MEASURE: _measured, Act.ACQUIRE: _acquired}.get(ended.act)
