@@ -66,6 +66,18 @@ def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData,
     assert "not &lt;real&gt;" in (tmp_path / "public" / "index.html").read_text()
 
 
+def test_a_farms_history_is_shown_as_it_is(own: FarmData, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/farm.sqlite"
+    history = History.at(url)
+    own.declare(history)
+    history.close()
+    written = command_line("web", "--database", url, "--into", "site", cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
+    boards = json.loads((tmp_path / "site" / "index.json").read_text())["boards"]
+    assert [one["seen_s"] for one in boards] == [None] * (len(own.boards) - 1)  # the farm took none
+    assert command_line("web", "--database", url, "--rebuild", cwd=tmp_path).returncode == 2
+
+
 def test_the_demonstration_says_that_it_is_generated(own: FarmData, tmp_path: Path) -> None:
     demonstrate(own, tmp_path, tmp_path / "site")
     pages = list((tmp_path / "site").rglob("*.html"))

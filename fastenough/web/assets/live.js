@@ -28,7 +28,8 @@ listen((name, row) => {
   const strip = strips.get(name);
   if (!strip) { location.reload(); return; }   // a board that was not there before
   fill(strip.row, row);
-  if (row.max_5min_ns === null) return;
+  if (row.max_5min_ns === null || row.seen_s === strip.seen) return;
+  strip.seen = row.seen_s;
   strip.values.push(row.max_5min_ns);
   strip.values = strip.values.slice(-MOST);
   drawStrip(strip);

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fastenough.history import Band, Board, Change, Happening, Standing, UnknownBoard, bands, changes, events, standing
@@ -52,12 +52,23 @@ def standing_of(site: Site, name: str) -> Standing:
     raise UnknownBoard(name)
 
 
+_SHORTENS: dict[str, Callable[[str], bool]] = {
+    "governor": lambda value: value == "performance",
+    "hypervisor": lambda value: False,
+    "clock source": lambda value: value not in ("hpet", "acpi_pm", "jiffies"),
+    "isolcpus": bool,
+}
+"""Facts that are known to keep latencies short, or to make them longer: whether this value of one does."""
+
+
 def _marks(board: Board) -> Iterator[Mark]:
-    """What is known to keep latencies short, or not: as advice has it."""
+    """What is known of the system; nothing where its profile is not known."""
     if board.preemption:
-        yield Mark("rt" in board.preemption.lower().replace("-", "_").split("_"), board.preemption.replace("_", " "))
+        yield Mark("rt" in board.preemption.lower().split("-"), board.preemption)
     for fact, value in board.facts.items():
-        yield Mark(None, f"{fact} {value}")
+        yield Mark(_SHORTENS[fact](value) if fact in _SHORTENS else None, f"{fact} {value}")
+    if board.facts and "isolcpus" not in board.facts:
+        yield Mark(False, "no isolcpus")
 
 
 def newest(found: Sequence[Happening], most: int) -> tuple[Happening, ...]:
