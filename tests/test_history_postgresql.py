@@ -38,7 +38,7 @@ def url(server: Server) -> str:
 
 def test_both_databases_hold_the_same_rows_and_answer_the_same(farm: FarmData, url: str, tmp_path: Path) -> None:
     """PostgreSQL is also killed for it, at random moments."""
-    kill_while_taking(url, farm.store.path, np.random.default_rng(6).uniform(0.0, 0.4, KILLS // 2).tolist())
+    kill_while_taking(url, farm.store.path, np.random.default_rng(6).uniform(0.0, 0.4, KILLS - 2).tolist())
     both = [History.at(url), History.at(f"sqlite:///{tmp_path}/history.sqlite")]
     for history in both:
         farm.declare(history)
