@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Alerts: one notice for each thing that happens, sent until it is accepted, whatever is killed in between."""
+"""Alerts: one for each thing that happens, sent until it is accepted, whatever is killed in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from test_history_tail import cycles, give_cycles
 
 from fastenough.cli.farm_alert import command
 from fastenough.farm.alerts import Alerting, Receiver
-from fastenough.farm.notices import NOTICE, prepare
+from fastenough.farm.alerts_kept import ALERT, prepare
 from fastenough.history import History, catch_up, declare
 from fastenough.model import BadInput, ExitStatus
 
@@ -95,7 +95,7 @@ def farm(measured: tuple[FarmData, Path], tmp_path: Path) -> Iterator[tuple[Farm
 
 def kinds(history: History) -> Counter[tuple[str, str]]:
     with history.reading() as connection:
-        return Counter((row.board, row.kind) for row in connection.execute(select(NOTICE.c.board, NOTICE.c.kind)))
+        return Counter((row.board, row.kind) for row in connection.execute(select(ALERT.c.board, ALERT.c.kind)))
 
 
 def test_each_thing_is_told_once(farm: tuple[FarmData, History], listener: Listener) -> None:
@@ -145,7 +145,7 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     assert begun["endsAt"] > ended["endsAt"] > ended["startsAt"]
     declare(history, data.changed, verdict="FAIL", verdict_reason="again")
     Alerting(history, [receiver]).look(END_S + 240)
-    assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another notice"
+    assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
 
 
 @pytest.mark.parametrize("answer", [500, 0, 302])
@@ -162,11 +162,11 @@ def test_what_is_not_accepted_is_sent_again(farm: tuple[FarmData, History], list
 
 def test_nothing_is_lost_or_told_in_other_words_when_the_sender_is_killed(
         farm: tuple[FarmData, History], listener: Listener, tmp_path: Path) -> None:
-    """Killed again and again: each notice is accepted, twice only where the kill came before that was written down."""
+    """Killed again and again: each alert is accepted, twice only where the kill came before that was written down."""
     _, history = farm
     prepare(history)
     with history.writing() as connection:
-        connection.execute(insert(NOTICE), [
+        connection.execute(insert(ALERT), [
             {"board": f"b{number}", "kind": "maximum", "key": "k", "at_s": END_S, "noted_s": END_S, "lasts": False,
              "summary": f"number {number}", "more": "{}"} for number in range(300)])
     script = ("import sys\nfrom fastenough.farm.alerts import Alerting, Receiver\nfrom fastenough.history import "

@@ -2,7 +2,7 @@
 """Who watches a farm is told of each new maximum, change of a tail, FAIL and silent board: once, and until it is taken.
 
 What was seen is noted in the history's database before anything is sent, and what a receiver took right after it took
-it.  Killed between the two, the same notice is sent again, in the same words: to Alertmanager that is the same alert,
+it.  Killed between the two, the same alert is sent again, in the same words: to Alertmanager that is the same alert,
 and a webhook knows it by its id.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastenough import words
-from fastenough.farm.notices import Key, Notice, Seen, accept, known, note, pending, prepare
+from fastenough.farm.alerts_kept import Alert, Key, Seen, accept, known, note, pending, prepare
 from fastenough.history import OWNER, Happening, History, Standing, State, changes, events, runs, standing
 from fastenough.history.tail import TAIL, TailWatch, last_good
 from fastenough.model import BadInput, FastenoughError
@@ -127,16 +127,16 @@ class Receiver:
             raise BadInput("a receiver of alerts is no address (it is not shown: it may be secret); write "
                            "http://HOST:PORT or https://HOST/PATH")
 
-    def take(self, notice: Notice) -> None:
+    def take(self, alert: Alert) -> None:
         """Send one; raises FastenoughError where it is not accepted."""
         parts = urlsplit(self.url)
         path = f"{parts.path.rstrip('/')}/api/v2/alerts" if self.alertmanager else parts.path or "/"
-        body: Any = [_alert(notice, self.site)] if self.alertmanager else _message(notice, self.site)
+        body: Any = [_alert(alert, self.site)] if self.alertmanager else _message(alert, self.site)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
         try:
             connection.request("POST", path + (f"?{parts.query}" if parts.query else ""), json.dumps(body).encode(),
-                               {"Content-Type": "application/json", "Idempotency-Key": _key(notice)})
+                               {"Content-Type": "application/json", "Idempotency-Key": _key(alert)})
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
             raise FastenoughError(f"{self.host} takes no alert: {error or type(error).__name__}") from error
@@ -146,34 +146,34 @@ class Receiver:
             raise FastenoughError(f"{self.host} takes no alert: status {status}")
 
 
-def _key(notice: Notice) -> str:
-    return f"{notice.id}-{'end' if notice.end else 'begin'}"
+def _key(alert: Alert) -> str:
+    return f"{alert.id}-{'end' if alert.end else 'begin'}"
 
 
 def _iso(at_s: int) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _page(notice: Notice, site: str) -> str:
-    return f"{site.rstrip('/')}/board/{notice.seen.board}/" if site else ""
+def _page(alert: Alert, site: str) -> str:
+    return f"{site.rstrip('/')}/board/{alert.seen.board}/" if site else ""
 
 
-def _alert(notice: Notice, site: str) -> dict[str, Any]:
-    """The same alert for the same notice, whenever it is sent; its end has come where the notice has ended."""
-    seen = notice.seen
-    until_s = notice.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
+def _alert(alert: Alert, site: str) -> dict[str, Any]:
+    """In the form of Alertmanager: the same whenever it is sent, but that its end has come once it has ended."""
+    seen = alert.seen
+    until_s = alert.noted_s + (_LASTS_S if seen.lasts else _SHOWN_FOR_S)
     return {"labels": {"alertname": _ALERT[seen.kind], "board": seen.board, "severity": _SEVERITY[seen.kind],
-                       "notice": str(notice.id)},
+                       "alert": str(alert.id)},
             "annotations": {"summary": seen.summary, **seen.more},
-            "startsAt": _iso(notice.noted_s), "endsAt": _iso((notice.ended_s or 0) if notice.end else until_s),
-            **({"generatorURL": _page(notice, site)} if site else {})}
+            "startsAt": _iso(alert.noted_s), "endsAt": _iso((alert.ended_s or 0) if alert.end else until_s),
+            **({"generatorURL": _page(alert, site)} if site else {})}
 
 
-def _message(notice: Notice, site: str) -> Mapping[str, Any]:
-    seen = notice.seen
-    return {"id": notice.id, "state": "ended" if notice.end else "new", "kind": seen.kind, "board": seen.board,
+def _message(alert: Alert, site: str) -> Mapping[str, Any]:
+    seen = alert.seen
+    return {"id": alert.id, "state": "ended" if alert.end else "new", "kind": seen.kind, "board": seen.board,
             "severity": _SEVERITY[seen.kind], "text": seen.summary, "at": _iso(seen.at_s),
-            "ended": _iso(notice.ended_s) if notice.end and notice.ended_s else None, "page": _page(notice, site),
+            "ended": _iso(alert.ended_s) if alert.end and alert.ended_s else None, "page": _page(alert, site),
             **seen.more}
 
 
@@ -195,10 +195,10 @@ class Alerting:
         return [fault for receiver in self._receivers for fault in self._send(receiver)]
 
     def _send(self, receiver: Receiver) -> Iterator[str]:
-        for notice in pending(self._history, receiver.id):
+        for alert in pending(self._history, receiver.id):
             try:
-                receiver.take(notice)
+                receiver.take(alert)
             except FastenoughError as error:
                 yield str(error)
                 return
-            accept(self._history, receiver.id, notice)
+            accept(self._history, receiver.id, alert)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What somebody is to be told of a farm's boards, each once, and who has accepted it; kept in the history's database.
 
-A notice is of something that happened at one moment, or of something that lasts and ends.  Its key follows from what
+An alert is of something that happened at one moment, or of something that lasts and ends.  Its key follows from what
 was seen, so that to note it twice changes nothing.  The tables are not made again from the store: who makes the history
 anew is not told everything once more.
 """
@@ -34,8 +34,8 @@ from sqlalchemy import (
 from fastenough.history.database import History
 
 METADATA = MetaData()
-NOTICE = Table(
-    "notice", METADATA,
+ALERT = Table(
+    "alert", METADATA,
     Column("id", Integer, primary_key=True),
     Column("board", String(200), nullable=False), Column("kind", String(16), nullable=False),
     Column("key", String(64), nullable=False),
@@ -45,15 +45,15 @@ NOTICE = Table(
     UniqueConstraint("board", "kind", "key"),
 )
 ACCEPTED = Table(
-    "notice_accepted", METADATA,
-    Column("notice", Integer, primary_key=True, autoincrement=False),
+    "alert_accepted", METADATA,
+    Column("alert", Integer, primary_key=True, autoincrement=False),
     Column("receiver", String(64), primary_key=True), Column("end", Boolean, primary_key=True),
 )
-"""``receiver`` has taken the notice; ``end``: that it ended."""
+"""``receiver`` has taken the alert; ``end``: that it ended."""
 
 
 Key = tuple[str, str, str]
-"""Board, kind and key of a notice."""
+"""Board, kind and key of an alert."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Notice:
+class Alert:
     """A thing to be told.  ``end``: that it ended, at ``ended_s``."""
 
     id: int
@@ -99,7 +99,7 @@ def known(history: History) -> set[Key]:
 
 def _known(connection: Connection) -> set[Key]:
     return {(row.board, row.kind, row.key) for row in connection.execute(
-        select(NOTICE.c.board, NOTICE.c.kind, NOTICE.c.key))}
+        select(ALERT.c.board, ALERT.c.kind, ALERT.c.key))}
 
 
 def note(history: History, happened: Iterable[Seen], lasting: Iterable[Seen], now_s: int) -> None:
@@ -115,43 +115,43 @@ def note(history: History, happened: Iterable[Seen], lasting: Iterable[Seen], no
 
 
 def _note_lasting(connection: Connection, now: Mapping[tuple[str, str], Seen], now_s: int) -> None:
-    rows = connection.execute(select(NOTICE).where(NOTICE.c.lasts, NOTICE.c.ended_s.is_(None))).mappings().all()
+    rows = connection.execute(select(ALERT).where(ALERT.c.lasts, ALERT.c.ended_s.is_(None))).mappings().all()
     under_way = {(row["board"], row["kind"]): row["id"] for row in rows}
     for what, number in under_way.items():
         if what not in now:
-            connection.execute(update(NOTICE).where(NOTICE.c.id == number).values(ended_s=now_s))
+            connection.execute(update(ALERT).where(ALERT.c.id == number).values(ended_s=now_s))
     for what, seen in now.items():
         if what not in under_way:
             _insert(connection, seen, f"{seen.key} {now_s}"[:64], now_s)
 
 
 def _insert(connection: Connection, seen: Seen, key: str, now_s: int) -> None:
-    connection.execute(insert(NOTICE).values(
+    connection.execute(insert(ALERT).values(
         board=seen.board, kind=seen.kind, key=key, at_s=seen.at_s, noted_s=now_s, lasts=seen.lasts,
         summary=seen.summary, more=json.dumps(dict(seen.more))))
 
 
-def pending(history: History, receiver: str) -> list[Notice]:
+def pending(history: History, receiver: str) -> list[Alert]:
     """What a receiver has not accepted yet, in the order in which it is to be told."""
-    found: list[Notice] = []
+    found: list[Alert] = []
     with history.reading() as connection:
         for end in (False, True):
-            taken = exists().where(ACCEPTED.c.notice == NOTICE.c.id, ACCEPTED.c.receiver == receiver,
+            taken = exists().where(ACCEPTED.c.alert == ALERT.c.id, ACCEPTED.c.receiver == receiver,
                                    ACCEPTED.c.end.is_(end))
-            question = select(NOTICE).where(~taken)
+            question = select(ALERT).where(~taken)
             if end:
-                question = question.where(NOTICE.c.ended_s.is_not(None))
-            found += [_notice(row, end) for row in connection.execute(question).mappings()]
-    return sorted(found, key=lambda notice: (notice.id, notice.end))
+                question = question.where(ALERT.c.ended_s.is_not(None))
+            found += [_alert(row, end) for row in connection.execute(question).mappings()]
+    return sorted(found, key=lambda alert: (alert.id, alert.end))
 
 
-def _notice(row: Mapping[str, Any] | Any, end: bool) -> Notice:
+def _alert(row: Mapping[str, Any] | Any, end: bool) -> Alert:
     seen = Seen(row["board"], row["kind"], row["key"], row["at_s"], row["summary"], row["lasts"],
                 json.loads(row["more"]))
-    return Notice(row["id"], seen, row["noted_s"], row["ended_s"], end)
+    return Alert(row["id"], seen, row["noted_s"], row["ended_s"], end)
 
 
-def accept(history: History, receiver: str, notice: Notice) -> None:
-    """Remember that a receiver has taken a notice."""
+def accept(history: History, receiver: str, alert: Alert) -> None:
+    """Remember that a receiver has taken an alert."""
     with history.writing() as connection:
-        connection.execute(insert(ACCEPTED).values(notice=notice.id, receiver=receiver, end=notice.end))
+        connection.execute(insert(ACCEPTED).values(alert=alert.id, receiver=receiver, end=alert.end))
