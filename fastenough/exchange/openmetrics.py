@@ -6,14 +6,14 @@ A bucket astride an edge counts above it: no count below an edge is overstated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from fastenough.exchange.openmetrics_text import END, family, labelled
 from fastenough.exchange.rows import Held, held_in
 from fastenough.recording import Recording
 
 _STEPS = (1, 2, 5)
 _LEAST_NS = 100
-_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _FAMILIES = (
     ("fastenough_latency_min_seconds", "gauge", "seconds", "Least value that was seen."),
     ("fastenough_latency_max_seconds", "gauge", "seconds", "Greatest value that was seen: no bound on the worst case."),
@@ -22,10 +22,6 @@ _COUNTERS = (
     ("fastenough_lost_values", "Values that were taken and not stored."),
     ("fastenough_missed_activations", "Activations that were due and never took place."),
 )
-
-
-def _labels(pairs: Mapping[str, object]) -> str:
-    return "{" + ",".join(f'{name}="{str(value).translate(_ESCAPED)}"' for name, value in pairs.items()) + "}"
 
 
 def _of(held: Held) -> dict[str, object]:
@@ -50,49 +46,42 @@ def _histogram(held: Held, greatest_ns: float) -> Iterator[str]:
     name = "fastenough_latency_seconds"
     for edge_ns in _edges_ns(greatest_ns):
         within = sum(count for _, high, count in buckets if high <= edge_ns)
-        yield f"{name}_bucket{_labels(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
-    yield f"{name}_bucket{_labels(labels | {'le': '+Inf'})} {held.total.total}\n"
+        yield f"{name}_bucket{labelled(labels | {'le': repr(edge_ns / 1e9)})} {within}\n"
+    yield f"{name}_bucket{labelled(labels | {'le': '+Inf'})} {held.total.total}\n"
     if not held.mean_known:
         return
-    yield f"{name}_count{_labels(labels)} {held.total.total}\n"
-    yield f"{name}_sum{_labels(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
-
-
-def _family(name: str, kind: str, help_text: str, unit: str = "") -> Iterator[str]:
-    yield f"# TYPE {name} {kind}\n"
-    if unit:
-        yield f"# UNIT {name} {unit}\n"
-    yield f"# HELP {name} {help_text}\n"
+    yield f"{name}_count{labelled(labels)} {held.total.total}\n"
+    yield f"{name}_sum{labelled(labels)} {held.total.sum * held.series.unit_ns / 1e9!r}\n"
 
 
 def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     series = list(held_in(recordings))
     one_sided = [held for held in series if (held.total.minimum or 0) >= 0]
     greatest_ns = max((held.buckets_ns()[-1][1] for held in one_sided if held.total.total), default=0.0)
-    yield from _family("fastenough_run", "info", "What was run.")
+    yield from family("fastenough_run", "info", "What was run.")
     for recording in recordings:
         head = recording.head
-        yield "fastenough_run_info" + _labels({
+        yield "fastenough_run_info" + labelled({
             "run": recording.run_id, "probe": head.probe, "implementation": head.implementation,
             "board": head.board or "unknown", "load": head.load.name if head.load else "unknown",
             "outcome": recording.outcome.value if recording.outcome else "cut-off",
             "marks": " ".join(sorted(head.marks)), "tool": f"{head.tool.name} {head.tool.version}"}) + " 1\n"
-    yield from _family("fastenough_latency_seconds", "histogram", "Latencies of a run; series with negative values "
+    yield from family("fastenough_latency_seconds", "histogram", "Latencies of a run; series with negative values "
                        "have none.", "seconds")
     for held in one_sided:
         yield from _histogram(held, greatest_ns)
     for name, kind, unit, help_text in _FAMILIES:
-        yield from _family(name, kind, help_text, unit)
+        yield from family(name, kind, help_text, unit)
         for held in series:
             value = held.total.minimum if "_min_" in name else held.total.maximum
             if value is not None:
-                yield f"{name}{_labels(_of(held))} {value * held.series.unit_ns / 1e9!r}\n"
+                yield f"{name}{labelled(_of(held))} {value * held.series.unit_ns / 1e9!r}\n"
     for name, help_text in _COUNTERS:
-        yield from _family(name, "counter", help_text)
+        yield from family(name, "counter", help_text)
         for held in series:
             of = held.recording.lost if "lost" in name else held.recording.missed
-            yield f"{name}_total{_labels(_of(held))} {of(held.series.id)}\n"
-    yield "# EOF\n"
+            yield f"{name}_total{labelled(_of(held))} {of(held.series.id)}\n"
+    yield END
 
 
 def export(recordings: Sequence[Recording]) -> bytes:

@@ -67,7 +67,7 @@ def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
 
 def enter_run(connection: Connection, run_id: str, head: Head, end_s: int | None) -> tuple[int, int]:
     """Numbers of a run's board and of the run itself; ``end_s``: how far it has come, where that is known."""
-    board = _board_number(connection, _board_name(head))
+    board = _board_number(connection, board_name(head))
     found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
     if found is not None:
         if end_s is not None and end_s > found["end_s"]:
@@ -76,7 +76,8 @@ def enter_run(connection: Connection, run_id: str, head: Head, end_s: int | None
     return board, _new_run(connection, board, run_id, head, end_s)
 
 
-def _board_name(head: Head) -> str:
+def board_name(head: Head) -> str:
+    """What a board is called: as its recordings state, else by its host's name."""
     hostname = (head.profile or {}).get("hostname")
     return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:200]
 

@@ -18,4 +18,6 @@ PAGES: list[Page] = list(chain.from_iterable(listed(__name__, "PAGES", (
     "run",
     "compare",
     "live",
+    "metrics",
+    "badge",
 ))))

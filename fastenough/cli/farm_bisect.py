@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm bisect``: the first configuration, of several in order, with which a board is too slow."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from fastenough import words
+from fastenough.campaign import Plan, Stopping
+from fastenough.cli.by_hand import ByHand
+from fastenough.cli.live import Display
+from fastenough.cli.loads_option import Loads, written
+from fastenough.cli.making import check_plan
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.cli.privileges import boards_for
+from fastenough.cli.requirement import requirement, requirement_options
+from fastenough.cli.stores import store_option
+from fastenough.farm.bisect import Bisection, Question, Step, bisect, most_judged
+from fastenough.farm.bisecting import Stopped, installing, measuring
+from fastenough.jobs.assess import assessment_plan
+from fastenough.loads import Load
+from fastenough.model import BadInput, ExitStatus, Requirement
+from fastenough.store import Store
+
+
+def _told(step: Step) -> str:
+    return (f"{step.configuration}: {step.found} after {words.counted(step.measurements, 'measurement')} "
+            f"({words.duration(step.measured_ns)}): {step.reasons[0]}")
+
+
+def _print(found: Bisection) -> None:
+    print()
+    say(f"{found.conclusion}; {words.counted(found.measurements, 'measurement')} of "
+        f"{words.counted(len(found.steps), 'configuration')}, right at {words.percent(found.confidence)} confidence "
+        "in all")
+    print_table("", ("configuration", "is", "measured", "times", "runs"),
+                [(step.configuration, step.found, words.duration(step.measured_ns), str(step.measurements),
+                  f"{step.runs[0]} … {step.runs[-1]}" if len(step.runs) > 1 else "".join(step.runs))
+                 for step in found.steps], texts=2)
+    settle = [f"{step.configuration}: {line}" for step in found.steps if step.configuration in found.undecided
+              for line in step.settle]
+    for title, lines in (("what would settle the undecided ones", settle),
+                         ("what differs between the last good one and the first bad one", found.differs)):
+        if lines:
+            print(f"{title}:")
+            for line in lines:
+                say(f"- {line}", "  ")
+
+
+def _required(limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
+              return_time_ns: int) -> Requirement:
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    if required is None:
+        raise BadInput("a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst")
+    return required
+
+
+def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store: Store) -> Bisection | Stopped:
+    with Display() as display:
+        stopping = Stopping()
+        opened, plan = boards_for(plan, False, display.tell)
+        measure = measuring(plan, store, display, opened=opened, ask=ByHand(display, stopping, None),
+                            stopping=stopping, tell=display.tell)
+        display.tell(f"{words.counted(len(configurations), 'configuration')}; at most "
+                     f"{most_judged(len(configurations))} of them are judged, each measured for at most "
+                     f"{words.duration(question.most_ns)}")
+        try:
+            return bisect(configurations, measure, question, lambda step: display.tell(_told(step)))
+        except Stopped as stopped:
+            return stopped
+
+
+@click.command()
+@click.argument("configurations", nargs=-1, required=True)
+@click.option("--board", required=True, help="The board, such as labgrid:PLACE or ssh://USER@HOST.")
+@click.option("--install", default="", metavar="COMMAND",
+              help="Run on the board before it is rebooted; the word {} stands for the configuration.")
+@requirement_options
+@click.option("--loads", type=Loads(), default="cpu", show_default=True, help="Loads to measure under.")
+@click.option("--interval", type=DurationText(), default="500us", show_default=True,
+              help="Period of the measuring threads.")
+@click.option("--priority", type=click.IntRange(1, 99), default=98, show_default=True, help="Their FIFO priority.")
+@click.option("--duration", "first_ns", type=DURATION, default="1m", show_default=True,
+              help="How long each configuration is measured at first, shared by the loads.")
+@click.option("--longest", "most_ns", type=DURATION, default="1h", show_default=True,
+              help="How long each is measured at most, until it is decided.")
+@store_option
+@json_option
+def command(
+    *, configurations: tuple[str, ...], board: str, install: str, limit_ns: int | None, miss_rate: float,
+    confidence: float, longest_burst: int | None, return_time_ns: int, loads: dict[str, Load], interval: str,
+    priority: int, first_ns: int, most_ns: int, store_path: Path, as_json: bool,
+) -> int:
+    """Find the first of CONFIGURATIONS with which a board is too slow: the first is good, the last is bad.
+
+    Each step is judged by bounds, never by a maximum; what is not decided is measured longer.
+    """
+    required = _required(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    question = Question(required, tuple(loads), first_ns, most_ns)
+    plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
+    plan = installing(replace(plan, name="bisect", loads=written(loads)), configurations, _words(install))
+    check_plan(plan)
+    found = _bisect(plan, question, configurations, Store(store_path))
+    if isinstance(found, Stopped):
+        return 128 + found.signal
+    if as_json:
+        print_json({"bisection": found, "measurements": found.measurements})
+    else:
+        _print(found)
+    return ExitStatus.DONE if found.decided else ExitStatus.INCONCLUSIVE
+
+
+def _words(command_text: str) -> list[str]:
+    try:
+        return shlex.split(command_text)
+    except ValueError as error:
+        raise BadInput(f"--install: {error}; write a command and its words, as in --install 'install-kernel {{}}'"
+                       ) from error

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough farm push``: send recordings to the website of a farm."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from fastenough.cli.output import clean, print_json
+from fastenough.cli.parameters import json_option
+from fastenough.cli.stores import existing_store, store_option
+from fastenough.farm.push import parse_goal, push
+from fastenough.files import Untrusted, read_regular
+from fastenough.model import BadInput
+
+TOKEN_SETTING = "FASTENOUGH_TOKEN"
+_MOST_TOKEN_BYTES = 4096
+
+
+def _token(file: Path | None) -> str:
+    """Out of a file or the environment, never out of the arguments, which every user of the machine can read."""
+    if file is None:
+        token = os.environ.get(TOKEN_SETTING, "")
+    else:
+        try:
+            token = read_regular(file, _MOST_TOKEN_BYTES).decode()
+        except (OSError, Untrusted, UnicodeDecodeError) as error:
+            raise BadInput(f"--token-file {file}: no token can be read there: {error}") from error
+    token = token.strip()
+    if not token.isascii() or not token.isprintable() or not token:
+        raise BadInput(f"no token; give the one that 'fastenough farm token add' printed, by --token-file FILE or in "
+                       f"the environment as {TOKEN_SETTING}")
+    return token
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--to", required=True, metavar="URL", help="Address of the farm's website, as in https://HOST.")
+@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False),
+              help=f"File that holds the token; without, it is {TOKEN_SETTING} of the environment.")
+@store_option
+@json_option
+def command(runs: tuple[str, ...], to: str, token_file: Path | None, store_path: Path, as_json: bool) -> None:
+    """Send RUNS (ids, the beginnings of ids, or 'last') to a farm's website; each is stored there once."""
+    goal, token = parse_goal(to), _token(token_file)
+    store = existing_store(store_path)
+    stored: dict[str, bool] = {}
+    for run in dict.fromkeys(map(store.find, runs)):
+        with store.opened(run) as recording:
+            stored[run] = push(goal, token, run, recording, os.fstat(recording.fileno()).st_size)
+        if not as_json:
+            print(f"{run}: {'stored' if stored[run] else 'is there already'} at {clean(goal.host)}")
+    if as_json:
+        print_json({"stored": stored})

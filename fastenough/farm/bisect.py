@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first of several configurations, in order, with which a board is too slow: each step judged with evidence.
+
+Configurations are halved between a good and a bad one.  One is good where it passes the requirement and bad where it
+fails it, both by bounds at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a
+limit, and then stepped round.  The chance that any step errs is shared out: each is judged at
+1 - (1 - confidence) / :func:`most_judged`, and each further look at one configuration errs half as often as the one
+before it, so that what is said at the end holds at the confidence that was required.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from fastenough import words
+from fastenough.analysis import judge
+from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.differences import all_differences, run_values
+from fastenough.analysis.keys import RUN_KEYS
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording
+
+Measure = Callable[[str, int], Sequence[Recording]]
+"""Given a configuration and for how many ns in all, what was measured in it; raises FastenoughError for a bench that
+cannot go on.  A configuration that does not come up is a recording that says so."""
+
+_STEPPED_ROUND = 3
+"""So many configurations that cannot be decided may be replaced by one beside them."""
+
+
+class Found(StrEnum):
+    """What is known of a configuration."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNDECIDED = "undecided"
+
+
+_FOUND = {Verdict.PASS: Found.GOOD, Verdict.FAIL: Found.BAD}
+
+
+@dataclass(frozen=True)
+class Question:
+    """``first_ns``: how long a configuration is measured at first, under all ``loads`` together; ``most_ns``: how long
+    at most.  Raises BadInput for a requirement by which a single value, or nothing at all, would decide."""
+
+    requirement: Requirement
+    loads: tuple[str, ...]
+    first_ns: int
+    most_ns: int
+
+    def __post_init__(self) -> None:
+        if self.requirement.miss_rate == 0:
+            raise BadInput("with a miss rate of 0 one late activation would decide a step; say how often the limit may "
+                           "be exceeded (--miss-rate)")
+        if self.requirement.longest_burst is None:
+            raise BadInput("without --longest-burst no configuration in which hardly anything is late can be called "
+                           "good; declare how many activations one disturbance makes late at most")
+        if self.most_ns < self.first_ns:
+            raise BadInput(f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
+                           f"which is longer than {words.duration(self.most_ns)} (--longest)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One configuration, judged.  ``measurements``: how often it was measured; ``measured_ns``: for how long."""
+
+    configuration: str
+    found: Found
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    settle: tuple[str, ...]
+    measurements: int
+    measured_ns: int
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """``conclusion``: one sentence.  ``decided``: the first bad one stands right behind the last good one.
+    ``differs``: what differs between those two, what shapes a latency first; ``confidence``: of all steps together."""
+
+    conclusion: str
+    decided: bool
+    last_good: str | None
+    first_bad: str | None
+    undecided: tuple[str, ...]
+    steps: tuple[Step, ...]
+    differs: tuple[str, ...]
+    confidence: float
+
+    @property
+    def measurements(self) -> int:
+        return sum(step.measurements for step in self.steps)
+
+
+def most_judged(configurations: int) -> int:
+    """How many of so many configurations are judged at most."""
+    return min(configurations, 2 + math.ceil(math.log2(max(1, configurations - 1))) + _STEPPED_ROUND)
+
+
+@dataclass
+class _Search:
+    configurations: Sequence[str]
+    measure: Measure
+    question: Question
+    tell: Callable[[Step], None]
+
+    def __post_init__(self) -> None:
+        self._most = most_judged(len(self.configurations))
+        required = self.question.requirement
+        self._required = replace(required, confidence=1 - (1 - required.confidence) / self._most)
+        self._last: dict[int, Recording] = {}
+        self.steps: dict[int, Step] = {}
+
+    def found(self, place: int) -> Found:
+        """Of the configuration at a place, measured and judged now."""
+        step, recordings = _judged(self.configurations[place], self.measure, self.question, self._required)
+        self.steps[place] = step
+        self._last[place] = recordings[-1]
+        self.tell(step)
+        return step.found
+
+    def next_between(self, good: int, bad: int) -> int | None:
+        """The one nearest the middle that was not judged yet; None where there is none, or enough were judged."""
+        left = [place for place in range(good + 1, bad) if place not in self.steps]
+        if len(self.steps) >= self._most:
+            return None
+        return min(left, key=lambda place: abs(2 * place - good - bad), default=None)
+
+    def told(self, good: int | None, bad: int | None, conclusion: str) -> Bisection:
+        decided = good is not None and bad is not None and bad - good == 1
+        ends = None if good is None or bad is None else (self._last[good], self._last[bad])
+        between = range(0 if good is None else good, len(self.configurations) if bad is None else bad)
+        return Bisection(
+            conclusion, decided, None if good is None else self.configurations[good],
+            None if bad is None else self.configurations[bad],
+            tuple(self.configurations[place] for place in between
+                  if place in self.steps and self.steps[place].found is Found.UNDECIDED),
+            tuple(self.steps.values()),
+            () if ends is None else all_differences(RUN_KEYS, *(run_values(end) for end in ends)),
+            self.question.requirement.confidence)
+
+
+def bisect(configurations: Sequence[str], measure: Measure, question: Question,
+           tell: Callable[[Step], None] = lambda step: None) -> Bisection:
+    """Find where good ends and bad begins; the first configuration is said to be good, the last to be bad, and both are
+    measured before that is believed.  Where they go from good to bad more than once, one such place is found.
+
+    ``tell`` is given each step once it is judged.  Raises BadInput for fewer than two, or one named twice.
+    """
+    if len(configurations) < 2 or len(set(configurations)) < len(configurations):
+        raise BadInput("name at least two configurations, each once, from the good one to the bad one")
+    search = _Search(configurations, measure, question, tell)
+    good, bad = 0, len(configurations) - 1
+    for end, wanted in ((good, Found.GOOD), (bad, Found.BAD)):
+        found = search.found(end)
+        if found is not wanted:
+            return search.told(None if end == good else good, None, _not_so(configurations[end], wanted, found))
+    while (middle := search.next_between(good, bad)) is not None:
+        match search.found(middle):
+            case Found.GOOD:
+                good = middle
+            case Found.BAD:
+                bad = middle
+    return search.told(good, bad, _between(configurations, good, bad))
+
+
+def _not_so(configuration: str, wanted: Found, found: Found) -> str:
+    how = "is not shown to be" if found is Found.UNDECIDED else f"is {found}, and not"
+    return (f"{configuration} {how} {wanted}: nothing lies between a good one and a bad one; name another "
+            f"{'first' if wanted is Found.GOOD else 'last'} configuration, or another limit")
+
+
+def _between(configurations: Sequence[str], good: int, bad: int) -> str:
+    if bad - good == 1:
+        return f"{configurations[bad]} is the first bad one, and {configurations[good]} before it is good"
+    return (f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
+            f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown")
+
+
+def _judged(configuration: str, measure: Measure, question: Question,
+            required: Requirement) -> tuple[Step, list[Recording]]:
+    """One configuration, measured until it is decided, as long again each time, up to the limit."""
+    recordings: list[Recording] = []
+    measured_ns, planned_ns, looks = 0, question.first_ns, 0
+    while True:
+        recordings += measure(configuration, planned_ns)
+        measured_ns += planned_ns
+        assessment = judge(recordings, required, loads=question.loads or None, look=looks)
+        looks += 1
+        found = _FOUND.get(assessment.verdict, Found.UNDECIDED)
+        left_ns = question.most_ns - measured_ns
+        if assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable or left_ns <= 0:
+            break
+        planned_ns = min(left_ns, max(measured_ns, _more_ns(assessment)))
+    runs = tuple(recording.run_id for recording in recordings)
+    return Step(configuration, found, assessment.verdict, assessment.reasons, assessment.settle, looks, measured_ns,
+                runs), recordings
+
+
+def _more_ns(assessment: Assessment) -> int:
+    """What would decide it, as far as anything says so: under each load as long as under the one that needs most."""
+    needed = [finding.more_ns or 0.0 for judgment in assessment.judgments for finding in judgment.findings]
+    return math.ceil(max(needed, default=0.0)) * max(1, len(assessment.judgments))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sending recordings to the website of a farm, with a token."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+from dataclasses import dataclass
+from typing import BinaryIO
+from urllib.parse import quote, urlsplit
+
+from fastenough.model import BadInput, FastenoughError
+from fastenough.words import said_lines
+
+_PATIENCE_S = 660.0
+_MOST_ANSWER_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where recordings go: ``path`` is that of the website."""
+
+    encrypted: bool
+    host: str
+    port: int | None
+    path: str
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def parse_goal(url: str) -> Goal:
+    """The address of a website; raises BadInput where a token could be read on the way to it."""
+    try:
+        parts = urlsplit(url)
+        goal = Goal(parts.scheme == "https", parts.hostname or "", parts.port, parts.path.rstrip("/"))
+    except ValueError as error:
+        raise BadInput(f"--to: this is no address ({error}); write --to https://HOST") from error
+    if parts.scheme not in ("http", "https") or not goal.host or parts.username or parts.query or parts.fragment:
+        raise BadInput("--to: write the address of a website, as in https://HOST, with nothing secret in it")
+    if not goal.encrypted and not _is_loopback(goal.host):
+        raise BadInput(f"--to: the token could be read on its way to {goal.host}; write https://")
+    return goal
+
+
+def push(goal: Goal, token: str, run: str, recording: BinaryIO, length: int) -> bool:
+    """Send one recording; False where the store there has it already.  No other address is followed.
+
+    Raises BadInput for what is refused there, FastenoughError where nobody answers.
+    """
+    kind = http.client.HTTPSConnection if goal.encrypted else http.client.HTTPConnection
+    connection = kind(goal.host, goal.port, timeout=_PATIENCE_S)
+    try:
+        connection.request("POST", f"{goal.path}/upload/{quote(run, safe='')}", recording,
+                           {"Authorization": f"Bearer {token}", "Content-Length": str(length),
+                            "Content-Type": "application/zstd"})
+        answer = connection.getresponse()
+        said = answer.read(_MOST_ANSWER_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        raise FastenoughError(f"{goal.host}: {str(error) or type(error).__name__}; what was not sent can be sent again"
+                              ) from error
+    finally:
+        connection.close()
+    return _stored(goal, run, answer.status, said)
+
+
+def _stored(goal: Goal, run: str, status: int, said: bytes) -> bool:
+    if status in (200, 201):
+        try:
+            return bool(json.loads(said)["stored"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FastenoughError(f"{goal.host}: what answers there is no website of fastenough") from error
+    why = (said_lines(said) or ["without a reason"])[0] if status != 404 else "there is nowhere to upload to"
+    refused = BadInput if 400 <= status < 500 and status not in (408, 429) else FastenoughError
+    raise refused(f"{run}: refused by {goal.host} with status {status}: {why}")

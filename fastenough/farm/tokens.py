@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tokens by which benches may upload: each is shown once, and only its hash is kept.
+
+A token is ``fe1.ID.SECRET``; the secret has 256 random bits, so that one round of SHA-256 is enough to keep it by.
+They are in a file of one user, which nobody else may read or write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
+from fastenough.model import BadInput
+
+UPLOADS_AN_HOUR = 60
+_SHAPE = re.compile(r"fe1\.([0-9a-f]{16})\.([0-9A-Za-z_-]{43})")
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._@-]{0,63}")
+_MOST_FILE_BYTES = 1 << 20
+_NOBODY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True)
+class Token:
+    """What is kept of one: ``name`` says whose it is, ``boards`` whose recordings it may upload, so many an hour."""
+
+    id: str
+    name: str
+    boards: tuple[str, ...]
+    per_hour: int
+    created_s: int
+    sha256: str
+
+    @property
+    def grants(self) -> dict[str, object]:
+        """What may be shown."""
+        return {name: value for name, value in asdict(self).items() if name != "sha256"}
+
+
+class Tokens:
+    """The tokens in a file, which is made with the first of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, name: str, boards: Sequence[str], per_hour: int = UPLOADS_AN_HOUR) -> str:
+        """A new token, which nobody can show again; raises BadInput for a name that is taken or is none."""
+        if not _NAME.fullmatch(name):
+            raise BadInput(f"a token is named by up to 64 letters, digits and . _ @ -, not {name!r}")
+        if not boards or any(not board or not board.isprintable() for board in boards):
+            raise BadInput("a token is for named boards: name each by the name that its recordings state")
+        identity, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+        with self._changed() as tokens:
+            if any(token.name == name for token in tokens):
+                raise BadInput(f"there is a token {name} already; revoke it first, or choose another name")
+            tokens.append(Token(identity, name, tuple(dict.fromkeys(boards)), per_hour, int(time.time()),
+                                hashlib.sha256(secret.encode()).hexdigest()))
+        return f"fe1.{identity}.{secret}"
+
+    def revoke(self, which: str) -> Token:
+        """The token of that name or id, which is none from now on; raises BadInput where there is none."""
+        with self._changed() as tokens:
+            found = next((token for token in tokens if which in (token.name, token.id)), None)
+            if found is None:
+                raise BadInput(f"no token is called {which!r} in {self.path}; see: fastenough farm token list")
+            tokens.remove(found)
+        return found
+
+    def listed(self) -> list[Token]:
+        """All, oldest first; none where there is no file.  Raises BadInput for a file that others may read."""
+        try:
+            with Folder.at(self.path.parent) as folder:
+                return self._read(folder)
+        except FileNotFoundError:
+            return []
+        except (OSError, Untrusted) as error:
+            raise self._fault(error) from error
+
+    def known(self, said: str) -> Token | None:
+        """The token that somebody presents, None for any other text.  How long it takes tells nothing of secrets."""
+        shape = _SHAPE.fullmatch(said)
+        identity, secret = shape.groups() if shape else ("", "")
+        found = next((token for token in self.listed() if token.id == identity), None)
+        kept = _NOBODY_SHA256 if found is None else found.sha256
+        same = hmac.compare_digest(kept, hashlib.sha256(secret.encode()).hexdigest())
+        return found if same else None
+
+    @contextmanager
+    def _changed(self) -> Iterator[list[Token]]:
+        """All of them, written anew when the block ends without an exception; one change at a time."""
+        try:
+            with Folder.at(self.path.parent, make=True) as folder, folder.turn(lambda: None):
+                tokens = self._read(folder)
+                yield tokens
+                content = json.dumps({"format": "fastenough-tokens", "version": 1,
+                                      "tokens": [asdict(token) for token in tokens]}, indent=1)
+                folder.replace(self.path.name, content.encode() + b"\n", 0o600)
+        except (OSError, Untrusted) as error:
+            raise self._fault(error) from error
+
+    def _read(self, folder: Folder) -> list[Token]:
+        try:
+            found = folder.status(self.path.name)
+        except FileNotFoundError:
+            return []
+        if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
+            raise BadInput(f"{self.path} can be read by other users; after looking what is in it: "
+                           f"chmod 600 {self.path}")
+        try:
+            return [_token(entry) for entry in json.loads(folder.read(self.path.name, _MOST_FILE_BYTES))["tokens"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{self.path} is no file of tokens; move it away, and add the tokens again") from error
+
+    def _fault(self, error: Exception) -> BadInput:
+        said = error.strerror if isinstance(error, OSError) else error
+        return BadInput(f"{self.path}: {said}; name a file in a folder of your own")
+
+
+def _token(entry: dict[str, object]) -> Token:
+    """Raises ValueError, KeyError or TypeError."""
+    token = Token(**{**entry, "boards": tuple(entry["boards"])})  # type: ignore[arg-type]
+    texts = (token.id, token.name, token.sha256, *token.boards)
+    if not all(isinstance(text, str) for text in texts) or type(token.per_hour) is not int:
+        raise ValueError("not a token")
+    return token

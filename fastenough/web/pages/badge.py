@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a board stands, in one line for other websites and for CI: a badge, JUnit XML, Markdown.
+
+Each says of how many values it speaks and until when; a verdict on data that ended more than a day ago is called stale.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape
+
+from fastenough import words
+from fastenough.exchange.junit import Case, suite
+from fastenough.history import Board, Standing, distribution
+from fastenough.history.schema import CYCLE_S
+from fastenough.model import Verdict
+from fastenough.recording.lines import printable
+from fastenough.web.pages.board import standing_of
+from fastenough.web.site import Page, Site
+
+SVG = "image/svg+xml; charset=utf-8"
+XML = "application/xml"
+MARKDOWN = "text/markdown; charset=utf-8"
+_OLD_S = 86400
+_CHAR_PX = 6.6
+_SHAPES = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?", "BROKEN": "✕", "STALE": "■"}
+_COLOURS = {"PASS": "#1a7f37", "FAIL": "#b3261e", "BROKEN": "#b3261e", "INCONCLUSIVE": "#8a5a00", "STALE": "#8a5a00"}
+_NEUTRAL = "#57606a"
+_MARKED_DOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|&~-])")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``."""
+
+    board: Board
+    word: str
+    why: str
+    n: int
+    until: str
+    maximum_ns: int | None
+
+    @property
+    def said(self) -> str:
+        limit = "" if self.board.limit_ns is None else f" ≤ {words.latency(self.board.limit_ns)}"
+        return f"{self.word}{limit}, worst {words.latency(self.maximum_ns)}, n = {words.about(self.n)}, {self.until}"
+
+
+def summary_of(site: Site, name: str) -> Summary:
+    """Raises UnknownBoard."""
+    one = standing_of(site, name)
+    if one.seen_s is None:
+        return Summary(one.board, "nothing measured yet", one.reason, 0, "never", None)
+    seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
+    greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
+    word, why = _verdict(one, site.now_s)
+    return Summary(one.board, word, why, sum(buckets.n for buckets in seen.cpus.values()),
+                   f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", max(greatest, default=None))
+
+
+def _verdict(one: Standing, now_s: int) -> tuple[str, str]:
+    if one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
+        return "STALE", f"{one.verdict} was the verdict, and nothing was measured for more than a day"
+    if one.verdict:
+        return one.verdict, one.verdict_reason
+    return "no verdict", "no limit stated" if one.board.limit_ns is None else "no cycle was judged yet"
+
+
+def badge(site: Site, name: str) -> bytes:
+    """An SVG without script or style."""
+    found = summary_of(site, name)
+    left, right = printable(found.board.name), f"{_SHAPES.get(found.word, '○')} {found.said}"
+    first, second = (round(len(text) * _CHAR_PX) + 12 for text in (left, right))
+    title, colour = escape(f"{left}: {found.said}"), _COLOURS.get(found.word, _NEUTRAL)
+    texts = "".join(f'<text x="{at + width / 2:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
+                    for at, width, text in ((0, first, left), (first, second, right)))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{first + second}" height="20" role="img" '
+            f'aria-label={_quoted(title)}><title>{title}</title><rect width="{first}" height="20" fill="#24292f"/>'
+            f'<rect x="{first}" width="{second}" height="20" fill="{colour}"/><g fill="#fff" text-anchor="middle" '
+            f'font-family="DejaVu Sans,Verdana,sans-serif" font-size="11">{texts}</g></svg>\n').encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', "&quot;") + '"'
+
+
+def junit(site: Site, name: str) -> bytes:
+    """One test case: only a PASS is one that passed."""
+    found = summary_of(site, name)
+    verdict = Verdict(found.word) if found.word in set(Verdict) else (
+        Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
+    return suite([Case("board", found.board.name, verdict, [found.why], found.said)])
+
+
+def _plain(text: str) -> str:
+    return _MARKED_DOWN.sub(r"\\\1", " ".join(printable(text).split()))
+
+
+def markdown(site: Site, name: str) -> bytes:
+    """A table of one row and the reason, for the summary of a CI job."""
+    found = summary_of(site, name)
+    board = found.board
+    limit = "none stated" if board.limit_ns is None else words.latency(board.limit_ns)
+    cells = (board.name, found.word, limit, words.latency(found.maximum_ns), words.number(found.n), board.kernel,
+             found.until)
+    return (f"| board | verdict | limit | worst of 12 h | n | kernel | until |\n|---|---|---|---|---|---|---|\n"
+            f"| {' | '.join(map(_plain, cells))} |\n\n{_plain(found.why)}\n").encode()
+
+
+PAGES = [
+    Page("/board/{name}/badge.svg", SVG, badge),
+    Page("/board/{name}/junit.xml", XML, junit),
+    Page("/board/{name}/summary.md", MARKDOWN, markdown),
+]

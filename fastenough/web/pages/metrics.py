@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``/metrics``: how all boards stand, for Prometheus.  It comes from the history, so that it is the same whoever
+answers, also after a restart.  The rules of packaging/prometheus/ stand on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fastenough.exchange.openmetrics_text import END, KIND, family, labelled
+from fastenough.history import Standing, State, changes, standing
+from fastenough.history.tail import TAIL
+from fastenough.web.site import Page, Site
+
+_TAIL_S = 400 * 86400
+
+
+@dataclass(frozen=True)
+class _Gauge:
+    """A family with one sample for each board of which ``of`` knows a value, in s."""
+
+    name: str
+    help: str
+    of: Callable[[Standing], float | None]
+
+
+def _seconds(name: str) -> Callable[[Standing], float | None]:
+    def of(one: Standing) -> float | None:
+        value_ns: int | None = getattr(one, name)
+        return None if value_ns is None else value_ns / 1e9
+
+    return of
+
+
+def _limit(one: Standing) -> float | None:
+    return None if one.board.limit_ns is None else one.board.limit_ns / 1e9
+
+
+_GAUGES = (
+    _Gauge("fastenough_board_seen_timestamp_seconds", "When the newest interval ended.", lambda one: one.seen_s),
+    _Gauge("fastenough_board_maximum_5min_seconds", "Greatest latency of the newest five minutes.",
+           _seconds("max_5min_ns")),
+    _Gauge("fastenough_board_maximum_24h_seconds", "Greatest latency of the last 24 hours.", _seconds("max_24h_ns")),
+    _Gauge("fastenough_board_maximum_30d_seconds", "Greatest latency of the last 30 days.", _seconds("max_30d_ns")),
+    _Gauge("fastenough_board_maximum_ever_seconds", "Greatest latency that was seen: no bound on the worst case.",
+           _seconds("max_ever_ns")),
+    _Gauge("fastenough_board_maximum_ever_timestamp_seconds", "When it was seen.", lambda one: one.max_ever_at_s),
+    _Gauge("fastenough_board_limit_seconds", "The limit that is stated.", _limit),
+    _Gauge("fastenough_board_changed_timestamp_seconds", "When the configuration last changed.",
+           lambda one: one.changed_s),
+)
+_INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
+_TAIL = "fastenough_board_tail_changed_timestamp_seconds"
+FAMILIES = (_INFO, _STATE, _TAIL, *(gauge.name for gauge in _GAUGES))
+"""The names of all samples."""
+
+
+def _info(boards: list[Standing]) -> Iterator[str]:
+    yield from family(_INFO, "gauge", "1; what the board is, and the verdict on its newest judged cycle.")
+    for one in boards:
+        board = one.board
+        yield _INFO + labelled({
+            "board": board.name, "rack": board.rack, "arch": board.arch, "model": board.model, "kernel": board.kernel,
+            "preemption": board.preemption, "configuration": board.configuration,
+            "verdict": one.verdict or "none"}) + " 1\n"
+
+
+def _states(boards: list[Standing]) -> Iterator[str]:
+    yield from family(_STATE, "gauge", "1 for the state that needs attention most, 0 for all others.")
+    for one in boards:
+        for state in State:
+            yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
+
+
+def _tails(site: Site, boards: list[Standing]) -> Iterator[str]:
+    yield from family(_TAIL, "gauge", "When the maxima of cycles last became others than before.", "seconds")
+    for one in boards:
+        at_s = max((change.at_s for change in changes(site.history, site.viewer, one.board.name,
+                                                      site.now_s - _TAIL_S, site.now_s + 1)
+                    if change.kind == TAIL), default=None)
+        if at_s is not None:
+            yield f"{_TAIL}{labelled({'board': one.board.name})} {at_s}\n"
+
+
+def _gauges(boards: list[Standing]) -> Iterator[str]:
+    for gauge in _GAUGES:
+        yield from family(gauge.name, "gauge", gauge.help, "seconds")
+        for one in boards:
+            value = gauge.of(one)
+            if value is not None:
+                yield f"{gauge.name}{labelled({'board': one.board.name})} {value!r}\n"
+
+
+def metrics(site: Site) -> bytes:
+    """Only of boards that the site shows."""
+    boards = sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
+    return "".join([*_info(boards), *_states(boards), *_gauges(boards), *_tails(site, boards), END]).encode()
+
+
+PAGES = [Page("/metrics", KIND, metrics)]

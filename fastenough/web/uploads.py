@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings that benches upload: ``POST /upload/RUN``, for who has a token.
+
+What comes is hostile until the reader has checked every line of it.  It lies in a file without a name until then, so
+that nothing is left of what is refused or cut off; then it is stored as a pull stores it, whole or not at all, and
+once: the same recording again changes nothing, another one of the same name is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from fastenough.history.boards import board_name
+from fastenough.model import BadInput, FastenoughError
+from fastenough.recording.lines import Lines
+from fastenough.recording.reader import Reading
+from fastenough.store import Store
+
+MOST_BYTES = 64 << 20
+"""Of a request's body."""
+MOST_CONTENT_BYTES = 512 << 20
+"""Of a recording without its compression."""
+MOST_S = 600.0
+"""From a request's first byte to its last."""
+_HOUR_S = 3600.0
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}", re.ASCII)
+_RING = "upload"
+
+
+class Permit(Protocol):
+    """What a token grants: recordings of these boards, so many in an hour."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def boards(self) -> tuple[str, ...]: ...
+    @property
+    def per_hour(self) -> int: ...
+
+
+Admit = Callable[[str], Permit | None]
+"""What the token grants that somebody presents; None for any other text."""
+
+
+class Refusal(Exception):
+    """What is answered instead: the status, and why in one line."""
+
+    def __init__(self, status: int, why: str, **headers: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.headers = headers
+
+
+@dataclass
+class Pace:
+    """How often each permit was used within the last hour; forgotten when the server ends."""
+
+    clock: Callable[[], float] = time.monotonic
+    _used_s: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
+
+    def take(self, permit: Permit) -> None:
+        """Raises Refusal where it was used too often."""
+        now_s, used = self.clock(), self._used_s[permit.id]
+        while used and used[0] <= now_s - _HOUR_S:
+            used.popleft()
+        if len(used) >= permit.per_hour:
+            wait_s = int(used[0] + _HOUR_S - now_s) + 1
+            raise Refusal(429, f"this token may upload {permit.per_hour} recordings an hour; wait {wait_s} s",
+                          **{"Retry-After": str(wait_s)})
+        used.append(now_s)
+
+
+def _content_sha256(part: BinaryIO, run: str) -> str:
+    """Of a recording's content, which is unpacked no further than any recording goes; raises BadInput."""
+    part.seek(0)
+    lines, taken = Lines(part, run), 0
+    for chunk in lines.chunks():
+        taken += len(chunk)
+        if taken > MOST_CONTENT_BYTES:
+            raise BadInput(f"{run}: it holds more than {MOST_CONTENT_BYTES} bytes, which is the most that is taken")
+    if lines.fault is not None:
+        raise BadInput(f"{run}: {lines.fault}")
+    return lines.sha256
+
+
+def _checked_board(part: BinaryIO, run: str, boards: tuple[str, ...]) -> str:
+    """The board of a recording that the reader believes; raises Refusal or BadInput."""
+    part.seek(0)
+    reading = Reading(part, run)
+    board = board_name(reading.head)
+    if board not in boards:
+        raise Refusal(403, f"this token is not for the board of the recording, {board!r}")
+    if reading.head.run_id != run:
+        raise Refusal(422, f"the recording is that of another run than {run}")
+    for _ in reading:
+        pass
+    reading.recording()
+    return board
+
+
+def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) -> bool:
+    """Store a recording that was uploaded whole; False where the store has it already.  Raises Refusal."""
+    try:
+        sha256 = _content_sha256(part, run)
+        board = _checked_board(part, run, boards)
+    except BadInput as error:
+        raise Refusal(422, str(error)) from error
+    with closing(Store(store_path)) as store, store.spool(board, _RING, lambda: None) as spool:
+        known = store.runs(id=run)
+        if known:
+            if known[0].sha256 != sha256:
+                raise Refusal(409, f"the store has another recording of the name {run}")
+            return False
+        part.seek(0)
+        store.adopt(spool, Lines(part, run), run)
+    return True
+
+
+def _announced_bytes(request: Request) -> int:
+    """The length that a request says it has; raises Refusal."""
+    said = request.headers.get("content-length", "")
+    if not (said.isascii() and said.isdigit()):
+        raise Refusal(411, "say how long the recording is (Content-Length)")
+    if int(said) > MOST_BYTES:
+        raise Refusal(413, f"a recording of more than {MOST_BYTES} bytes is not taken; compress it with zstd")
+    return int(said)
+
+
+async def _received(request: Request, announced: int, part: BinaryIO) -> None:
+    """The body into a file; raises Refusal where it is not what was announced, or takes too long."""
+    taken = 0
+    try:
+        async with asyncio.timeout(MOST_S):
+            async for chunk in request.stream():
+                taken += len(chunk)
+                if taken > announced:
+                    raise Refusal(413, "the recording is longer than was announced")
+                part.write(chunk)
+    except TimeoutError as error:
+        raise Refusal(408, f"the recording did not come within {MOST_S:g} s") from error
+    except ClientDisconnect as error:
+        raise Refusal(400, "the recording was cut off on its way") from error
+    if taken != announced:
+        raise Refusal(400, "the recording was cut off on its way")
+    part.flush()
+
+
+def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Route:
+    """Where recordings are uploaded into the store at a path; ``admit`` is asked before anything is read.
+
+    They are checked one at a time, in a thread: who reads pages does not wait for it.
+    """
+    used, one_at_a_time = pace or Pace(), asyncio.Semaphore(1)
+
+    async def taken(request: Request) -> bool:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        permit = await run_in_threadpool(admit, token) if scheme.lower() == "bearer" else None
+        if permit is None:
+            raise Refusal(401, "uploading needs a token (fastenough farm token add)", **{"WWW-Authenticate": "Bearer"})
+        run: str = request.path_params["run"]
+        if _NAME.fullmatch(run) is None:
+            raise Refusal(422, "this is no name of a run")
+        announced = _announced_bytes(request)
+        used.take(permit)
+        with tempfile.TemporaryFile(dir=store_path) as part:
+            await _received(request, announced, part)
+            async with one_at_a_time:
+                return await run_in_threadpool(keep, part, run, permit.boards, store_path)
+
+    async def upload(request: Request) -> Response:
+        try:
+            new = await taken(request)
+        except Refusal as refused:
+            return PlainTextResponse(f"{refused}\n", refused.status, headers={**refused.headers, **_PLAINLY})
+        except (FastenoughError, OSError):
+            return PlainTextResponse("it cannot be stored now; try again later\n", 503, headers=_PLAINLY)
+        return JSONResponse({"run": request.path_params["run"], "stored": new}, 201 if new else 200, headers=_PLAINLY)
+
+    return Route("/upload/{run}", upload, methods=["POST"])
+
+
+_PLAINLY = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}

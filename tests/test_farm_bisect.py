@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bisecting configurations whose tails are known: the right step is found by evidence, whatever the maxima say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recordings import PROFILE, Plan, recording
+
+from fastenough.farm.bisect import Bisection, Found, Question, Step, bisect, most_judged
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording
+
+LIMIT_NS = 50_000
+ALLOWED = 1e-2
+PERIOD_NS = 10_000_000
+REQUIREMENT = Requirement(LIMIT_NS, ALLOWED, longest_burst=3)
+QUESTION = Question(REQUIREMENT, ("cpu",), 40 * 10**9, 160 * 10**9)
+NAMES = [f"6.1.{number}" for number in range(9)]
+
+
+class Simulated:
+    """A board of which the rate of late activations is known for each configuration; a good one has the greater
+    maxima."""
+
+    def __init__(self, folder: Path, rates: dict[str, float], seed: int = 1) -> None:
+        self.folder = folder
+        self.rates = rates
+        self.random = np.random.default_rng(seed)
+        self.asked: list[tuple[str, int]] = []
+
+    def __call__(self, configuration: str, duration_ns: int) -> list[Recording]:
+        self.asked.append((configuration, duration_ns))
+        rate = self.rates[configuration]
+        n = duration_ns // PERIOD_NS
+        values = 5_000 + 50 * self.random.integers(0, 40, n)
+        late = self.random.random(n) < rate
+        values[late] = 60_000 if rate > ALLOWED else 9_000_000
+        kernel = PROFILE["kernel"] | {"release": configuration}
+        plan = Plan([np.array_split(values.astype(np.int64), 10)], f"run-{len(self.asked)}", "cpu", rise_k=3,
+                    limit_ns=LIMIT_NS, head={"configuration": configuration, "profile": {**PROFILE, "kernel": kernel}},
+                    period_ns=PERIOD_NS)
+        return [recording(self.folder, plan)]
+
+
+def rates(first_bad: int, good: float = 0.05, bad: float = 4.0) -> dict[str, float]:
+    return {name: ALLOWED * (good if place < first_bad else bad) for place, name in enumerate(NAMES)}
+
+
+@pytest.mark.parametrize("first_bad", [1, 4, 8])
+def test_the_step_is_found_where_it_is(tmp_path: Path, first_bad: int) -> None:
+    told: list[Step] = []
+    board = Simulated(tmp_path, rates(first_bad), seed=first_bad)
+    found = bisect(NAMES, board, QUESTION, told.append)
+    assert (found.last_good, found.first_bad) == (NAMES[first_bad - 1], NAMES[first_bad])
+    assert found.decided
+    assert found.conclusion.startswith(f"{NAMES[first_bad]} is the first bad one")
+    assert len(found.steps) == 5, "two ends and three halvings of eight"
+    assert found.measurements == len(board.asked)
+    assert told == list(found.steps)
+    assert any(NAMES[first_bad] in text and "release" in text for text in found.differs)
+
+
+def test_each_step_is_judged_by_bounds_and_not_by_its_maximum(tmp_path: Path) -> None:
+    """Good ones have maxima of 9 ms, bad ones of 60 us: who went by maxima would call them the other way round."""
+    found = bisect(NAMES, Simulated(tmp_path, rates(4)), QUESTION)
+    assert {step.verdict for step in found.steps} == {Verdict.PASS, Verdict.FAIL}
+    bad = next(step for step in found.steps if step.found is Found.BAD)
+    shared = 100 * (1 - 0.05 / most_judged(len(NAMES)))
+    assert f"at {shared:.10g} % confidence" in bad.reasons[0]
+
+
+def test_what_is_not_decided_is_measured_longer(tmp_path: Path) -> None:
+    board = Simulated(tmp_path, rates(4, good=0.3, bad=1.9))
+    found = bisect(NAMES, board, QUESTION)
+    assert (found.last_good, found.first_bad) == (NAMES[3], NAMES[4])
+    longer = [step for step in found.steps if step.measurements > 1]
+    assert longer
+    for step in longer:
+        asked = [duration_ns for name, duration_ns in board.asked if name == step.configuration]
+        assert sum(asked) == step.measured_ns <= QUESTION.most_ns
+        assert all(later >= sum(asked[:place + 1]) or sum(asked[:place + 2]) == QUESTION.most_ns
+                   for place, later in enumerate(asked[1:]))
+
+
+def test_where_none_between_can_be_decided_it_says_so(tmp_path: Path) -> None:
+    at_limit = {name: ALLOWED for name in NAMES[1:-1]}
+    question = Question(REQUIREMENT, ("cpu",), 40 * 10**9, 40 * 10**9)
+    found = bisect(NAMES, Simulated(tmp_path, rates(4) | at_limit), question)
+    assert not found.decided
+    assert found.conclusion.startswith(f"cannot tell between {NAMES[0]}, which is good, and {NAMES[-1]}")
+    assert (found.last_good, found.first_bad) == (NAMES[0], NAMES[-1])
+    assert len(found.steps) == most_judged(len(NAMES)) == len(found.undecided) + 2
+    assert all(step.settle for step in found.steps if step.found is Found.UNDECIDED)
+
+
+def test_one_that_cannot_be_decided_is_stepped_round(tmp_path: Path) -> None:
+    board = Simulated(tmp_path, rates(6) | {NAMES[4]: ALLOWED})
+    found = bisect(NAMES, board, Question(REQUIREMENT, ("cpu",), 40 * 10**9, 40 * 10**9))
+    assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
+    assert {step.configuration: step.found for step in found.steps}[NAMES[4]] is Found.UNDECIDED
+
+
+def test_one_that_does_not_boot_is_stepped_round(tmp_path: Path) -> None:
+    board = Simulated(tmp_path, rates(6))
+
+    def measure(configuration: str, duration_ns: int) -> Sequence[Recording]:
+        if configuration != NAMES[4]:
+            return board(configuration, duration_ns)
+        return [recording(tmp_path, Plan([], "dead", "cpu", outcome="failed", reasons=("it did not come up",),
+                                         head={"configuration": configuration}))]
+
+    found = bisect(NAMES, measure, QUESTION)
+    assert (found.last_good, found.first_bad) == (NAMES[5], NAMES[6])
+    dead = next(step for step in found.steps if step.configuration == NAMES[4])
+    assert (dead.found, dead.measurements) == (Found.UNDECIDED, 1)
+    assert "it did not come up" in dead.reasons[0]
+
+
+@pytest.mark.parametrize(("first_bad", "said"), [(0, f"{NAMES[0]} is bad, and not good"),
+                                                 (9, f"{NAMES[-1]} is good, and not bad")])
+def test_ends_are_measured_before_they_are_believed(tmp_path: Path, first_bad: int, said: str) -> None:
+    found: Bisection = bisect(NAMES, Simulated(tmp_path, rates(first_bad)), QUESTION)
+    assert found.conclusion.startswith(said)
+    assert not found.decided
+    assert len(found.steps) <= 2
+
+
+@pytest.mark.parametrize("requirement", [Requirement(LIMIT_NS, longest_burst=3), Requirement(LIMIT_NS, ALLOWED)])
+def test_a_requirement_that_decides_by_one_value_or_never_is_refused(requirement: Requirement) -> None:
+    with pytest.raises(BadInput):
+        Question(requirement, ("cpu",), 10**10, 10**11)
+
+
+def test_a_list_that_cannot_be_halved_is_refused(tmp_path: Path) -> None:
+    for names in (["a"], ["a", "b", "a"]):
+        with pytest.raises(BadInput, match="each once"):
+            bisect(names, Simulated(tmp_path, {}), QUESTION)
