@@ -256,7 +256,7 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_pa
 
 @pytest.mark.parametrize("profile", [
     {"absent": "all of it", "idle": 1}, {"absent": {"idle": 7}}, {"tunables": "x"},
-    {"memory": {"huge_pages": {}}, "frequency": [[[]]]}])
+    {"memory": {"huge_pages": {}}, "frequency": {"deep": [[[]]]}}])
 def test_a_profile_that_holds_anything_is_compared_all_the_same(tmp_path: Path, profile: dict[str, Any]) -> None:
     runs = [_run(tmp_path), *(_run(tmp_path, name, head={"profile": PROFILE | profile}) for name in ("a", "b"))]
     assert grouped(runs) == [[runs[0]], runs[1:]]
