@@ -191,11 +191,11 @@ def test_the_first_table_counts_each_load_by_itself(tmp_path: Path) -> None:
     context = _context(tmp_path, *plans, limit_ns=20_000)
     table = make_overview(context).table
     assert table is not None
-    for plan, (name, n, above, p999_ns, maximum_ns, excluded) in zip(plans, table.rows, strict=True):
+    for plan, (name, n, above, p999, maximum_ns, excluded) in zip(plans, table.rows, strict=True):
         values = np.sort(np.concatenate([interval for cpu in plan.values for interval in cpu]))
         assert (name, n, maximum_ns) == (plan.load, values.size, values[-1])
         assert int((values > 20_000).sum()) <= above.value <= int((values > 19_980).sum())
-        assert values[int(np.ceil(0.999 * n)) - 1] <= p999_ns <= values[int(np.ceil(0.999 * n)) - 1] * 1.001 + 1
+        assert values[int(np.ceil(0.999 * n)) - 1] <= p999.value <= values[int(np.ceil(0.999 * n)) - 1] * 1.001 + 1
         assert excluded.value == pytest.approx(-np.expm1(np.log(0.05) / (n / 2))), "of each CPU by itself"
 
 
