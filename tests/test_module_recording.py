@@ -66,9 +66,13 @@ def test_counters_and_marks_are_those_of_any_run(board: VirtualBoard, tmp_path: 
 
 
 def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path: Path) -> None:
-    """It sleeps once per act, and is moved as often as somebody moves it; the time before the run is not counted."""
+    """It sleeps once per act, and is moved as often as somebody moves it; the time before the run is not counted.
+
+    That time had as many acts as the run; a guest that is held up between two looks counts some more or fewer.
+    """
     load_module(board, {"task": "timer-thread", "period_ns": 5_000_000})
     pid = board.link.run(["pidof", "fastenough"]).text.split()[0]
+    assert board.link.run(["taskset", "-p", "2", pid]).status == 0  # where nothing but we can move it
     time.sleep(1)
     probe = reading(board, "--report=100ms")
     lines = probe.lines(PATIENCE_S)
@@ -82,7 +86,7 @@ def test_what_befell_the_kernel_thread_is_counted(board: VirtualBoard, tmp_path:
     assert recording.end is not None
     counters = {name: recording.end.counters[name] or 0 for name in OF_A_THREAD}
     acts = recording.totals[recording.series[0].id].total
-    assert 0.9 * acts <= counters["voluntary_switches"] <= acts + 5
+    assert 0.9 * acts <= counters["voluntary_switches"] <= 1.1 * acts + 5
     assert MOVES - 1 <= counters["migrations"] <= MOVES
     for name, total in counters.items():
         assert sum(interval.counters[name] or 0 for interval in recording.intervals) == total
