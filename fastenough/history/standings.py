@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, Select, select
 
 from fastenough import words
 from fastenough.history.asking import about, seen_by
@@ -27,15 +27,22 @@ _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-
 def board_of(history: History, viewer: Viewer, name: str) -> Board:
     """Raises UnknownBoard."""
     with about(history, viewer, name) as (connection, number):
-        return _boards(connection, [number])[number][0]
+        (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
+    return known[0]
+
+
+def standing_of(history: History, viewer: Viewer, name: str, now_s: int) -> Standing:
+    """How one board stands; raises UnknownBoard."""
+    with about(history, viewer, name) as (connection, number):
+        (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
+    return _standing(*known, now_s)
 
 
 def standing(history: History, viewer: Viewer, now_s: int) -> list[Standing]:
-    """All boards, those first that need attention."""
+    """All boards, those first that need attention, and then by name."""
     with history.reading() as connection:
-        numbers = list(connection.execute(seen_by(select(BOARD.c.id), viewer)).scalars())
-        found = [_standing(board, row, now, now_s) for board, row, now in _boards(connection, numbers).values()]
-    return sorted(found, key=lambda one: (one.state.rank, one.board.name))
+        known = _boards(connection, seen_by(select(BOARD.c.id), viewer))
+    return sorted((_standing(*one, now_s) for one in known), key=lambda one: (one.state.rank, one.board.name))
 
 
 def main_series(connection: Connection) -> dict[int, int]:
@@ -48,20 +55,14 @@ _Known = tuple[Board, RowMapping, RowMapping | None]
 """A board, its row, and its main series' row of ``now``."""
 
 
-def _boards(connection: Connection, numbers: Sequence[int]) -> dict[int, _Known]:
-    rows = _by_board(connection.execute(select(BOARD)).mappings(), "id", numbers)
-    nows = _by_board(connection.execute(select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id)).mappings(),
-                     "board", numbers)
-    return {number: _board(rows[number][0], nows.get(number, [])) for number in numbers}
-
-
-def _by_board(rows: Iterable[RowMapping], name: str, numbers: Sequence[int]) -> dict[int, list[RowMapping]]:
-    wanted = set(numbers)
-    found: dict[int, list[RowMapping]] = {}
-    for row in rows:
-        if row[name] in wanted:
-            found.setdefault(row[name], []).append(row)
-    return found
+def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]:
+    """Those that a question for numbers finds."""
+    nows: dict[int, list[RowMapping]] = {}
+    for now in connection.execute(select(NOW, SERIES).join(SERIES, NOW.c.series == SERIES.c.id).where(
+            NOW.c.board.in_(numbers))).mappings():
+        nows.setdefault(now["board"], []).append(now)
+    rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(numbers))).mappings()
+    return [_board(row, nows.get(row["id"], [])) for row in rows]
 
 
 def _importance(row: RowMapping) -> tuple[bool, int, str]:

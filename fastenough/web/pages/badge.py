@@ -13,11 +13,10 @@ from xml.sax.saxutils import escape
 
 from fastenough import words
 from fastenough.exchange.junit import Case, suite
-from fastenough.history import Board, Standing, distribution
+from fastenough.history import Board, Standing, distribution, standing_of
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import Verdict
 from fastenough.recording.lines import printable
-from fastenough.web.pages.board import standing_of
 from fastenough.web.site import Page, Site
 
 SVG = "image/svg+xml; charset=utf-8"
@@ -50,7 +49,7 @@ class Summary:
 
 def summary_of(site: Site, name: str) -> Summary:
     """Raises UnknownBoard."""
-    one = standing_of(site, name)
+    one = standing_of(site.history, site.viewer, name, site.now_s)
     if one.seen_s is None:
         return Summary(one.board, "nothing measured yet", one.reason, 0, "never", None)
     seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
