@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fastenough.history import Band, Board, Change, Happening, Standing, UnknownBoard, bands, changes, events, standing
+from fastenough.history import Band, Board, Change, Happening, Standing, bands, changes, events, standing_of
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import JSON, Page, Site
 from fastenough.web.spans import SPANS, USUAL
@@ -44,14 +44,6 @@ class BoardView:
         return self.standing.board
 
 
-def standing_of(site: Site, name: str) -> Standing:
-    """Raises UnknownBoard."""
-    for one in standing(site.history, site.viewer, site.now_s):
-        if one.board.name == name:
-            return one
-    raise UnknownBoard(name)
-
-
 _SHORTENS: dict[str, Callable[[str], bool]] = {
     "governor": lambda value: value == "performance",
     "hypervisor": lambda value: False,
@@ -71,26 +63,21 @@ def _marks(board: Board) -> Iterator[Mark]:
         yield Mark(False, "no isolcpus")
 
 
-def newest(found: Sequence[Happening], most: int) -> tuple[Happening, ...]:
-    return tuple(sorted(found, key=lambda one: one.at_s, reverse=True)[:most])
-
-
 def view(site: Site, name: str) -> BoardView:
-    one = standing_of(site, name)
+    one = standing_of(site.history, site.viewer, name, site.now_s)
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     return BoardView(
         one.seen_s, one, tuple(_marks(one.board)), tuple(SPANS), USUAL,
-        newest(events(*said, most=MOST_EVENTS), MOST_EVENTS),
-        tuple(sorted(changes(*said), key=lambda change: (-change.at_s, not change.latency))[:MOST_CHANGES]),
-        tuple(sorted(bands(*said), key=lambda band: -band.begin_s)[:MOST_RUNS]))
+        tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
+        tuple(bands(*said)[:-MOST_RUNS - 1:-1]))
 
 
 def _events_json(site: Site, name: str) -> bytes:
     """More of them than the page shows, for a selected range."""
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
-    return as_json({"events": newest(events(*said, most=_MOST_TOLD), _MOST_TOLD), "changes": changes(*said)})
+    return as_json({"events": events(*said, most=_MOST_TOLD), "changes": changes(*said)})
 
 
 PAGES = [*shown("/board/{name}/", "board.html.j2", view), Page("/board/{name}/events.json", JSON, _events_json)]

@@ -24,7 +24,6 @@ from fastenough.history import (
 )
 from fastenough.model import BadInput
 from fastenough.report.files import csv_lines
-from fastenough.web.pages.board import newest
 from fastenough.web.rendering import as_json, iso
 from fastenough.web.site import CSV, JSON, PARQUET, Page, Site
 from fastenough.web.spans import coarser, drawable_step, span_of
@@ -192,7 +191,7 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))
     plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
     return as_json({**_maxima_facts(site, board, seen, begin_s, end_s), "changes": changes(*asked),
-                    "events": newest(events(*asked, most=_MOST_SELECTED_EVENTS), _MOST_SELECTED_EVENTS),
+                    "events": events(*asked, most=_MOST_SELECTED_EVENTS),
                     "distribution": distribution_facts(plot, board.limit_ns)})
 
 

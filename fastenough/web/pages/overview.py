@@ -36,16 +36,12 @@ class Overview:
     boards: tuple[Standing, ...]
 
 
-def ordered(site: Site) -> list[Standing]:
-    return sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: (one.state.rank, one.board.name))
-
-
 def _named(names: list[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 
 def overview(site: Site) -> Overview:
-    found = ordered(site)
+    found = standing(site.history, site.viewer, site.now_s)
     counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
     return Overview(
         max((one.seen_s for one in found if one.seen_s is not None), default=None),
@@ -60,7 +56,7 @@ def _table(site: Site) -> bytes:
     return csv_lines([header, *(
         (one.state.value, one.board.name, one.board.rack, one.board.arch, one.board.kernel, one.max_5min_ns,
          one.max_24h_ns, one.max_30d_ns, one.max_ever_ns, one.board.limit_ns, one.verdict, one.seen_s)
-        for one in ordered(site))])
+        for one in standing(site.history, site.viewer, site.now_s))])
 
 
 def _heat(site: Site, span: str) -> bytes:
