@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = ("ab_truth", "advice", "analysis_*", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
+BESIDE = ("ab_truth", "advice", "analysis_*", "audit_*", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
           "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
           "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_narrow", "cli_output", "cli_probes",
           "cli_variants", "docs", "exchange_*", "farm_*", "format_*", "from_cyclictest", "gauge_core", "gauge_faults",

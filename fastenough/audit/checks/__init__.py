@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The checks of an audit: one file each, one line here for each."""
+
+from __future__ import annotations
+
+from fastenough.audit.check import Check
+from fastenough.registry import listed
+
+CHECKS: tuple[Check, ...] = tuple(listed(__name__, "CHECK", (
+    "virtual_machine",
+    "steal",
+    "firmware_interrupts",
+    "microcode",
+    "preemption",
+    "debug_options",
+    "tracing",
+    "taint",
+    "rcu_callbacks",
+    "rcu_boost",
+    "rcu_expedited",
+    "jump_labels",
+    "powerpc_errata",
+    "mitigations",
+    "split_locks",
+    "high_resolution_timers",
+    "clock_source",
+    "clock_events",
+    "tick_frequency",
+    "idle_tick",
+    "skewed_ticks",
+    "timer_migration",
+    "timer_threads",
+    "watchdogs",
+    "governor",
+    "energy_preference",
+    "idle_states",
+    "threaded_interrupts",
+    "interrupt_affinity",
+    "interrupt_priorities",
+    "isolated_cpus",
+    "tickless_cpus",
+    "work_queues",
+    "siblings",
+    "cpus_granted",
+    "real_time_tasks",
+    "rt_throttling",
+    "control_group_budget",
+    "cpu_quota",
+    "swap",
+    "huge_pages",
+    "page_merging",
+    "compaction",
+    "numa_balancing",
+    "numa_nodes",
+    "statistics",
+    "high_memory",
+)))
