@@ -119,12 +119,12 @@ def _tail(runs: Sequence[Sequence[Merged]], limit_ns: float, confidence: float) 
 
 def rate_effect(surely: FloatArray, possibly: FloatArray, limit_ns: float, confidence: float) -> TailRate:
     """From rates beyond the limit, rounds x runs in the order of :data:`ORDER`; they differ as buckets do."""
-    places = {which: [place for place, arm in enumerate(ORDER) if arm == which] for which in ("A", "B")}
-    (low, high), (low_with, high_with) = ((rates[:, places[which]].mean(axis=1) for rates in (surely, possibly))
-                                          for which in ("A", "B"))
+    without, with_it = ([place for place, arm in enumerate(ORDER) if arm == which] for which in ("A", "B"))
+    low, high = surely[:, without].mean(axis=1), possibly[:, without].mean(axis=1)
+    low_with, high_with = surely[:, with_it].mean(axis=1), possibly[:, with_it].mean(axis=1)
     lower, upper, chance = student(low_with - high, high_with - low, confidence)
-    without, with_it = float(high.mean()), float(high_with.mean())
-    return TailRate(limit_ns, without, with_it, with_it - without, lower, upper, chance)
+    means = float(high.mean()), float(high_with.mean())
+    return TailRate(limit_ns, *means, means[1] - means[0], lower, upper, chance)
 
 
 def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> tuple[Tried, ...]:
