@@ -145,7 +145,7 @@ def _look(facts: Facts) -> Seen:
 CHECK = Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
               elsewhere="money")
 ''')
-    copy.line("fastenough/audit/checks/__init__.py", '"high_memory",', '    "mine",')
+    copy.line("fastenough/audit/checks/__init__.py", '"file_systems",', '    "mine",')
     assert copy.cost() == (1, 1, 1)
     assert "number of CPUs" in copy.fastenough("audit")
 

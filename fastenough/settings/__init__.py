@@ -41,6 +41,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "nmi_watchdog",
     "soft_watchdog",
     "split_lock_penalty",
+    "console_level",
     "rt_ceiling",
     "irq_threads",
     "timer_threads",
