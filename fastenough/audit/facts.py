@@ -73,11 +73,6 @@ class Facts:
         return set(cpu_list(text)) if text else set(range(self.count))
 
     @property
-    def isolated(self) -> set[int]:
-        """CPUs kept free of ordinary tasks; raises Unknown."""
-        return as_cpus(self.need("cpu_isolation", "isolated"))
-
-    @property
     def set_apart(self) -> str:
         """The CPUs that may be given to real-time tasks: the isolated ones, else the last; in the kernel's form."""
         apart = as_cpus(self.get("cpu_isolation", "isolated")) or {max(self.online)}

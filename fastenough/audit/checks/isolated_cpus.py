@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from fastenough import words
 from fastenough.audit.check import Check
-from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine
+from fastenough.audit.facts import Facts, as_cpus
+from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine, unknown
 
 
 def _look(facts: Facts) -> Seen:
-    isolated = facts.isolated if facts.get("cpu_isolation", "isolated") is not None else set()
+    said = facts.get("cpu_isolation", "isolated")
+    isolated = as_cpus(said)
     if isolated:
         return fine(f"{words.cpus(sorted(isolated))}: ordinary tasks, and loads, stay off")
     if facts.count < 2:
         return fine("there is one CPU only: nothing can be isolated")
-    if facts.get("cpu_isolation", "isolated") is None:
-        facts.need("cpu_isolation", "isolated")
+    if said is None:
+        return unknown("this kernel does not say which CPUs are isolated", boot(f"isolcpus={facts.set_apart}"))
     return costs("none: a real-time task shares its CPU with everything else", boot(f"isolcpus={facts.set_apart}"))
 
 
