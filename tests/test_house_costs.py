@@ -160,7 +160,7 @@ from fastenough.report.document import Section, Text
 def section(context: Context) -> Section | None:
     return Section("mine", "My section", "What this test adds.", [Text(f"{len(context.recordings)} runs.")])
 ''')
-    copy.line("fastenough/report/sections/__init__.py", '"machine",', '    "mine",')
+    copy.line("fastenough/report/sections/__init__.py", '"method",', '    "mine",')
     assert copy.cost() == (1, 1, 1)
     built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
     built.parent.mkdir(parents=True)

@@ -13,7 +13,7 @@ _ITEMS = ("rtprio", "memlock")
 _NAMED = ("realtime", "rtkit", "audio", "pipewire", "video")
 
 
-def _granted(inputs: Inputs) -> list[dict[str, str]]:
+def _lines(inputs: Inputs) -> list[dict[str, str]]:
     texts = [text for pattern in _FILES for _, text in inputs.matching(pattern)]
     if not texts and not any(path in inputs.files for path in _FILES):
         raise Absent("there is no /etc/security/limits.conf: who may have real-time priority is decided elsewhere")
@@ -29,7 +29,7 @@ def _groups(inputs: Inputs) -> list[str]:
 
 def _limits(inputs: Inputs) -> dict[str, Any]:
     """Lines for rtprio and memlock, and the groups that are meant to have them."""
-    return {"granted": _granted(inputs), "groups": _groups(inputs)}
+    return {"lines": _lines(inputs), "groups": _groups(inputs)}
 
 
 FACTS = (Fact("real_time_limits", _limits, files=(*_FILES, _GROUPS)),)

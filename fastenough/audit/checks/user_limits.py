@@ -12,7 +12,7 @@ _FILE = "/etc/security/limits.d/realtime.conf"
 
 def _look(facts: Facts) -> Seen:
     known = facts.need("real_time_limits")
-    who = {item: sorted({str(row["who"]) for row in known["granted"] if row["item"] == item})
+    who = {item: sorted({str(row["who"]) for row in known["lines"] if row["item"] == item})
            for item in ("rtprio", "memlock")}
     both = sorted(set(who["rtprio"]) & set(who["memlock"]))
     if both:
