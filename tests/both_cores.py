@@ -24,7 +24,8 @@ MACHINES_AND_PAGES = (
     "plan_*", "report_*", "trace_shares", "web_*", "words")
 """Boards behind ssh, farms and their pages: what looks for what those leave on this machine is in one lot."""
 PROGRAMS_AND_NUMBERS = (
-    "agent", "analysis_*", "bench_scale", "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core",
+    "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_truth", "bench_scale", "cli_signals",
+    "exchange_*", "facts_*", "files", "format_*", "gauge_core",
     "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_truth", "house", "house_costs", "implementation_third",
     "implementation_words", "layers", "module_build", "module_kernels", "module_tasks", "mutants", "packaging",
     "primitive_faults", "probe_builds", "probe_files", "probe_input", "probe_platform", "probe_refused", "probe_stack",
