@@ -73,14 +73,6 @@ def _freeze(field: Field, seconds: float) -> None:
         field.lab.start_exporter()
 
 
-def _restart_coordinator(field: Field) -> None:
-    for name in ("coordinator", "exporter"):
-        field.lab.processes[name].kill()
-        field.lab.processes[name].wait()
-    field.lab.start_coordinator()
-    field.lab.start_exporter()
-
-
 def _held(field: Field) -> None:
     """All that is up is ours again, and nothing of ours is at the person's place, even where labgrid has forgotten."""
     assert eventually(lambda: all("fastenough" in (holders := field.holders())[name] for name in WELL)
@@ -108,7 +100,7 @@ def main() -> int:
             for seconds in (12, 60):
                 _freeze(field, seconds)
                 _timed(f"exporter stopped for {seconds} s; all held again after", lambda: _held(field))
-            _restart_coordinator(field)
+            field.restart_coordinator()
             _timed("coordinator and exporter killed; all held again after", lambda: _held(field))
             _timed("farm killed in mid-boot; all measure after", lambda: _kill_in_mid_boot(field))
             cycles = {name: _whole(field, name) for name in WELL}

@@ -131,10 +131,24 @@ def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_unt
     play.tell(Seen("desk/somebody"))
     for event in (Seen("", forgot=True), Tick(), Seen(""), Tick(DUE)):
         assert play.tell(event, 600) == [] and play.state.phase is Phase.LENT
-    assert "acquire and release it" in play.state.reason
+    assert "acquire it for a minute and release it" in play.state.reason
     play.tell(Seen("desk/somebody"))
     play.tell(Seen(""))
     assert play.tell(Tick()) == [Start(Act.BOOT)]
+
+
+@pytest.mark.parametrize(("created_s", "changed_s", "then"), [
+    (5.0, 90.0, Phase.OFF), (5.0, 70.0, Phase.LENT), (5.0, 40.0, Phase.LENT), (99.0, 99.0, Phase.LENT)])
+def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(created_s: float, changed_s: float,
+                                                                 then: Phase) -> None:
+    """Giving back changes it; a coordinator started again reads what it had kept, or makes it anew.  No other board has
+    to be up for that to be seen, and the farm may have been started again as well."""
+    play = Play(RING)
+    play.tell(Seen("desk/somebody", created_s=5.0, changed_s=70.0))
+    play = Play(RING, restored(play.state, play.now_s))
+    assert play.tell(Seen("", created_s=created_s, changed_s=changed_s)) == []
+    assert play.state.phase is then
+    assert play.tell(Tick()) == ([Start(Act.BOOT)] if then is Phase.OFF else [])
 
 
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:

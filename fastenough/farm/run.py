@@ -20,7 +20,20 @@ from fastenough.farm import acts, taking
 from fastenough.farm.calendar import due
 from fastenough.farm.config import BoardEntry, Farm
 from fastenough.farm.kept import Beat, Kept
-from fastenough.farm.machine import Act, BoardState, Command, Ended, Event, Phase, Seen, Start, Tick, restored, step
+from fastenough.farm.machine import (
+    UP,
+    Act,
+    BoardState,
+    Command,
+    Ended,
+    Event,
+    Phase,
+    Seen,
+    Start,
+    Tick,
+    restored,
+    step,
+)
 from fastenough.farm.nursery import Answer, Nursery, Work
 from fastenough.model import BadInput
 
@@ -127,13 +140,13 @@ class FarmRun:
         self.faults.coordinator = answer.fault
         if answer.fault:
             return
-        held, me = answer.said["places"], answer.said["me"]
-        forgot = any(held.get(board.place) == "" and self.states[name].phase in (Phase.READY, Phase.MEASURING)
+        said, me = answer.said["places"], answer.said["me"]
+        forgot = any(said.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
                      for name, board in self._boards.items() if board.place)
         for name, board in self._boards.items():
             if board.place:
-                holder = held.get(board.place)
-                self._event(name, Seen(holder, ours=holder == me, forgot=forgot))
+                place = said.get(board.place, {"holder": None})
+                self._event(name, Seen(**place, ours=place["holder"] == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
         before = self.states[name]
