@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.farm.calendar import Due, Planned, due, parse_dates
+from fastenough.farm.clock import Clock
 from fastenough.farm.config import BoardEntry, Times
 from fastenough.farm.machine import (
     Act,
@@ -24,6 +25,7 @@ from fastenough.farm.machine import (
     Stop,
     Tick,
     restored,
+    shifted,
     step,
 )
 
@@ -205,6 +207,23 @@ def test_a_plan_that_fails_boots_a_board_that_says_nothing_else_of_itself() -> N
     recording.tell(Tick(DUE))
     assert recording.tell(Ended(Act.MEASURE, "a load is missing")) == []
     assert (recording.state.phase, recording.state.reason) == (Phase.READY, "a load is missing")
+
+
+@pytest.mark.parametrize("by_s", [-3600.0, 3600.0, 100_000.0])
+def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulled(by_s: float) -> None:
+    """Hours ahead: as if nothing new had come of it for hours; hours behind: as if no pull were due for hours."""
+    steady_s, ahead_s = 0.0, 1000.0
+    clock = Clock(lambda: steady_s + ahead_s, lambda: steady_s)
+    play = Play(RING).up()
+    play.tell(Tick())
+    play.tell(Ended(Act.PULL, grown=True))
+    ahead_s += by_s
+    now_s, was_set_s = clock.read()
+    assert (now_s, was_set_s) == (1000.0 + by_s, by_s)
+    play.state, play.now_s = shifted(play.state, was_set_s), play.now_s + was_set_s
+    assert play.tell(Tick(), 299) == [] and play.tell(Tick(), 1) == [Start(Act.PULL)]
+    steady_s += 300.0
+    assert clock.read() == (1300.0 + by_s, 0.0), "it was set once"
 
 
 @pytest.mark.parametrize(("phase", "then"), [

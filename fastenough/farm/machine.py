@@ -167,6 +167,13 @@ def restored(state: BoardState, now_s: float) -> BoardState:
     return replace(state, phase=phase, busy=frozenset())
 
 
+def shifted(state: BoardState, by_s: float) -> BoardState:
+    """The state once the clock was set by so much: what was ten minutes ago still is, what is due in a minute too.
+    Since when a plan was due stays, as the calendar has it."""
+    return replace(state, since_s=state.since_s + by_s, retry_s=state.retry_s + by_s, pull_s=state.pull_s + by_s,
+                   fresh_s=state.fresh_s and state.fresh_s + by_s)
+
+
 def _become(state: BoardState, phase: Phase, now_s: float, reason: str = "") -> BoardState:
     since_s = state.since_s if phase is state.phase else now_s
     return replace(state, phase=phase, since_s=since_s, reason=reason)
