@@ -21,7 +21,7 @@ from fastenough.model import NotApplicable
 from fastenough.recording import Recording
 from fastenough.store import Store
 
-TRIES = 40
+TRIES = 30
 MOST_WRONG = int(stats.binom.ppf(0.9999, TRIES, 0.05))
 LEAST_COVERED = int(stats.binom.ppf(1e-4, TRIES, 0.95))
 EFFECTS_US = {"great": -80.0, "nothing": 0.0, "some": -40.0, "nothing-too": 0.0, "nor-this": 0.0, "worse": 60.0}
@@ -39,7 +39,7 @@ def test_injected_effects_are_found_and_no_others(name: str) -> None:
 
 
 def test_where_nothing_has_an_effect_none_is_shown() -> None:
-    counted = count(MACHINES["independent values"], dict.fromkeys("abcdefgh", 0.0), TRIES, seed=8)
+    counted = count(MACHINES["independent values"], dict.fromkeys("abcdef", 0.0), TRIES, seed=8)
     assert counted.wrongly <= MOST_WRONG
     assert sum(counted.found.values()) <= MOST_WRONG
 

@@ -15,12 +15,16 @@ from fastenough.jobs.ab import Made, Trial
 from fastenough.model import BadInput, NotApplicable
 from fastenough.store import Store
 
+BOOT = "boot"
+"""What stands for the name of a setting where a configuration of the board is the change."""
+
 
 @dataclass(frozen=True)
 class Measured:
     """``alone``: each change under each load, judged together; ``refused``: the change and why it was not tried.
 
-    ``best``: the changes that help, and ``together`` what they do at once; empty where fewer than two do.  ``signal``:
+    ``best``: the changes that help, and ``together`` what the settings among them do at once; empty where
+    fewer than two do.  ``signal``:
     the number of what stopped it, or 0.
     """
 
@@ -42,14 +46,20 @@ def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> Tri
 
 
 def measure(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int, *, store: Store,
-            make: Callable[[Trial], Made]) -> Measured:
-    """All trials, one after the other.  What the board refuses is told, and the others go on."""
-    alone, refused, signal = _made(trials(plan, changes, loads, rounds), store, make)
+            make: Callable[[Trial], Made], boots: Sequence[str] = ()) -> Measured:
+    """All trials, one after the other.  What the board refuses is told, and the others go on.
+
+    ``boots``: configurations of the board that are tried against the plan's, each by itself.
+    """
+    planned = trials(plan, changes, loads, rounds)
+    planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
+    alone, refused, signal = _made(planned, store, make)
     found = judged_together(alone)
     best = best_of(found)
-    if signal or len(best) < 2:
+    settings = {name: value for name, value in best.items() if name in changes}
+    if signal or len(settings) < 2:
         return Measured(found, refused, best, (), signal)
-    whole, more, signal = _made([_trial(plan, best, load, rounds) for load in loads], store, make)
+    whole, more, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
     return Measured(found, (*refused, *more), best, judged_together(whole), signal)
 
 
@@ -67,7 +77,8 @@ def _made(planned: Sequence[Trial], store: Store,
         except (NotApplicable, BadInput) as reason:
             refused[name] = str(reason)
             continue
-        tried.append(try_out(made.rounds(store.load), trial.change, trial.plan.entries[0].loads[0], made.campaign))
+        change = trial.change or {BOOT: trial.booted}
+        tried.append(try_out(made.rounds(store.load), change, trial.plan.entries[0].loads[0], made.campaign))
         if made.signal:
             return tried, tuple(refused.items()), made.signal
     return tried, tuple(refused.items()), 0
