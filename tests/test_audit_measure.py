@@ -17,11 +17,11 @@ import pytest
 from cli_calls import command_line, environment
 from processes import eventually
 
+from fastenough.analysis.tried import judged_together, try_out
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
-from fastenough.jobs.ab import Made, Trial, make_trial
-from fastenough.jobs.audit_measure import measure
+from fastenough.jobs.ab import Trial, make_trial
 from fastenough.store import Store
 
 STATISTICS = Path("/proc/sys/vm/stat_interval")
@@ -88,7 +88,7 @@ def words(*more: str) -> list[str]:
 
 def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, probe_binary: Path, hogs: None) -> None:
     before = STATISTICS.read_text()
-    done = command_line(*words("--duration", "1s", "--interval", "500us", "--emit", "files", "--json"), cwd=tmp_path)
+    done = command_line(*words("--duration", "600ms", "--interval", "500us", "--emit", "files", "--json"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert STATISTICS.read_text() == before
     measured = json.loads(done.stdout)["measured"]
@@ -98,7 +98,9 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     assert effect["quantile"] == 0.99 and effect["lower_ns"] / 1000 <= -0.7 * SIZE_US
     assert SHARE / 4 < tail["without"] < 1.5 * SHARE and tail["with_it"] < tail["without"] / 2
     assert measured["together"] == [] and "stat-interval=120" in measured["conclusions"][0]
-    assert len(Store(tmp_path / "fastenough-data").runs(campaign=tried["campaign"])) == 12
+    again, = measured["again"]
+    runs = Store(tmp_path / "fastenough-data").runs()
+    assert [sum(run.campaign == each["campaign"] for run in runs) for each in (tried, again)] == [12, 12]
     written = (tmp_path / "files" / "90-fastenough.conf").read_text()
     line = written.splitlines().index("vm.stat_interval = 120")
     said = " ".join(written.splitlines()[line - 5:line]).replace("# ", "")
@@ -110,12 +112,10 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
     plan = Plan("audit", (Entry("timer", ("none",), 1.0, {"interval": ("500us",)}),), boards=("local",),
                 configurations=("slow",))
 
-    def make(trial: Trial) -> Made:
-        return make_trial(trial, store, lambda progress: None, opened=lambda name: TwoKernels())
-
-    found = measure(plan, {}, ["none"], 3, store=store, make=make, boots=("quick",))
-    tried, = found.alone
-    assert tried.name == "boot=quick" and tried.helps and found.best == {"boot": "quick"} and not found.together
+    trial = Trial(plan, {}, 3, booted="quick")
+    made = make_trial(trial, store, lambda progress: None, opened=lambda name: TwoKernels())
+    tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none")])
+    assert tried.helps and tried.name == "boot=quick"
     runs = [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
     booted = [run.head.configuration.name for run in runs if run.head.configuration is not None]
     assert booted == ["slow", "quick", "quick", "slow"] * 3

@@ -148,9 +148,10 @@ def _direction(effect: float) -> str:
 def remarks(measured: Measured) -> dict[str, Remark]:
     """What is said of each setting in files for other tools."""
     by: dict[str, list[Tried]] = {}
+    confirmed = {(each.name, each.load): each for each in measured.again}
     for each in measured.alone:
         for name in each.change:
-            by.setdefault(name, []).append(each)
+            by.setdefault(name, []).append(confirmed.get((each.name, each.load), each))
     return {name: Remark("; ".join(map(said_of, tried)), name in (measured.best or {})) for name, tried in by.items()}
 
 
@@ -161,7 +162,9 @@ def conclusions(measured: Measured) -> Iterator[str]:
         yield "nothing was measured"
     elif best:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
-        yield f"shown to make the tail smaller: {named}"
+        yield f"shown to make the tail smaller, and shown again when tried once more: {named}"
+    elif measured.again:
+        yield "what was shown to do something was not shown to help when it was tried once more: nothing is recommended"
     else:
         number = words.counted(len({each.name for each in tried}), "change")
         yield f"no effect of any of {number} could be shown; this is no proof that there is none"
@@ -176,7 +179,10 @@ def print_measured(measured: Measured) -> None:
         say(text)
     if measured.alone:
         print_table("\nEach change alone, in µs, from rounds of runs without and with it in turns", _COLUMNS,
-                    [_row(each) for each in (*measured.alone, *measured.together)], texts=2)
+                    [_row(each) for each in measured.alone], texts=2)
+        for title, tried in (("Once more, to confirm", measured.again), ("All of these at once", measured.together)):
+            if tried:
+                print_table(f"\n{title}", _COLUMNS, [_row(each) for each in tried], texts=2)
         say(f"\"at\": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of "
             "that of the rounds (Student's t) and of a block bootstrap over time")
         say("\"beyond the limit\": how often a value lies beyond the middle of the median runs without and with it")
@@ -187,9 +193,10 @@ def print_measured(measured: Measured) -> None:
 
 def as_document(measured: Measured) -> dict[str, Any]:
     """For --json."""
-    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "best": measured.best,
+    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "again": measured.again,
+            "best": measured.best,
             "together": measured.together, "refused": dict(measured.refused),
-            "campaigns": [each.campaign for each in (*measured.alone, *measured.together)]}
+            "campaigns": [each.campaign for each in (*measured.alone, *measured.again, *measured.together)]}
 
 
 def status_of(measured: Measured) -> int:

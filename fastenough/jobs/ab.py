@@ -30,13 +30,15 @@ Opened = Callable[[str], Board]
 @dataclass(frozen=True)
 class Trial:
     """``plan``: one run without the change.  ``change``: the settings that make it, by name.  ``booted``: the
-    configuration that is booted with it instead of the plan's, where that is the change.
+    configuration that is booted with it instead of the plan's, where that is the change.  ``again``: it is made to
+    confirm one of the same words.
     """
 
     plan: Plan
     change: Mapping[str, str]
     rounds: int
     booted: str = ""
+    again: bool = False
 
     def with_change(self) -> Plan:
         """One run with the change."""
@@ -121,7 +123,8 @@ class _Turns:
         specs = expand(self.trial.plan)
         title = titles(self.trial.plan, specs)[0]
         self._planned = tuple(f"{title}, {self.trial.label(position)}" for position in range(self.trial.runs))
-        changed = (*sorted(self.trial.change.items()), *((self.trial.booted,) if self.trial.booted else ()))
+        changed = (*sorted(self.trial.change.items()), *((self.trial.booted,) if self.trial.booted else ()),
+                   *(("again",) if self.trial.again else ()))
         said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
