@@ -102,7 +102,7 @@ def advised(repetitions: int, seed: int) -> Iterator[Row]:
     """Looking again and again, after as many more samples as the program advises."""
     most = most_errors(repetitions)
     intervals, disturbances = SHORT
-    for number, name in enumerate(("bursts of 20", "bursts of 100"), 1):
+    for number, name in enumerate(("independent", "bursts of 20", "bursts of 100")):
         machine, size = STEADY[name]
         allowed = _rate(intervals, disturbances, size)
         found = by_advice(machine, np.random.default_rng([seed, number]), repetitions, intervals, allowed)
