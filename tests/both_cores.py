@@ -20,7 +20,8 @@ BESIDE = ("ab_truth", "advice", "analysis_*", "board_guest_ssh", "board_labgrid"
           "gauge_hostile", "gauge_paper", "gauge_truth", "history_*", "hostile_*", "house", "house_costs",
           "implementation_words", "layers", "link_ssh", "man_pages", "module_build", "module_kernels", "module_tasks",
           "monitor_report", "mutants", "overview", "packaging", "plan_*", "probe_builds", "recording_*", "reference",
-          "release", "report_*", "source_tables", "store_*", "trace_shares", "virtual_tools", "web_*", "wheel", "words")
+          "release", "report_*", "source_tables", "store_*", "trace_shares", "virtual_kernels",
+          "virtual_tools", "web_*", "wheel", "words")
 """Files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is among them;
 those that look for what boards behind ssh leave on this machine are all in this lot.  A new file is in the other."""
 _NICE = "10"
