@@ -16,7 +16,7 @@ import click
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State, print_findings
-from fastenough.cli.doctor_system import governor, isolation, kernel, rights
+from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
@@ -97,13 +97,6 @@ def _idle_states(patient: Patient) -> Finding:
                        f"{fix}, or measure without: fastenough run timer latency=off")
     return Finding("idle states", State.LIMITED, "there is no /dev/cpu_dma_latency: idle states cannot be held off",
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
-
-
-def _smi(patient: Patient) -> Finding:
-    if patient.link.glob("/dev/cpu/*/msr"):
-        return Finding("SMI counter", State.FINE, "readable where the CPU has one")
-    return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
-                   "modprobe msr (x86 of Intel only)")
 
 
 def _loads(patient: Patient) -> Finding:
@@ -213,10 +206,11 @@ CHECKS = (
     Check(governor, "latency of tasks that wake an idle CPU", Severity.WARNING),
     Check(_idle_states, "latency of tasks that wake an idle CPU", Severity.WARNING),
     Check(isolation, "who else runs where a real-time task runs", Severity.NOTE),
-    Check(_smi, "delays that no kernel sees (firmware)", Severity.NOTE),
+    Check(smi, "delays that no kernel sees (firmware)", Severity.NOTE),
     Check(_loads, "measuring under load, without which nothing passes", Severity.WARNING),
     Check(_disk, "recordings, and the load hdd", Severity.WARNING),
     Check(_left_changed, "what this machine is set to", Severity.WARNING),
+    Check(module, "linux-kernel among the implementations only", Severity.NOTE),
     Check(_gpio, "the probes response and periodic only", Severity.NOTE),
     Check(_gauge, "confirmation from outside only", Severity.NOTE),
     Check(_virtual_bench, "boards without hardware only", Severity.NOTE),

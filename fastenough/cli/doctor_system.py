@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``fastenough doctor`` looks at in the system itself: kernel, frequencies, isolated CPUs, rights."""
+"""What ``fastenough doctor`` looks at in the system itself: kernel, module, frequencies, CPUs, SMIs, rights."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 from fastenough import words
+from fastenough.board.base import installed_module
 from fastenough.cli.doctor_findings import Finding, Patient, State
 from fastenough.cli.privileges import how_to_grant
 from fastenough.facts.cpu import cpu_list
+from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
 
@@ -23,6 +25,9 @@ _MODELS = {
     "none": "the kernel is not preempted at all: delays of many milliseconds must be expected",
 }
 _FIFO = 98
+_MODULE = "kernel module"
+_VIRTUAL = "virtual"
+_GAPS = "fastenough run spin --implementation linux-kernel measures the gaps"
 _UNLIMITED = "unlimited"
 _SETUID = 0o4000
 
@@ -121,6 +126,27 @@ def _setuid_probe(patient: Patient) -> str:
         return ""
     mode = _said(patient, "stat", "-L", "-c", "%a", probe)
     return probe if mode.isdigit() and int(mode, 8) & _SETUID else ""
+
+
+def module(patient: Patient) -> Finding:
+    """Without it nothing is measured in the kernel, nor are gaps while interrupts are off."""
+    if patient.link.name.partition(":")[0] == _VIRTUAL:
+        return Finding(_MODULE, State.FINE, "built by the bench for the virtual board's kernel when it is asked for")
+    try:
+        place = installed_module(patient.link, MODULE)
+    except NotApplicable:
+        return Finding(_MODULE, State.MISSING, f"{MODULE} is not installed for this kernel: no timer, no pin and no "
+                       "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
+                       "install the kernel's headers and the package fastenough-dkms, or see docs/module.md")
+    return Finding(_MODULE, State.FINE, f"{place}; {_GAPS}")
+
+
+def smi(patient: Patient) -> Finding:
+    """They are counted, or the gaps that they make are looked for."""
+    if patient.link.glob("/dev/cpu/*/msr"):
+        return Finding("SMI counter", State.FINE, f"readable where the CPU has one; {_GAPS}")
+    return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
+                   f"modprobe msr (x86 of Intel only); {_GAPS}")
 
 
 def _said(patient: Patient, *command: str) -> str:
