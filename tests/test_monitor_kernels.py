@@ -17,6 +17,7 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.monitor import install_monitor
 from fastenough.virtual.probe import PROBE
 
+pytestmark = pytest.mark.timeout(1200)
 ACTS = 60
 """Of the task that is watched, one each 20 ms."""
 

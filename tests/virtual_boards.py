@@ -28,6 +28,8 @@ PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_n
 DEVICE = "/dev/fastenough"
 OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite]
 """Those of this machine's own release of Debian."""
+BOOT_S = 240.0
+"""A guest needs some ten seconds of a CPU to come up: a busy machine gives it those in minutes."""
 _SINCE = "_since_load"
 _QUIET_S = 0.5
 _PATIENCE_S = 60.0
@@ -57,7 +59,7 @@ def require_kernel(name: str) -> None:
 
 def booted(kernel: str) -> Iterator[VirtualBoard]:
     """A board for a fixture, whose kernel must have nothing to complain of when it ends."""
-    with VirtualBoard(kernel) as board:
+    with VirtualBoard(kernel, boot_timeout_s=BOOT_S) as board:
         install(board.link)
         yield board
         log = board.link.run(["dmesg"]).text.splitlines()
