@@ -23,6 +23,15 @@ def duration(ns: float) -> str:
     return f"{rounded_ns:.3g} ns"
 
 
+def since_begin(ns: float, digits: int = 2) -> str:
+    """An instant of a run, so that it can be found: in seconds with these digits, or to the minute from an hour on."""
+    minutes = int(ns / 60e9)
+    if minutes < 60:
+        return f"{ns / 1e9:,.{digits}f} s"
+    days, hours = divmod(minutes // 60, 24)
+    return f"{f'{days:,} d ' if days else ''}{hours} h {minutes % 60} min"
+
+
 def measured_time(ns: float) -> str:
     """How long was measured: some imported runs do not say it, and reach from no instant to none."""
     return duration(ns) if ns else "a time not stated"
