@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All tests, on two cores: what judges no time runs beside what does, and gives way to it.
+"""All tests, on two cores: what judges no time runs in two lots beside what does, and gives way to it.
 
 ``python -m tests.both_cores``.  Of the tests that judge what was measured, no two run at a time.  What is said of those
-beside them is told when both have ended; the status is 0 only where all have passed.
+beside them is told when all have ended; the status is 0 only where all have passed.
 """
 
 from __future__ import annotations
@@ -10,36 +10,54 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = ("ab_truth", "advice", "analysis_*", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
-          "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
-          "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_narrow", "cli_output", "cli_probes",
-          "cli_variants", "docs", "exchange_*", "farm_*", "format_*", "from_cyclictest", "gauge_core", "gauge_faults",
-          "gauge_hostile", "gauge_paper", "gauge_truth", "history_*", "hostile_*", "house", "house_costs",
-          "implementation_words", "layers", "link_ssh", "man_pages", "module_build", "module_kernels", "module_tasks",
-          "monitor_report", "mutants", "overview", "packaging", "plan_*", "probe_builds", "recording_*", "reference",
-          "release", "report_*", "source_tables", "store_*", "trace_shares", "virtual_tools", "web_*", "wheel", "words")
-"""Files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is among them;
-those that look for what boards behind ssh leave on this machine are all in this lot.  A new file is in the other."""
+MACHINES_AND_PAGES = (
+    "ab_truth", "advice", "board_changed", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
+    "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped", "campaign_toml",
+    "check", "cli", "cli_compare", "cli_completion", "cli_doctor", "cli_narrow", "cli_output", "cli_probes",
+    "cli_reader_gone", "cli_refused", "cli_user", "cli_variants", "docs", "farm_*", "from_cyclictest", "gpio_names",
+    "history_*", "hostile_*", "link_local", "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview",
+    "plan_*", "report_*", "trace_shares", "web_*", "words")
+"""Boards behind ssh, farms and their pages: what looks for what those leave on this machine is in one lot."""
+PROGRAMS_AND_NUMBERS = (
+    "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_truth", "bench_scale",
+    "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core", "gauge_faults", "gauge_hostile",
+    "gauge_paper", "gauge_truth", "house", "house_costs", "implementation_third", "implementation_words", "layers",
+    "module_build", "module_kernels", "module_tasks", "mutants", "packaging", "primitive_faults", "probe_builds",
+    "probe_files", "probe_input", "probe_platform", "probe_refused", "probe_stack", "recording_*", "reference",
+    "release", "response_time", "said_lines", "samples_parquet", "settings_journal", "source_tables", "store_*",
+    "virtual_keeper", "virtual_tools", "wheel")
+BESIDE = (MACHINES_AND_PAGES, PROGRAMS_AND_NUMBERS)
+"""Two lots of files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is
+among them.  A new file is in neither, so it is in the third."""
 _NICE = "10"
 
 
-def files_beside(root: Path) -> list[str]:
-    return sorted(str(path.relative_to(root)) for name in BESIDE for path in root.glob(f"tests/test_{name}.py"))
+def files_of(names: Iterable[str], root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for name in names for path in root.glob(f"tests/test_{name}.py"))
+
+
+@contextmanager
+def _told_after(command: list[str], root: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command under way that gives way to others; what it said is told when it has ended."""
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(command, cwd=root, stdout=said, stderr=subprocess.STDOUT) as process:
+            yield process
+        said.seek(0)
+        print(said.read().decode(errors="replace"))
 
 
 def main(root: Path = ROOT) -> int:
-    beside = files_beside(root)
+    lots = [files_of(names, root) for names in BESIDE]
     pytest = [sys.executable, "-m", "pytest"]
-    with tempfile.TemporaryFile() as said:
-        with subprocess.Popen(["nice", "-n", _NICE, *pytest, *beside], cwd=root, stdout=said,
-                              stderr=subprocess.STDOUT) as other:
-            status = subprocess.call([*pytest, *(f"--ignore={path}" for path in beside)], cwd=root)
-        said.seek(0)
-        print(said.read().decode(errors="replace"))
-    return status or other.returncode
+    with ExitStack() as stack:
+        others = [stack.enter_context(_told_after(["nice", "-n", _NICE, *pytest, *lot], root)) for lot in lots if lot]
+        status = subprocess.call([*pytest, *(f"--ignore={path}" for lot in lots for path in lot)], cwd=root)
+    return status or max((other.returncode for other in others), default=0)
 
 
 if __name__ == "__main__":
