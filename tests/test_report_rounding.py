@@ -73,3 +73,11 @@ def test_no_duration_is_printed_with_a_power_of_ten(ns: float) -> None:
     number, unit = words.duration(ns).split(" ")
     assert "e" not in number or abs(ns) < 1e-4, "nobody measures so little"
     assert unit == "days" or abs(_number(number)) < 1000
+
+
+@pytest.mark.parametrize(("ns", "said"), [
+    (100_000_000, "100 ms"), (200_000, "200 µs"), (7_071_000, "7,071 µs"), (1_000_001, "1,000,001 ns"), (0, "0 ns"),
+    (1, "1 ns"), (10**9, "1 s"), (300 * 10**9, "300 s"),
+])
+def test_a_time_that_was_asked_for_is_told_exactly(ns: int, said: str) -> None:
+    assert words.exact_time(ns) == said
