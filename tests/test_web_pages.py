@@ -22,6 +22,7 @@ from websites import Answer, Served, serving, site_of
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
 from fastenough.report import plot
+from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
 from fastenough.web.published import addresses, publish
@@ -146,6 +147,43 @@ def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmDat
     assert served.get("/compare?base=a&other=a").status == 400
     assert served.get("/compare?base=a&other=b&other=c&other=d&other=e").status == 400
     assert served.get(f"/board/{data.injected.board}/maxima-2w.json").status == 404
+
+
+HOSTILE = ("/../etc/passwd", "/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/..%2f..%2fserver.py", "//",
+           "///etc", "//evil.example/", "/%ff%fe", "/board/%2e%2e/%2e%2e/", "/board/..%2f..%2f/", "/board/%00/",
+           "/board/" + "x" * 5000 + "/", "/history.sqlite",
+           "/run/..%2f..%2fhistory.sqlite/recording.jsonl.zst", "/run/%2e%2e/recording.jsonl.zst",
+           "/assets/site.css%00", "/board/a%0d%0aX-Injected:%20yes/", "/run/-rf/", "/board/$(id)/index.json")
+
+
+def test_addresses_that_lead_elsewhere_are_nowhere(served: Served) -> None:
+    nowhere = served.get("/nowhere")
+    assert nowhere.status == 404
+    for address in HOSTILE:
+        answer = served.get(address)
+        assert (answer.status, answer.body) == (404, nowhere.body), address
+        assert "x-injected" not in answer.headers
+    at = served.farm.injected.board
+    for query in ("begin=%C2%B2&end=%C2%B3", "begin=1&end=" + "9" * 5000, "a=b&" * 2000, "begin=1%00&end=2"):
+        assert served.get(f"/board/{at}/selection.json?{query}").status == 400
+
+
+def test_only_who_asks_for_a_name_of_the_site_is_answered(served: Served) -> None:
+    with serving(served.site, served.farm, names=["farm.example"]) as named:
+        for host in ("127.0.0.1", "localhost", f"localhost:{named.port}", "[::1]:80", "192.0.2.7", "farm.example",
+                     "Farm.Example.:443"):
+            assert named.get("/", Host=host).status == 200, host
+        for host in ("evil.example", "127.evil.example", "farm.example.evil.example", "", "[::1",
+                     "localhost.evil.example"):
+            for address in ("/", "/events", "/metrics", "/assets/site.css", "/nowhere"):
+                answer = named.get(address, Host=host)
+                assert answer.status in (400, 421) and served.farm.boards[0] not in answer.text, (host, address)
+
+
+@pytest.mark.parametrize(("host", "own"), [("127.0.0.1", True), ("127.9.8.7", True), ("::1", True), ("localhost", True),
+                                           ("127.evil.example", False), ("0.0.0.0", False), ("192.0.2.1", False)])
+def test_only_loopback_is_this_machine(host: str, own: bool) -> None:
+    assert is_loopback(host) is own
 
 
 def test_it_is_only_read(served: Served) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ _HEAT_COLUMNS = 300
 _RIDGE_MONTHS = 18
 _RIDGE_ROWS = 110
 _MOST_SELECTED_EVENTS = 200
+_SECONDS = re.compile(r"[0-9]{1,12}")
 _LONGEST_S = 20 * 366 * 86400
 
 
@@ -175,7 +177,7 @@ def _added(rows: Sequence[Any]) -> dict[str, Any]:
 def _second(query: Query, name: str) -> int:
     """A second that was asked for; raises BadInput."""
     said = dict(query).get(name, "")
-    if not said.isdigit() or int(said) > 1 << 40:
+    if not _SECONDS.fullmatch(said):
         raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
     return int(said)
 
