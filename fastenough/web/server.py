@@ -24,6 +24,7 @@ from fastenough.web.asset_files import assets
 from fastenough.web.kept import FRESH_S, Kept, Shelf
 from fastenough.web.live import Live
 from fastenough.web.pages import PAGES
+from fastenough.web.pages.run import prepare
 from fastenough.web.rendering import message
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
@@ -135,7 +136,7 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(live.run())]
+        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:
