@@ -9,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 from farm_data import FarmData
 from websites import Answer, Served, serving, site_of
 
-from fastenough.history import NOTHING, OWNER, Maxima, declare
+from fastenough.farm.alerts import happened
+from fastenough.history import NOTHING, OWNER, History, Maxima, catch_up, declare, standing
 from fastenough.model import BadInput
 from fastenough.report import plot
 from fastenough.web.addresses import is_loopback
@@ -86,6 +88,13 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     plots = served.get(f"{at}/distribution-24h.json").json
     yield "latency plot", max(one["max_ns"] for one in plots["cpus"].values())
     yield "ridge", max(row["max_ns"] for row in served.get(f"{at}/ridge.json").json["rows"])
+    yield "ridge's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+                             for row in table_of(served, f"{at}/ridge.csv")) * data.injected.value_ns
+    yield "heat map's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+                                for row in table_of(served, f"{at}/heat-24h.csv")) * data.injected.value_ns
+    metric = re.search(rf'fastenough_board_maximum_24h_seconds{{board="{board}"}} (\S+)', served.get("/metrics").text)
+    assert metric is not None
+    yield "metrics", round(float(metric[1]) * 1e9)
     yield "events", max(one["value_ns"] for one in served.get(f"{at}/events.json").json["events"])
     begin = data.injected.begin_s
     chosen = served.get(f"{at}/selection.json?begin={begin}&end={begin + 300}").json
@@ -94,6 +103,10 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     of_run = served.get(f"/run/{data.injected.run}/plot.json").json
     yield "run's plot", max(one["max_ns"] for one in of_run["cpus"].values())
     yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
+
+
+def table_of(served: Served, address: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(served.get(address).text)))
 
 
 def told_live(served: Served) -> Any:
@@ -109,9 +122,30 @@ def told_live(served: Served) -> Any:
     return found
 
 
-def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data: FarmData) -> None:
-    said = dict(injected_numbers(served, data))
-    assert len(said) > 16
+def test_tables_of_figures_hold_every_sample(served: Served, data: FarmData) -> None:
+    at = f"/board/{data.injected.board}"
+    samples = sum(one["n"] for one in served.get(f"{at}/distribution-7d.json").json["cpus"].values())
+    for name in ("heat-7d", "ridge", "distribution-7d"):
+        rows = table_of(served, f"{at}/{name}.csv")
+        assert sum(int(row["count"]) for row in rows) == samples > 0, name
+        packed = pq.read_table(io.BytesIO(served.get(f"{at}/{name}.parquet").body)).to_pylist()
+        assert [{key: str(value) for key, value in row.items()} for row in packed] == rows
+
+
+def alerted(served: Served, data: FarmData, folder: Path) -> int:
+    """What whoever watches the farm is told of the latency."""
+    history = History.at(f"sqlite:///{folder}/history.sqlite")
+    with closing(history):
+        data.declare(history)
+        assert not catch_up(history, data.store).faults
+        boards = [one for one in standing(history, OWNER, served.site.now_s) if one.board.name == data.injected.board]
+        told = [seen for seen in happened(history, boards, served.site.now_s, ()) if seen.kind == "maximum"]
+    return max(int(seen.more["value_ns"]) for seen in told)
+
+
+def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data: FarmData, tmp_path: Path) -> None:
+    said = dict(injected_numbers(served, data)) | {"alert": alerted(served, data, tmp_path)}
+    assert len(said) > 19
     assert {name: value for name, value in said.items() if value != data.injected.value_ns} == {}
     assert '<td data-value="max_24h_ns">5,000</td>' in served.get("/").text
     page = served.get(f"/board/{data.injected.board}/").text
