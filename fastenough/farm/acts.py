@@ -100,7 +100,7 @@ def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
 
 @_answering
 def places(order: Order) -> Answer:
-    """Who holds which place: ``places`` by name, and ``me``."""
+    """Who holds which place, and since when: ``places`` by name, and ``me``."""
     return dict(_labgrid(order, "places"))
 
 
