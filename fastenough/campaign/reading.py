@@ -35,7 +35,7 @@ REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return
 CONFIGURATION_KEYS = ("name", "select", "kernel")
 PIN_KEYS = ("chip", "in", "out")
 
-_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 _NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | dict.fromkeys(
     ("record", "run-id", "json"), "take it out")
 
@@ -88,7 +88,7 @@ def _say_what_has_changed(table: Table) -> None:
 def _name(table: Table, key: str, what: str) -> str:
     name = table.text(key, what)
     if not _NAME.match(name):
-        raise table.fault(f"{key} {name!r} cannot be used; use lower-case letters, digits and dashes", key)
+        raise table.fault(f"{key} {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes", key)
     return name
 
 
