@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +84,7 @@ def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iter
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        follow = None if database is not None else partial(history_room.catch_up, history, store)
+        follow = None if database is not None else history_room.Following(history, store)
         yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()
