@@ -35,6 +35,7 @@ COMMANDS = {
     "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
                 "difference with its interval."),
     "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
+    "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
     "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
               "limits."),
