@@ -78,11 +78,29 @@ static inline fe_value fe_shift_right(fe_value value, unsigned shift)
 	return value >> shift;
 }
 
+#ifdef __AVR__
+/* A machine that shifts bit by bit finds the top bit on the way; two registers move in half the time of four. */
+static inline unsigned short fe_hist_index16(unsigned short value, unsigned k)
+{
+	unsigned short index = 0;
+
+	for (; value >= (unsigned short)32 << k; value >>= 4)
+		index += (unsigned short)4 << k;
+	for (; value >= (unsigned short)2 << k; value >>= 1)
+		index += (unsigned short)1 << k;
+	return index + value;
+}
+#endif
+
 /* Bucket of a magnitude. */
 static inline fe_u32 fe_hist_index(fe_value value, unsigned k)
 {
 	unsigned top, shift;
 
+#ifdef __AVR__
+	if (value >> 16 == 0)
+		return fe_hist_index16((unsigned short)value, k);
+#endif
 	if (value < (fe_value)1 << k)
 		return (fe_u32)value;
 	top = fe_top_bit(value);

@@ -63,28 +63,31 @@ def _fall_ill(field: Field) -> None:
 
 
 def _freeze(field: Field, seconds: float) -> None:
-    """The exporter says nothing for so long; where the coordinator has dropped it, it ends and is started again."""
+    """The exporter says nothing for so long."""
     exporter = field.lab.processes["exporter"]
     os.kill(exporter.pid, signal.SIGSTOP)
     time.sleep(seconds)
     os.kill(exporter.pid, signal.SIGCONT)
-    time.sleep(2)
-    if exporter.poll() is not None:
+
+
+def _served(field: Field) -> None:
+    """An exporter that the coordinator has dropped ends, and is started again, as systemd does."""
+    if field.lab.processes["exporter"].poll() is not None:
+        print("the coordinator had dropped the exporter", flush=True)
         field.lab.start_exporter()
-
-
-def _restart_coordinator(field: Field) -> None:
-    for name in ("coordinator", "exporter"):
-        field.lab.processes[name].kill()
-        field.lab.processes[name].wait()
-    field.lab.start_coordinator()
-    field.lab.start_exporter()
 
 
 def _held(field: Field) -> None:
     """All that is up is ours again, and nothing of ours is at the person's place, even where labgrid has forgotten."""
-    assert eventually(lambda: all("fastenough" in (holders := field.holders())[name] for name in WELL)
-                      and "fastenough" not in holders[LENT], _RECONVERGED_S)
+    def held() -> bool:
+        _served(field)
+        asked_s = time.monotonic()
+        holders = field.holders()
+        ours = sum("fastenough" in holders[name] for name in WELL)
+        print(f"  {ours} of {len(WELL)} held; answered in {time.monotonic() - asked_s:.0f} s", flush=True)
+        return ours == len(WELL) and "fastenough" not in holders[LENT]
+
+    assert eventually(held, _RECONVERGED_S), (field.states(), (field.folder / "farm.log").read_text()[-3000:])
 
 
 def _kill_in_mid_boot(field: Field) -> None:
@@ -108,7 +111,7 @@ def main() -> int:
             for seconds in (12, 60):
                 _freeze(field, seconds)
                 _timed(f"exporter stopped for {seconds} s; all held again after", lambda: _held(field))
-            _restart_coordinator(field)
+            field.restart_coordinator()
             _timed("coordinator and exporter killed; all held again after", lambda: _held(field))
             _timed("farm killed in mid-boot; all measure after", lambda: _kill_in_mid_boot(field))
             cycles = {name: _whole(field, name) for name in WELL}

@@ -71,6 +71,14 @@ class Field:
         self.farm.send_signal(signal.SIGTERM)
         return self.farm.wait(60)
 
+    def restart_coordinator(self) -> None:
+        """As after a power cut of its machine: it forgets who had what, and its exporter ends with it."""
+        for name in ("coordinator", "exporter"):
+            self.lab.processes[name].kill()
+            self.lab.processes[name].wait()
+        self.lab.start_coordinator()
+        self.lab.start_exporter()
+
     def states(self) -> dict[str, BoardState]:
         """Empty before the farm has begun."""
         with suppress(BadInput):

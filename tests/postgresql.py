@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 
 def _tool(name: str) -> str:
@@ -56,6 +57,16 @@ class Server:
 
     def stop(self) -> None:
         self.control("-m", "immediate", "stop")
+
+
+def empty(server: Server) -> str:
+    """The address of its database, with nothing in it."""
+    engine = create_engine(server.url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return server.url
 
 
 @contextmanager

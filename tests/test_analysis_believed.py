@@ -131,7 +131,7 @@ def _uses(of_30: int, use: dict[str, Any] | None) -> list[dict[str, Any] | None]
     (_uses(1, GONE), Verdict.BROKEN, "it did nothing in 1 of 30 intervals"),
     (_uses(1, STOPPED), Verdict.INCONCLUSIVE, "may not have run all the time"),
     (_uses(1, STOPPED | {"window_ns": 10_000_000}), Verdict.PASS, "no more than one disturbance above 200.0 µs"),
-    (_uses(5, None), Verdict.INCONCLUSIVE, "it is told of 25 of 30 intervals"),
+    (_uses(5, None), Verdict.INCONCLUSIVE, "the bench was busy and looked at it in 25 of 30 intervals only"),
     (_uses(30, None), Verdict.INCONCLUSIVE, "it is told of 0 of 30 intervals"),
     (_uses(30, {"cpu_ns": None, "context_switches": None, "processes": 4}), Verdict.INCONCLUSIVE, "0 of 30"),
 ])

@@ -86,6 +86,9 @@ def test_runs_that_differ_more_than_their_blocks_are_told_apart() -> None:
     assert np.mean(alike) >= 1 - stats.binom.ppf(0.9999, 300, 0.01) / 300
     assert not blocks.runs_agree([random.poisson(3, 60), random.poisson(3, 60), random.poisson(9, 60)])
     assert blocks.runs_agree([random.poisson(3, 60)])
+    assert blocks.runs_agree([random.poisson(3, 60), random.poisson(9, 3)]), "too short to tell"
+    several = [random.poisson(3, 60), random.poisson(9, 60), random.poisson(3, 4)]
+    assert not blocks.runs_agree(several), "a short run beside them hides nothing"
 
 
 def test_cells_are_of_equal_length() -> None:

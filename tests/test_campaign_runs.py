@@ -141,6 +141,15 @@ def test_what_the_probe_refuses_ends_the_campaign(store: Store, probe_binary: st
     assert descendants(os.getpid()) == []
 
 
+def test_what_the_probe_refuses_of_a_later_run_costs_that_run_alone(store: Store, probe_binary: str) -> None:
+    """Hours lie behind it: it is kept with what the probe says of it, and the rest is measured."""
+    plan = Plan("test", (Entry("timer", ("none",), 0.2, PARAMETERS | {"interval": ("1ms", "0us", "2ms")}),))
+    campaign = _run(store, plan, probe_binary)
+    assert [store.load(run).outcome for run in campaign.runs] == [
+        Outcome.COMPLETED, Outcome.NOT_APPLICABLE, Outcome.COMPLETED]
+    assert "interval" in store.load(campaign.runs[1]).reasons[0]
+
+
 def test_a_probe_that_is_not_there(store: Store) -> None:
     with pytest.raises(BadInput, match="no such program"):
         _run(store, _plan("none"), "/nowhere/fastenough-probe")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def test_at91() -> None:
     assert {_wakeups(spec) for spec in specs} == {36_000_000}
     assert {spec.load for spec in specs} == {"at91"}
     assert _values(specs[:5], "priority") == {99}
+    assert _values(specs, "affinity") == {0}, "all on the one CPU"
 
 
 def test_rtlinux() -> None:
@@ -109,6 +111,17 @@ def test_soak() -> None:
     specs = _specs("soak")
     assert sum(map(_wakeups, specs)) >= 1e9
     assert max(spec.duration_s for spec in specs) <= 8 * HOUR_S
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_probe_refuses_nothing_of_it(name: str, probe_binary: str) -> None:
+    """What a plan asks of the probe here can be done, on however many CPUs; each act once, for 20 ms."""
+    acts = {(spec.probe, tuple(f"--{key}={value}" for key, value in spec.parameters.items()))
+            for spec in _specs(name) if spec.implementation == "linux-user" and spec.probe in ("timer", "jitter")}
+    for probe, options in acts:
+        command = [probe_binary, probe, *options, "--duration=20ms", "--allow-difference", "--quiet"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        assert ended.returncode in (0, 5), (options, ended.stderr)
 
 
 def test_quick() -> None:

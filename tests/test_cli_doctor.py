@@ -14,7 +14,7 @@ from recordings import PROFILE
 from terminal import Terminal, screen
 
 from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State
-from fastenough.cli.doctor_system import governor, isolation, kernel, rights
+from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
 from fastenough.link import FakeLink
 
 RED = "\x1b[1;31m"
@@ -91,6 +91,17 @@ def test_a_setuid_probe_is_named() -> None:
     found = rights(Patient(FakeLink({}, commands), PROFILE))
     assert found.state is State.LIMITED
     assert "setuid" in found.text and "chmod u-s /usr/bin/fastenough-probe" in str(found.fix)
+
+
+@pytest.mark.parametrize(("commands", "state", "said"), [
+    ({"modinfo -n fastenough": "/lib/modules/6.1/updates/dkms/fastenough.ko\n"}, State.FINE, "dkms/fastenough.ko"),
+    ({}, State.MISSING, "fastenough-dkms"),
+])
+def test_the_module_and_what_it_alone_can_see(commands: dict[str, str], state: State, said: str) -> None:
+    """Gaps while interrupts are off: named beside the module, and where SMIs cannot be counted."""
+    found = module(Patient(FakeLink({}, commands), PROFILE))
+    assert found.state is state and said in f"{found.text} {found.fix}" and "spin" in found.text
+    assert "fastenough run spin --implementation linux-kernel" in str(smi(patient()).fix)
 
 
 def test_what_is_fine_weighs_nothing() -> None:

@@ -11,7 +11,7 @@ from fastenough.campaign.shipped import shipped
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.kept import Beat, Kept, seen
 from fastenough.farm.machine import Act, BoardState, Phase
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Requirement
 
 WHOLE = """
 name = "lab"
@@ -56,10 +56,15 @@ def test_a_whole_farm_is_read(tmp_path: Path) -> None:
     first, bare = farm.boards
     assert (farm.name, farm.coordinator, farm.store, farm.state, farm.reconcile_s) == (
         "lab", "[::1]:20408", tmp_path / "data", tmp_path / "kept", 30.0)
-    assert (first.place, first.public, first.limit_ns, first.times.pull_s, first.times.patience_s) == (
-        "rack1-slot1", True, 100_000, 60.0, 10800.0)
+    assert (first.place, first.public, first.requirement, first.times.pull_s, first.times.patience_s) == (
+        "rack1-slot1", True, Requirement(100_000), 60.0, 10800.0)
     assert first.plans[0].file == shipped()["quick"] and first.plans[0].dates.days == {5, 6}
-    assert (bare.public, bare.limit_ns, bare.rack, bare.ring) == (False, None, "", "")
+    assert (bare.public, bare.requirement, bare.rack, bare.ring) == (False, None, "", "")
+
+
+def test_all_of_a_requirement_is_read(tmp_path: Path) -> None:
+    farm = read(tmp_path, BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = 1e-6\nlongest-burst = 20')
+    assert farm.boards[0].requirement == Requirement(10**6, 1e-6, longest_burst=20)
 
 
 def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelve_hours(tmp_path: Path) -> None:
@@ -82,6 +87,8 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
     (BOARD + 'ring = "/a/../etc"', "is no absolute path"),
     (BOARD + 'ring = "/a\\u0007"', "is no absolute path"),
     (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
+    (BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"', "farm.toml:4: board 1: limit and requirement both"),
+    (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
     (BOARD + "public = 1", "public = 1 cannot be used"),
     (BOARD + "pulls = 3", "unknown key 'pulls'"),
     (BOARD + '[[board.plan]]\nfile = "none.toml"', "none.toml: cannot be read"),

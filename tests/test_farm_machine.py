@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fastenough.farm.calendar import Due, Planned, due, parse_dates
+from fastenough.farm.clock import Clock
 from fastenough.farm.config import BoardEntry, Times
 from fastenough.farm.machine import (
     Act,
@@ -24,6 +25,7 @@ from fastenough.farm.machine import (
     Stop,
     Tick,
     restored,
+    shifted,
     step,
 )
 
@@ -131,10 +133,24 @@ def test_a_place_of_which_the_coordinator_forgot_whose_it_was_is_not_touched_unt
     play.tell(Seen("desk/somebody"))
     for event in (Seen("", forgot=True), Tick(), Seen(""), Tick(DUE)):
         assert play.tell(event, 600) == [] and play.state.phase is Phase.LENT
-    assert "acquire and release it" in play.state.reason
+    assert "acquire it for a minute and release it" in play.state.reason
     play.tell(Seen("desk/somebody"))
     play.tell(Seen(""))
     assert play.tell(Tick()) == [Start(Act.BOOT)]
+
+
+@pytest.mark.parametrize(("created_s", "changed_s", "then"), [
+    (5.0, 90.0, Phase.OFF), (5.0, 70.0, Phase.LENT), (5.0, 40.0, Phase.LENT), (99.0, 99.0, Phase.LENT)])
+def test_a_place_that_nobody_has_and_nobody_gave_back_stays_lent(created_s: float, changed_s: float,
+                                                                 then: Phase) -> None:
+    """Giving back changes it; a coordinator started again reads what it had kept, or makes it anew.  No other board has
+    to be up for that to be seen, and the farm may have been started again as well."""
+    play = Play(RING)
+    play.tell(Seen("desk/somebody", created_s=5.0, changed_s=70.0))
+    play = Play(RING, restored(play.state, play.now_s))
+    assert play.tell(Seen("", created_s=created_s, changed_s=changed_s)) == []
+    assert play.state.phase is then
+    assert play.tell(Tick()) == ([Start(Act.BOOT)] if then is Phase.OFF else [])
 
 
 def test_what_labgrid_refuses_as_lent_is_lent() -> None:
@@ -191,6 +207,23 @@ def test_a_plan_that_fails_boots_a_board_that_says_nothing_else_of_itself() -> N
     recording.tell(Tick(DUE))
     assert recording.tell(Ended(Act.MEASURE, "a load is missing")) == []
     assert (recording.state.phase, recording.state.reason) == (Phase.READY, "a load is missing")
+
+
+@pytest.mark.parametrize("by_s", [-3600.0, 3600.0, 100_000.0])
+def test_a_clock_that_is_set_neither_boots_a_board_nor_keeps_it_from_being_pulled(by_s: float) -> None:
+    """Hours ahead: as if nothing new had come of it for hours; hours behind: as if no pull were due for hours."""
+    steady_s, ahead_s = 0.0, 1000.0
+    clock = Clock(lambda: steady_s + ahead_s, lambda: steady_s)
+    play = Play(RING).up()
+    play.tell(Tick())
+    play.tell(Ended(Act.PULL, grown=True))
+    ahead_s += by_s
+    now_s, was_set_s = clock.read()
+    assert (now_s, was_set_s) == (1000.0 + by_s, by_s)
+    play.state, play.now_s = shifted(play.state, was_set_s), play.now_s + was_set_s
+    assert play.tell(Tick(), 299) == [] and play.tell(Tick(), 1) == [Start(Act.PULL)]
+    steady_s += 300.0
+    assert clock.read() == (1300.0 + by_s, 0.0), "it was set once"
 
 
 @pytest.mark.parametrize(("phase", "then"), [

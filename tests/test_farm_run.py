@@ -102,11 +102,7 @@ def test_a_board_that_comes_to_life_is_booted_and_one_given_back_too(field: Fiel
 
 def test_a_coordinator_that_was_killed_is_told_again_what_is_held_and_nothing_is_switched(field: Field) -> None:
     before = [field.switched(name) for name in WELL]
-    for name in ("coordinator", "exporter"):
-        field.lab.processes[name].kill()
-        field.lab.processes[name].wait()
-    field.lab.start_coordinator()
-    field.lab.start_exporter()
+    field.restart_coordinator()
     assert eventually(lambda: all("fastenough-farm" in field.holders()[name] for name in WELL), 120)
     assert [field.switched(name) for name in WELL] == before
 
@@ -133,6 +129,24 @@ def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Fiel
     assert not with_words("fastenough.farm", str(field.folder), "run")
     said = command_line("farm", "rebuild", str(field.file))
     assert said.returncode == 0 and "intervals of" in said.stdout
+
+
+def test_a_place_that_a_person_had_when_the_coordinator_was_started_again_is_not_switched(tmp_path: Path) -> None:
+    """It is the only one of the farm, so that no other board shows that the coordinator has forgotten."""
+    field = Field(tmp_path, ("lent",), Pace(report_s=0.5, boot_s=0.5), TIMES)
+    try:
+        field.client("somebody", "-p", "lent", "acquire")
+        field.start()
+        field.become("lent", "lent")
+        field.restart_coordinator()
+        assert eventually(lambda: "started again" in field.states()["lent"].reason, 60), field.states()
+        assert field.switched("lent") == 0
+        field.client("somebody", "-p", "lent", "acquire")
+        assert eventually(lambda: "somebody has it" in field.states()["lent"].reason, 60), field.states()
+        field.client("somebody", "-p", "lent", "release")
+        field.become("measuring", "lent")
+    finally:
+        field.end()
 
 
 def test_a_file_that_cannot_be_is_one_line(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
                           recorded(tmp_path, "run-1", 1))
         store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
     order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "boards": [], "stored": [],
-             "under_way": [], "all": True, "close": False}
+             "under_way": [], "judge": {}, "all": True, "close": False}
     said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
     assert take_runs(order | {"boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400

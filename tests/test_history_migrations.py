@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from farm_data import FarmData
 from history_rows import all_rows
-from postgresql import running_server
+from postgresql import Server, empty, running_server
 from sqlalchemy import Engine, MetaData, create_engine, inspect, select, text
 
 from fastenough.history import History, catch_up
@@ -21,13 +21,18 @@ from fastenough.model import BadInput, FastenoughError
 OLDER = [str(version) for version in range(1, int(VERSION))]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty database."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('old')}/history.sqlite"
-        return
-    with running_server() as server:
-        yield server.url
+        return f"sqlite:///{tmp_path}/old.sqlite"
+    return empty(request.getfixturevalue("server"))
 
 
 def _columns(engine: Engine) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from farm_data import FarmData
 from history_rows import all_rows
-from postgresql import Server, running_server
-from sqlalchemy import create_engine, text
+from postgresql import Server, empty, running_server
 from test_history_ingest import KILLS, kill_while_taking
 
 from fastenough.history import OWNER, History, catch_up, standing, take
@@ -28,12 +27,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def url(server: Server) -> str:
     """Of an empty database."""
-    engine = create_engine(server.url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    engine.dispose()
-    return server.url
+    return empty(server)
 
 
 def test_both_databases_hold_the_same_rows_and_answer_the_same(farm: FarmData, url: str, tmp_path: Path) -> None:

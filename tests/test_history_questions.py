@@ -123,6 +123,13 @@ def test_a_board_is_silent_after_three_steps_and_not_before(farm: FarmData, hist
     assert state(farm.end_s + 3 * STEP_S + 1) is State.SILENT
 
 
+def test_a_board_whose_clock_is_ahead_is_stale_and_says_so(farm: FarmData, history: History) -> None:
+    """It would else not be missed for as long as its clock is wrong."""
+    late = {one.board.name: one for one in standing(history, OWNER, farm.end_s - 3600)}[farm.boards[0]]
+    assert late.state is State.SILENT
+    assert late.reason == "its clock is 60 min ahead: when it measured last cannot be told"
+
+
 def test_what_the_farm_says_of_a_board(farm: FarmData, history: History) -> None:
     name = farm.silent
     for said, state in (({"state": "lent", "reason": "a person has it"}, State.LENT),

@@ -130,6 +130,26 @@ SETTING = Setting("mine", "the name of this process", _steps, files=("/proc/self
     assert said.splitlines()[0] == "other" != said.splitlines()[1]
 
 
+def test_a_matter_of_the_audit(copy: Copy) -> None:
+    copy.file("fastenough/audit/checks/mine.py", SPDX + '''"""How many CPUs there are."""
+
+from fastenough.audit.check import Check
+from fastenough.audit.facts import Facts
+from fastenough.audit.finding import Group, Seen, Severity, costs, outside
+
+
+def _look(facts: Facts) -> Seen:
+    return costs(f"{facts.count} of them", outside("buy more"))
+
+
+CHECK = Check("mine", "number of CPUs", Group.CPUS, Severity.LOW, _look, why="This test.", source="this test",
+              elsewhere="money")
+''')
+    copy.line("fastenough/audit/checks/__init__.py", '"file_systems",', '    "mine",')
+    assert copy.cost() == (1, 1, 1)
+    assert "number of CPUs" in copy.fastenough("audit")
+
+
 def test_a_section_of_the_report(copy: Copy, tmp_path: Path, probe_binary: str) -> None:
     copy.file("fastenough/report/sections/mine.py", SPDX + '''"""How many runs there are."""
 
@@ -140,7 +160,7 @@ from fastenough.report.document import Section, Text
 def section(context: Context) -> Section | None:
     return Section("mine", "My section", "What this test adds.", [Text(f"{len(context.recordings)} runs.")])
 ''')
-    copy.line("fastenough/report/sections/__init__.py", '"machine",', '    "mine",')
+    copy.line("fastenough/report/sections/__init__.py", '"method",', '    "mine",')
     assert copy.cost() == (1, 1, 1)
     built = copy.root / "build" / "target" / "probe" / "fastenough-probe"
     built.parent.mkdir(parents=True)

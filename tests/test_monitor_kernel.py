@@ -56,6 +56,17 @@ def test_without_the_rights_it_says_so(monitor_binary: Path, tmp_path: Path) -> 
     assert done.stderr.count("\n") == 1 and "CAP_BPF and CAP_PERFMON" in done.stderr
 
 
+def test_rights_of_a_user_namespace_only_are_told_with_what_helps(monitor_binary: Path) -> None:
+    """There all capabilities are held, and the kernel asks for those of the machine."""
+    inside = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("user namespaces are not allowed here")
+    done = subprocess.run([*inside, monitor_binary, "-D", "1s"], capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert done.stderr.count("\n") == 1 and "root of the machine itself" in done.stderr
+    assert "kernel.unprivileged_bpf_disabled" in done.stderr and "kernel.perf_event_paranoid" in done.stderr
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of what the monitor is built from, configured."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,24 @@ def test_every_program_that_is_installed_is_in_a_package_or_said_not_to_be() -> 
     assert {"fastenough-probe", "fastenough-monitor"} <= built
     assert [name for name in built if f"usr/bin/{name}\n" not in packaged] == []
     assert [name for name in built if f"usr/share/man/man8/{name}.8\n" not in packaged] == []
+
+
+def test_what_the_website_draws_with_is_in_the_source_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "setup"))
+    program = runpy.run_path(str(ROOT / "setup" / "package"))
+    (tmp_path / "tree").mkdir()
+    program["pack_uplot"](tmp_path / "tree")
+    assert list(tmp_path.glob(f"fastenough_{__version__}.orig-uplot.tar.gz"))
+    assert "\n\tcp -r uplot build/npm/node_modules\n" in (PACKAGING / "debian" / "rules").read_text()
+    installed = re.findall(r"'build/npm/node_modules/([^']+)'", (ROOT / "meson.build").read_text())
+    assert installed and [name for name in installed if not (tmp_path / "tree" / name).is_file()] == []
+
+
+def test_a_package_without_its_figures_is_not_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "setup"))
+    program = runpy.run_path(str(ROOT / "setup" / "package"))
+    program["require_uplot"].__globals__["UPLOT"] = tmp_path
+    with pytest.raises(SystemExit):
+        program["require_uplot"]()
+    assert capsys.readouterr().err.count("\n") == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cli_calls import fastenough
 
+from fastenough.campaign import parse_plan
 from fastenough.gauge.calibration import read_calibration, read_self_test
 from fastenough.model import BadInput
 
@@ -45,6 +46,13 @@ def test_a_plan_of_more_bytes_than_a_plan_has_is_refused(tmp_path: Path) -> None
 def test_a_plan_of_more_runs_than_anybody_means_is_refused(tmp_path: Path, more: str) -> None:
     (tmp_path / "plan.toml").write_text(f'name = "x"\n[[run]]\nprobe = "timer"\n{more}\n')
     assert "lower repeat, or list fewer values" in _refused(tmp_path / "plan.toml", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a" * 4096, "../../x", r"\u001b[31mred", r"a\u0000b", "<b>", r"a\u202eb", "café"])
+def test_a_name_is_short_and_plain(name: str) -> None:
+    """It stands in heads, titles and tables."""
+    with pytest.raises(BadInput, match="cannot be used; use at most 64 lower-case letters"):
+        parse_plan(f'name = "{name}"\n[[run]]\nprobe = "timer"\n'.encode(), "this test")
 
 
 @pytest.mark.parametrize("read", [read_calibration, read_self_test])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fastenough.units import parse_duration_ns
+
 WRONG = {
     "": "name a probe",
     "nosuch": "there is no probe 'nosuch'",
@@ -99,3 +101,13 @@ def test_help_knows_every_probe_and_option(probe_binary: str) -> None:
         helped = said(name, "--help")
         assert "--duration" in helped and "--record" in helped
     assert all(f"--{option}" in said("timer", "--help") for option in ("method", "clock", "distance", "offset"))
+
+
+def test_every_unit_of_a_plan_is_one_of_the_probe(probe_binary: str, tmp_path: Path) -> None:
+    """A plan's times reach it as they are written."""
+    with pytest.raises(ValueError, match="units: ") as caught:
+        parse_duration_ns("1 parsec")
+    units = str(caught.value).partition("units: ")[2].rstrip(")").split(", ")
+    assert {"us", "min", "d"} <= set(units)
+    for unit in units:
+        assert "unknown option --bogus" in _refused([probe_binary, "timer", f"--warm-up=1{unit}", "--bogus"], tmp_path)

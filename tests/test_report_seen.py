@@ -25,6 +25,14 @@ const root = document.documentElement;
 return {table: at("#table-overview"), figure: at("#figure-overview svg"), page: root.scrollWidth,
         width: root.clientWidth, moved: Math.max(...[...document.querySelectorAll(".answer .scroll")].map(
             e => e.scrollWidth - e.clientWidth)),
+        apart: Math.min(...[...document.querySelectorAll("#table-overview tr")].map(row => {
+            const [left, last] = [...row.cells].slice(-2).map(cell => {
+                const text = document.createRange();
+                text.selectNodeContents(cell);
+                return text.getBoundingClientRect() });
+            return last.left - left.right })),
+        parted: [...document.querySelectorAll("span.short")].filter(e => e.getClientRects().length > 1).length,
+        options: document.querySelectorAll("span.short").length,
         right: Math.max(...[...document.querySelectorAll("section .half svg")].map(
             e => e.getBoundingClientRect().right))}"""
 _COLOURS = """
@@ -51,9 +59,11 @@ def test_the_first_screen_has_table_and_figure(page: Path, tmp_path: Path, width
     assert 0 < seen["figure"]["top"] < seen["figure"]["bottom"] <= height
     assert seen["page"] <= seen["width"] and seen["right"] <= seen["width"]
     assert seen["moved"] == 0, "the first table fits"
+    assert seen["apart"] >= 8, "its last two columns can be told apart"
+    assert seen["options"] and not seen["parted"], "no option of a command is broken at the end of a line"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, True), (390, False)])
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, False), (390, True)])
 def test_axe_finds_nothing(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(page, tmp_path, width=width, dark=dark) == []
 

@@ -14,7 +14,7 @@ from fastenough.analysis import judge, words
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
 from fastenough.report.sections import stress_matrix
-from fastenough.report.texts import latex, markdown
+from fastenough.report.texts import latex, markdown, unbroken
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
 TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
@@ -66,3 +66,7 @@ def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
     found = {(row[0].split(" ")[0], row[1]): tuple(row[2:]) for row in table.rows}
     assert found["stock", "Max"] == (5_000, 6_000) and found["rt", "Max"] == (None, 3_000)
     assert [name for _, name in found] == ["Min", "Average", "Max"] * 2
+
+
+def test_an_option_is_one_piece_of_a_page() -> None:
+    assert unbroken("<b> (--return-time)") == '&lt;b&gt; (<span class="short">--return-time</span>)'

@@ -145,6 +145,21 @@ def test_a_board_page_is_light_and_quickly_drawn(browser: Browser, served: Serve
     assert sum(sizes) < MOST_ON_THE_WIRE
 
 
+def test_figures_are_whole_on_paper(browser: Browser, served: Served) -> None:
+    """Paper is narrower than the window they were drawn in: they are made smaller, and not cut off."""
+    script = """() => { const main = document.querySelector('main'); main.style.width = '680px';
+        const right = main.getBoundingClientRect().right;
+        return [...document.querySelectorAll('.drawing canvas')].map(one => one.getBoundingClientRect())
+            .map(one => [one.right - right, one.width / one.height]) }"""
+    with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
+        shapes = page.evaluate("[...document.querySelectorAll('.drawing canvas')].map(one => one.width / one.height)")
+        page.emulate_media(media="print")
+        found = page.evaluate(script)
+    assert len(found) == len(shapes) == 4
+    assert [beyond for beyond, _ in found if beyond > 1] == []
+    assert [shape for _, shape in found] == pytest.approx(shapes, rel=0.02)
+
+
 def test_pages_say_the_same_without_scripts(browser: Browser, served: Served) -> None:
     with opened(browser, f"{served.url}/board/{served.farm.injected.board}/", java_script_enabled=False) as page:
         assert "5,000" in page.inner_text("#events") and page.is_visible("noscript p")

@@ -70,12 +70,15 @@ def is_stationary(counts: IntArray) -> bool:
 
 
 def runs_agree(counts: Sequence[IntArray]) -> bool:
-    """Whether runs differ no more among themselves than their blocks do; counts per interval of each."""
-    shortest = min(each.size for each in counts)
-    if len(counts) < 2 or shortest < _STRETCHES:
+    """Whether runs differ no more among themselves than their blocks do; counts per interval of each.
+
+    Those too short to tell are left out of it: beside one of these the others may differ all the same.
+    """
+    telling = [each for each in counts if each.size >= _STRETCHES]
+    if len(telling) < 2:
         return True
-    length = max(1, shortest // LEAST_BLOCKS)
-    gathered = [cells(each, each.size // length) for each in counts]
+    length = max(1, min(each.size for each in telling) // LEAST_BLOCKS)
+    gathered = [cells(each, each.size // length) for each in telling]
     return chance_of_equal(gathered) > LEVEL
 
 

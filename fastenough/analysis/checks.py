@@ -96,10 +96,14 @@ def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]
     elif seen.idle:
         yield Finding(Verdict.INCONCLUSIVE, f"the load {name} may not have run all the time: it did nothing in "
                       f"{seen.idle} of {words.counted(intervals, 'interval')}", settle)
-    elif not seen.ran or intervals - seen.ran > IDLE_SHARE * intervals:
-        yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran all the time is not recorded: it is told of "
-                      f"{seen.ran} of {words.counted(intervals, 'interval')}",
-                      "measure with this version, which looks at the load in each interval")
+    elif not seen.ran:
+        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not recorded: it is told of "
+                      f"0 of {words.counted(intervals, 'interval')}",
+                      "measure with this version, on a bench that has time to look at the load in each interval")
+    elif intervals - seen.ran > IDLE_SHARE * intervals:
+        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not known: the bench was "
+                      f"busy and looked at it in {seen.ran} of {words.counted(intervals, 'interval')} only",
+                      "run it again while the bench has less else to do")
 
 
 _REAL_TIME = {"policy", "priority", "memory_lock"}

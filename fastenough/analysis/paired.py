@@ -125,6 +125,13 @@ def _unsound(round_: Round, changed: Collection[str]) -> str | None:
     return None
 
 
+def sound_rounds(rounds: Sequence[Round], changed: Collection[str]) -> tuple[list[Round], tuple[str, ...]]:
+    """The rounds that say something, and of the others the reason why they do not."""
+    reasons = [_unsound(each, changed) for each in rounds]
+    return ([each for each, reason in zip(rounds, reasons, strict=True) if reason is None],
+            tuple(f"round {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason))
+
+
 def judged_name(recording: Recording) -> str:
     """The series whose latency the effect is on; raises BadInput where there is not one kind of them."""
     names = list(dict.fromkeys(series.name for series in judged_series(recording)))
@@ -141,8 +148,7 @@ def paired(rounds: Sequence[Round], changed: Collection[str] = (), confidence: f
 
     None where fewer than three rounds are sound.  Raises BadInput where the runs do not hold one kind of latency.
     """
-    reasons = [_unsound(each, changed) for each in rounds]
-    sound = [each for each, reason in zip(rounds, reasons, strict=True) if reason is None]
+    sound, left_out = sound_rounds(rounds, changed)
     if len(sound) < LEAST_ROUNDS:
         return None
     name = judged_name(sound[0][0])
@@ -157,5 +163,5 @@ def paired(rounds: Sequence[Round], changed: Collection[str] = (), confidence: f
     return Effects(
         name, len(sound), (before, after),
         tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown, strict=True)), (maxima[0], maxima[1]),
-        confidence, tuple(f"round {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason),
+        confidence, left_out,
         all_differences(RUN_KEYS, first, second))

@@ -90,6 +90,11 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
     return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
 
 
+def _standing(place: Any) -> dict[str, Any]:
+    """Who holds a place, empty for nobody, and when the coordinator says that it was made and changed last."""
+    return {"holder": place.acquired or "", "created_s": place.created, "changed_s": place.changed}
+
+
 def _own_service(place: str) -> dict[str, Any] | None:
     """The NetworkService that the environment gives the place; for boards of which the exporter knows no address."""
     targets = Config(_ENVIRONMENT).get_targets() if _ENVIRONMENT else {}
@@ -132,7 +137,7 @@ def _switched(coordinator: str, place: str, act: str, state: str | None) -> dict
                                    initial_state=None)
     session = start_session(coordinator, extra={"args": arguments, "env": environment})
     if act == "places":
-        return {"places": {name: held.acquired or "" for name, held in session.places.items()}, "me": _me(session)}
+        return {"places": {name: _standing(held) for name, held in session.places.items()}, "me": _me(session)}
     if place not in session.places:
         raise Fault("the coordinator knows no such place")
     if act == "acquire":

@@ -35,7 +35,7 @@ REQUIREMENT_KEYS = ("limit", "miss-rate", "confidence", "longest-burst", "return
 CONFIGURATION_KEYS = ("name", "select", "kernel")
 PIN_KEYS = ("chip", "in", "out")
 
-_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 _NO_PARAMETERS = {"duration": "take it out, and write duration beside probe"} | dict.fromkeys(
     ("record", "run-id", "json"), "take it out")
 
@@ -88,7 +88,7 @@ def _say_what_has_changed(table: Table) -> None:
 def _name(table: Table, key: str, what: str) -> str:
     name = table.text(key, what)
     if not _NAME.match(name):
-        raise table.fault(f"{key} {name!r} cannot be used; use lower-case letters, digits and dashes", key)
+        raise table.fault(f"{key} {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes", key)
     return name
 
 
@@ -204,16 +204,16 @@ def _entry(table: Table, default: Entry, loads: tuple[str, ...]) -> Entry:
         table.number("repeat", "1", 1, default.repeat),
         table.words("implementations", default.implementations, IMPLEMENTATIONS),
         table.duration_ns("warm-up", round(default.warm_up_s * 1e9)) / 1e9,
-        _requirement(table), table.fault)
+        read_requirement(table), table.fault)
     table.finish(RUN_KEYS)
     return entry
 
 
-def _requirement(run: Table) -> Requirement | None:
-    """What the runs of one entry are judged by; None where it says nothing."""
-    if "requirement" not in run:
+def read_requirement(whole: Table) -> Requirement | None:
+    """What the runs of an entry, or of a board, are judged by; None where its table says nothing."""
+    if "requirement" not in whole:
         return None
-    table = run.table("requirement", "requirement")
+    table = whole.table("requirement", "requirement")
     limit = table.text("limit", '"100us"')
     shares = table.share("miss-rate", Requirement.miss_rate), table.share("confidence", Requirement.confidence)
     burst = table.number("longest-burst", "20", 1) if "longest-burst" in table else None
@@ -222,7 +222,7 @@ def _requirement(run: Table) -> Requirement | None:
     try:
         return Requirement(parse_duration_ns(limit), *shares, burst, return_time_ns)
     except (BadInput, ValueError) as error:
-        raise run.fault(f"requirement: {error}", "requirement") from error
+        raise whole.fault(f"requirement: {error}", "requirement") from error
 
 
 def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:

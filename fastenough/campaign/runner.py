@@ -20,7 +20,7 @@ from fastenough.campaign.progress import Clock, Progress
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Keeper, Transcript
 from fastenough.link import BoardGone, LocalLink
-from fastenough.model import BadInput, Configuration, FastenoughError
+from fastenough.model import BadInput, Configuration, FastenoughError, NotApplicable
 from fastenough.recording import LoadStated
 from fastenough.recording.building import Added
 from fastenough.recording.head import Setting
@@ -59,8 +59,8 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
     that cannot be made here.
 
     A configuration that does not come up, or a run that cannot be measured, is kept as failed or not applicable with
-    its reason, and the rest goes on.  Raises BadInput for what cannot be, GaugeLost when the instrument is gone,
-    FastenoughError when the store takes no more; what was recorded stays.
+    its reason, and the rest goes on.  Raises BadInput for what cannot be, at the first run, GaugeLost when the
+    instrument is gone, FastenoughError when the store takes no more; what was recorded stays.
     """
     stopping = stopping or Stopping()
     keeper.settle()
@@ -139,8 +139,16 @@ class _Making:
             self._clock.end()
 
     def _run(self, site: Site, spec: RunSpec) -> None:
+        """What is refused at the first run ends the campaign while its user is there; later ones are kept as such."""
         self._clock.begin()
-        transcript = measure(site, spec, self._context(spec))
+        context = self._context(spec)
+        try:
+            transcript = measure(site, spec, context)
+        except BadInput as refused:
+            if not self.ledger.done:
+                raise
+            added = Added(site.board, site.booted.configuration, LoadStated(spec.load), requirement=spec.requirement)
+            transcript = without(spec, context, added, NotApplicable(str(refused)))
         self._clock.end()
         self._report(spec, "ended", transcript)
 

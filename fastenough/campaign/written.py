@@ -14,7 +14,7 @@ from fastenough.model import BadInput
 LOAD_KEYS = ("name", "source", "commands", "tools", "counter", "cpu-share", "switches-per-s", "bytes-read-per-s",
              "bytes-written-per-s", "counter-per-s", "processes", "processes-per-cpu", "disk-mb", "memory-mb", "file")
 FILE_KEYS = tuple(key for key in LOAD_KEYS if key != "file")
-_NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 SUFFIX = ".toml"
 _MOST, _MOST_PER_S = 1_000_000, 1e15
 
@@ -47,8 +47,8 @@ def named_loads(words: Sequence[str]) -> dict[str, Load]:
 def _load(table: Table, keys: tuple[str, ...]) -> Load:
     name = table.text("name", '"my-load"')
     if not _NAME.match(name) or name in LOADS:
-        raise table.fault(f"name {name!r} cannot be used; use lower-case letters, digits and dashes, and none "
-                          f"of {', '.join(LOADS)}", "name")
+        raise table.fault(f"name {name!r} cannot be used; use at most 64 lower-case letters, digits and dashes, and "
+                          f"none of {', '.join(LOADS)}", "name")
     source = table.text("source", '"where it comes from"', "written by the user")
     commands = table.take("commands", list, '[["command", "argument"]]')
     if not commands or not all(isinstance(line, list) and line and all(_is_word(word) for word in line)

@@ -36,6 +36,8 @@ COMMANDS = {
                 "difference with its interval."),
     "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
     "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
+    "audit": ("fastenough.cli.audit", "Say what in this system costs latency or hides it, why, and what would change "
+              "it."),
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
     "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
               "limits."),

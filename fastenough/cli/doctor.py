@@ -8,22 +8,18 @@ bench that was killed has left changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
-from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan
 from fastenough.cli.doctor_findings import Check, Finding, Patient, Severity, State, print_findings
-from fastenough.cli.doctor_system import governor, isolation, kernel, rights
+from fastenough.cli.doctor_system import governor, isolation, kernel, module, rights, smi
+from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.privileges import DMA_LATENCY, LOCAL, how_to_grant, refusal
 from fastenough.facts import collect
-from fastenough.files import Untrusted
 from fastenough.link import Link, LocalLink, find_probe
-from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
 from fastenough.settings import Settings, journals, left_behind, restored_text
@@ -99,13 +95,6 @@ def _idle_states(patient: Patient) -> Finding:
                    "boot with processor.max_cstate=1, or a kernel with CONFIG_CPU_IDLE")
 
 
-def _smi(patient: Patient) -> Finding:
-    if patient.link.glob("/dev/cpu/*/msr"):
-        return Finding("SMI counter", State.FINE, "readable where the CPU has one")
-    return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
-                   "modprobe msr (x86 of Intel only)")
-
-
 def _loads(patient: Patient) -> Finding:
     tools = sorted({tool for load in LOADS.values() for tool in load.tools if patient.link.which(tool) is None})
     if not tools:
@@ -168,29 +157,6 @@ def _left_changed(patient: Patient) -> Finding:
     return Finding("settings", State.FINE, "nothing is left changed by a fastenough that was killed")
 
 
-@contextmanager
-def _opened(board: str) -> Iterator[tuple[Link, str]]:
-    """The board, and why sudo is not used there where it could be.
-
-    This machine is looked at also where there is no probe, without which it could not be booted to be measured.
-    """
-    if board == LOCAL:
-        yield _own_machine()
-        return
-    with open_board(board).boot(AS_BOOTED) as booted:
-        yield booted.link, ""
-
-
-def _own_machine() -> tuple[Link, str]:
-    """Through sudo where it will be measured so; and why not, where root is not to run our files."""
-    if os.geteuid() == 0:
-        return LocalLink(), ""
-    try:
-        return (SudoLink() if may_sudo() else LocalLink()), ""
-    except Untrusted as reason:
-        return LocalLink(), str(reason)
-
-
 def _restore(link: Link, as_json: bool) -> ExitStatus:
     """Put back what the journals of this board hold."""
     places: list[str] = []
@@ -213,10 +179,11 @@ CHECKS = (
     Check(governor, "latency of tasks that wake an idle CPU", Severity.WARNING),
     Check(_idle_states, "latency of tasks that wake an idle CPU", Severity.WARNING),
     Check(isolation, "who else runs where a real-time task runs", Severity.NOTE),
-    Check(_smi, "delays that no kernel sees (firmware)", Severity.NOTE),
+    Check(smi, "delays that no kernel sees (firmware)", Severity.NOTE),
     Check(_loads, "measuring under load, without which nothing passes", Severity.WARNING),
     Check(_disk, "recordings, and the load hdd", Severity.WARNING),
     Check(_left_changed, "what this machine is set to", Severity.WARNING),
+    Check(module, "linux-kernel among the implementations only", Severity.NOTE),
     Check(_gpio, "the probes response and periodic only", Severity.NOTE),
     Check(_gauge, "confirmation from outside only", Severity.NOTE),
     Check(_virtual_bench, "boards without hardware only", Severity.NOTE),
@@ -233,7 +200,7 @@ def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
-    with _opened(board) as (link, distrust):
+    with looked_at(board) as (link, distrust):
         if restore:
             return _restore(link, as_json)
         patient = Patient(link, collect(link), distrust)

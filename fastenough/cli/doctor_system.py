@@ -1,90 +1,64 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``fastenough doctor`` looks at in the system itself: kernel, frequencies, isolated CPUs, rights."""
+"""What ``fastenough doctor`` looks at in the system itself: kernel, module, frequencies, CPUs, SMIs, rights."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from fastenough import words
+from fastenough.audit import CHECKS, Facts, Form, Standing
+from fastenough.audit import Finding as AuditFinding
+from fastenough.audit.facts import as_cpus
+from fastenough.board.base import installed_module
 from fastenough.cli.doctor_findings import Finding, Patient, State
 from fastenough.cli.privileges import how_to_grant
-from fastenough.facts.cpu import cpu_list
+from fastenough.implementations.linux_kernel import MODULE
 from fastenough.link import find_probe
 from fastenough.model import NotApplicable
 
-_PACKAGES = {"x86_64": "linux-image-rt-amd64", "aarch64": "linux-image-rt-arm64", "armv7l": "linux-image-rt-armmp",
-             "i686": "linux-image-rt-686-pae"}
-"""What Debian calls its kernel with PREEMPT_RT."""
-_MODELS = {
-    "preempt": "most of the kernel can be preempted, but interrupts and locks delay tasks for a time nobody bounds",
-    "lazy": "ordinary tasks are preempted late, and interrupts and locks delay tasks for a time nobody bounds",
-    "voluntary": "the kernel is preempted at chosen points only: delays of milliseconds must be expected",
-    "none": "the kernel is not preempted at all: delays of many milliseconds must be expected",
-}
 _FIFO = 98
+_MODULE = "kernel module"
+_VIRTUAL = "virtual"
+_GAPS = "fastenough run spin --implementation linux-kernel measures the gaps"
 _UNLIMITED = "unlimited"
 _SETUID = 0o4000
 
 
+def _audited(patient: Patient, name: str) -> AuditFinding:
+    """What the audit finds of that matter: doctor says only what it means for measuring."""
+    return next(check for check in CHECKS if check.name == name)(Facts(patient.profile))
+
+
 def kernel(patient: Patient) -> Finding:
     """The preemption model decides whether there is a bound at all."""
-    known = patient.profile.get("kernel") or {}
-    model, release = str(known.get("preemption")), known.get("release")
-    if model == "preempt-rt":
-        return Finding("kernel", State.FINE, f"{release}, preemption model preempt-rt")
-    why = _MODELS.get(model, "which preemption model it has is not known, and its worst case is rarely bounded")
-    package = _PACKAGES.get(str((patient.profile.get("cpu") or {}).get("architecture")))
-    options = (patient.profile.get("kernel_config") or {}).get("of_interest") or {}
-    dynamic = "; until then, boot with preempt=full" if (
-        options.get("CONFIG_PREEMPT_DYNAMIC") == "y" and model != "preempt") else ""
-    fix = f"on Debian: apt-get install {package}, then boot it" if package else "boot a kernel with PREEMPT_RT"
-    return Finding("kernel", State.LIMITED, f"{release}, preemption model {model}: {why}", fix + dynamic)
+    found = _audited(patient, "preemption")
+    if found.standing is Standing.FINE:
+        return Finding("kernel", State.FINE, found.text)
+    other = next((change.text for change in found.changes if change.form is Form.WORDS), "")
+    fix = f"{other}, then boot it" if other else "boot a kernel with PREEMPT_RT"
+    until = "".join(f"; until then, boot with {change.text}" for change in found.changes if change.form is Form.BOOT)
+    return Finding("kernel", State.LIMITED, found.text, fix + until)
 
 
 def governor(patient: Patient) -> Finding:
     """A CPU that was slowed down serves a task late."""
-    known = (patient.profile.get("frequency") or {}).get("cpus") or {}
-    if not known:
-        return Finding("governor", State.FINE, "the kernel scales no frequencies here")
-    slow = {cpu: policy for cpu, policy in known.items() if _varies(policy)}
-    if not slow:
-        return Finding("governor", State.FINE, f"no CPU is slowed down ({_governors(known)})")
-    numbers = sorted(int(cpu.removeprefix("cpu")) for cpu in slow if cpu.removeprefix("cpu").isdigit())
-    return Finding("governor", State.LIMITED,
-                   f"{words.cpus(numbers)} may be slowed down while idle ({_governors(slow)}): tasks then wake late",
-                   "cpupower frequency-set -g performance, or governor = \"performance\" under [settings] of a plan")
-
-
-def _varies(policy: dict[str, Any]) -> bool:
-    fixed = policy.get("scaling_min_freq") is not None and (
-        policy.get("scaling_min_freq") == policy.get("scaling_max_freq"))
-    return policy.get("scaling_governor") != "performance" and not fixed
-
-
-def _governors(policies: dict[str, dict[str, Any]]) -> str:
-    return "governor " + ", ".join(sorted({str(policy.get("scaling_governor")) for policy in policies.values()}))
+    found = _audited(patient, "governor")
+    if found.standing is not Standing.COSTS:
+        return Finding("governor", State.FINE, found.text)
+    return Finding("governor", State.LIMITED, found.text,
+                   f"{found.changes[0].text}, or governor = \"performance\" under [settings] of a plan")
 
 
 def isolation(patient: Patient) -> Finding:
     """Which CPUs ordinary tasks stay off."""
-    known = patient.profile.get("cpu_isolation") or {}
-    isolated, ticks_off = cpu_list(known.get("isolated") or ""), _cpus(known.get("nohz_full"))
-    if isolated:
-        ticks = "" if ticks_off else "; its tick goes on (no nohz_full)"
-        return Finding("isolated CPUs", State.FINE,
-                       f"{words.cpus(isolated)}: ordinary tasks, and loads, stay off{ticks}")
-    count = (patient.profile.get("cpu") or {}).get("count") or 1
-    if count < 2:
-        return Finding("isolated CPUs", State.FINE, "there is one CPU only: nothing can be isolated")
-    last = count - 1
-    return Finding("isolated CPUs", State.LIMITED, "none: a real-time task shares its CPU with everything else",
-                   f"where the task may have a CPU to itself, boot with isolcpus={last} nohz_full={last} "
-                   f"rcu_nocbs={last}")
-
-
-def _cpus(text: str | None) -> list[int]:
-    return cpu_list(text) if text and re.fullmatch(r"[\d,\-]+", text.strip()) else []
+    found = _audited(patient, "isolated-cpus")
+    if found.standing is Standing.FINE:
+        known = patient.profile.get("cpu_isolation") or {}
+        ticks = "; its tick goes on (no nohz_full)" if known.get("isolated") and not as_cpus(known.get("nohz_full")
+                                                                                            ) else ""
+        return Finding("isolated CPUs", State.FINE, found.text + ticks)
+    apart = next((change.text.partition("=")[2] for change in found.changes), "CPU")
+    return Finding("isolated CPUs", State.LIMITED, found.text, "where the task may have a CPU to itself, boot with "
+                   f"isolcpus={apart} nohz_full={apart} rcu_nocbs={apart}")
 
 
 def rights(patient: Patient) -> Finding:
@@ -121,6 +95,27 @@ def _setuid_probe(patient: Patient) -> str:
         return ""
     mode = _said(patient, "stat", "-L", "-c", "%a", probe)
     return probe if mode.isdigit() and int(mode, 8) & _SETUID else ""
+
+
+def module(patient: Patient) -> Finding:
+    """Without it nothing is measured in the kernel, nor are gaps while interrupts are off."""
+    if patient.link.name.partition(":")[0] == _VIRTUAL:
+        return Finding(_MODULE, State.FINE, "built by the bench for the virtual board's kernel when it is asked for")
+    try:
+        place = installed_module(patient.link, MODULE)
+    except NotApplicable:
+        return Finding(_MODULE, State.MISSING, f"{MODULE} is not installed for this kernel: no timer, no pin and no "
+                       "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
+                       "install the kernel's headers and the package fastenough-dkms, or see docs/module.md")
+    return Finding(_MODULE, State.FINE, f"{place}; {_GAPS}")
+
+
+def smi(patient: Patient) -> Finding:
+    """They are counted, or the gaps that they make are looked for."""
+    if patient.link.glob("/dev/cpu/*/msr"):
+        return Finding("SMI counter", State.FINE, f"readable where the CPU has one; {_GAPS}")
+    return Finding("SMI counter", State.LIMITED, "SMIs cannot be counted: there is no /dev/cpu/*/msr",
+                   f"modprobe msr (x86 of Intel only); {_GAPS}")
 
 
 def _said(patient: Patient, *command: str) -> str:

@@ -28,6 +28,14 @@ FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
     "allowance",
     "disturbance",
     "software",
+    "console",
+    "thermal",
+    "limits",
+    "mounts",
+    "services",
+    "cache",
+    "machine_check",
+    "latency_request",
 )) for fact in family)
 
 _GZIP = b"\x1f\x8b"

@@ -97,7 +97,7 @@ def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
 
 
 def places(order: Order) -> Answer:
-    """Who holds which place: ``places`` by name, and ``me``."""
+    """Who holds which place, and since when: ``places`` by name, and ``me``."""
     return _answering(lambda order: dict(_labgrid(order, "places")))(order)
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from fastenough.board import open_board
 from fastenough.campaign import read_plan
+from fastenough.campaign.reading import read_requirement
 from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.farm.calendar import Dates, Planned, parse_dates
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Requirement
 from fastenough.words import LINE_CHARS
 
 COORDINATOR = "127.0.0.1:20408"
@@ -24,8 +25,8 @@ RING = "/var/lib/fastenough/ring"
 DEFAULT_PLAN = "osadl-cycle"
 """What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
-_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "ring", "pull", "boot", "patience", "retry",
-               "plan", "simulated")
+_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "requirement", "ring", "pull", "boot", "patience",
+               "retry", "plan", "simulated")
 _PLAN_KEYS = ("file", "every", "days", "at")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,255}:[0-9]{1,5}", re.ASCII)
@@ -54,7 +55,8 @@ class BoardEntry:
 
     ``place``: its name at labgrid's coordinator; empty: nobody can switch it.  ``link``: how it is touched, as
     ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
-    records; empty: none.  ``simulated``: what it records is no real board's, and says so.
+    records; empty: none.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing
+    is required.  ``simulated``: what it records is no real board's, and says so.
     """
 
     name: str
@@ -62,7 +64,7 @@ class BoardEntry:
     link: str = ""
     rack: str = ""
     public: bool = False
-    limit_ns: int | None = None
+    requirement: Requirement | None = None
     ring: str = ""
     times: Times = Times()
     plans: tuple[Planned, ...] = ()
@@ -119,8 +121,13 @@ def _link(table: Table, place: str) -> str:
     return link
 
 
-def _limit_ns(table: Table) -> int | None:
-    return table.duration_ns("limit", None) if "limit" in table else None
+def _requirement(table: Table) -> Requirement | None:
+    """As a table, or a limit by itself, which is never to be exceeded."""
+    if "limit" not in table:
+        return read_requirement(table)
+    if "requirement" in table:
+        raise table.fault("limit and requirement both say what is required; leave limit out", "limit")
+    return Requirement(table.duration_ns("limit", None))
 
 
 def _seconds(table: Table, key: str, default_s: float) -> float:
@@ -157,7 +164,7 @@ def _board(table: Table, base: Path) -> BoardEntry:
     place = _named(table, "place", '"rack1-slot1"', "")
     board = BoardEntry(
         name, place, _link(table, place), _named(table, "rack", '"1"', ""),
-        table.take("public", bool, "true", False), _limit_ns(table), _ring(table), _times(table),
+        table.take("public", bool, "true", False), _requirement(table), _ring(table), _times(table),
         tuple(_planned(each, base) for each in table.tables("plan", [])),
         table.take("simulated", bool, "true", False))
     table.finish(_BOARD_KEYS)

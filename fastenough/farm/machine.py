@@ -42,9 +42,11 @@ class Act(StrEnum):
     RELEASE = "release"
 
 
-_UP = (Phase.READY, Phase.MEASURING)
-_FORGOTTEN = "a person had it when the coordinator was started again; acquire and release it to give it back"
-_MATTERS = {Act.BOOT: (Phase.BOOTING,), Act.PULL: _UP, Act.MEASURE: _UP, Act.ACQUIRE: _UP}
+UP = (Phase.READY, Phase.MEASURING)
+"""In which a board of a place is held."""
+_FORGOTTEN = ("a person had it when the coordinator was started again; acquire it for a minute and release it to give "
+              "it back")
+_MATTERS = {Act.BOOT: (Phase.BOOTING,), Act.PULL: UP, Act.MEASURE: UP, Act.ACQUIRE: UP}
 """In which phases it matters how an act has ended."""
 
 
@@ -56,7 +58,8 @@ class BoardState:
     ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
     was due that was begun and ended last.  ``busy``: acts under way.  ``link``: how the board is touched, as its place
     said; ``newest``: the newest recording seen in its ring.  ``unsure``: a person had the place, and the coordinator
-    has forgotten whether they still do.
+    has forgotten whether they still do.  ``lent_created_s`` and ``lent_changed_s``: when the coordinator said that the
+    place was made and changed last, while a person had it; 0 where that is not known.
     """
 
     phase: Phase = Phase.OFF
@@ -72,11 +75,13 @@ class BoardState:
     link: str = ""
     newest: str = ""
     unsure: bool = False
+    lent_created_s: float = 0.0
+    lent_changed_s: float = 0.0
 
     @property
     def told(self) -> str:
         """One word."""
-        return "pulling" if Act.PULL in self.busy and self.phase in _UP else str(self.phase)
+        return "pulling" if Act.PULL in self.busy and self.phase in UP else str(self.phase)
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,15 @@ class Tick:
 class Seen:
     """What the coordinator says of its place: who holds it, empty for nobody; None: it knows no such place.
 
-    ``forgot``: it was started again, and knows of nobody what they had.
+    ``forgot``: it was started again, and knows of nobody what they had.  ``created_s``, ``changed_s``: when it says
+    that the place was made and changed last; 0 where it does not.
     """
 
     holder: str | None
     ours: bool = False
     forgot: bool = False
+    created_s: float = 0.0
+    changed_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -153,10 +161,17 @@ def restored(state: BoardState, now_s: float) -> BoardState:
 
     A board that was up is not booted again: it is pulled, which shows whether it still records.
     """
-    if state.phase in _UP:
+    if state.phase in UP:
         return replace(state, phase=Phase.READY, busy=frozenset(), pull_s=now_s, fresh_s=now_s)
     phase = Phase.OFF if state.phase is Phase.BOOTING else state.phase
     return replace(state, phase=phase, busy=frozenset())
+
+
+def shifted(state: BoardState, by_s: float) -> BoardState:
+    """The state once the clock was set by so much: what was ten minutes ago still is, what is due in a minute too.
+    Since when a plan was due stays, as the calendar has it."""
+    return replace(state, since_s=state.since_s + by_s, retry_s=state.retry_s + by_s, pull_s=state.pull_s + by_s,
+                   fresh_s=state.fresh_s and state.fresh_s + by_s)
 
 
 def _become(state: BoardState, phase: Phase, now_s: float, reason: str = "") -> BoardState:
@@ -186,7 +201,7 @@ def _lend(state: BoardState, holder: str, now_s: float) -> Step:
 
 
 def _tick(board: BoardEntry, state: BoardState, due: Due | None, now_s: float) -> Step:
-    if state.phase in _UP:
+    if state.phase in UP:
         return _tick_up(board, state, due, now_s)
     waits = state.phase is Phase.OFF or (state.phase is Phase.DEAD and now_s >= state.retry_s)
     if waits and not state.busy:
@@ -219,11 +234,11 @@ def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Ste
     if state.phase is Phase.LENT:
         return _seen_lent(state, seen, now_s), []
     if seen.holder and not seen.ours:
-        return _lend(state, seen.holder, now_s)
+        return _lend(_noted(state, seen), seen.holder, now_s)
     if seen.holder is None and state.phase in (Phase.OFF, Phase.DEAD) and not state.busy:
         reason = f"the coordinator knows no place {board.place}; create it with labgrid-client"
         return replace(_become(state, Phase.DEAD, now_s, reason), retry_s=now_s + board.times.retry_s), []
-    if seen.holder == "" and state.phase in _UP and Act.ACQUIRE not in state.busy:
+    if seen.holder == "" and state.phase in UP and Act.ACQUIRE not in state.busy:
         return _begin(state, Start(Act.ACQUIRE))
     if seen.ours and state.phase is Phase.DEAD and not state.busy:
         return _begin(state, Start(Act.RELEASE))
@@ -232,10 +247,22 @@ def _seen(board: BoardEntry, state: BoardState, seen: Seen, now_s: float) -> Ste
 
 def _seen_lent(state: BoardState, seen: Seen, now_s: float) -> BoardState:
     if seen.holder and not seen.ours:
-        return replace(state, unsure=False, reason=f"{seen.holder} has it")
-    if not seen.ours and (seen.forgot or state.unsure):
+        return replace(_noted(state, seen), unsure=False, reason=f"{seen.holder} has it")
+    if not seen.ours and (state.unsure or seen.forgot or _forgotten(state, seen)):
         return replace(state, unsure=True, reason=_FORGOTTEN)
     return replace(_become(state, Phase.OFF, now_s, "it was given back"), unsure=False)
+
+
+def _noted(state: BoardState, seen: Seen) -> BoardState:
+    """With what the coordinator says of a place that a person has."""
+    return replace(state, lent_created_s=seen.created_s, lent_changed_s=seen.changed_s)
+
+
+def _forgotten(state: BoardState, seen: Seen) -> bool:
+    """Whether nobody gave the place back, and yet nobody has it: giving back changes a place, and what a coordinator
+    reads of its places when it is started has not changed since, or was made anew."""
+    given_back = seen.created_s == state.lent_created_s and seen.changed_s > state.lent_changed_s
+    return state.lent_changed_s > 0 and not given_back
 
 
 def _ended(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) -> Step:

@@ -8,8 +8,8 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,24 @@ from fastenough.campaign import read_plan
 from fastenough.campaign.expand import expand
 from fastenough.farm import acts, taking
 from fastenough.farm.calendar import due
+from fastenough.farm.clock import Clock
 from fastenough.farm.config import BoardEntry, Farm
 from fastenough.farm.kept import Beat, Kept
-from fastenough.farm.machine import Act, BoardState, Command, Ended, Event, Phase, Seen, Start, Tick, restored, step
+from fastenough.farm.machine import (
+    UP,
+    Act,
+    BoardState,
+    Command,
+    Ended,
+    Event,
+    Phase,
+    Seen,
+    Start,
+    Tick,
+    restored,
+    shifted,
+    step,
+)
 from fastenough.farm.nursery import Answer, Nursery, Work
 from fastenough.model import BadInput
 
@@ -49,19 +64,23 @@ class Faults:
 
 @dataclass
 class Backlog:
-    """What has come and is not in the history yet: runs in the store, and by ring what is on its way there."""
+    """What has come and is not in the history yet: runs in the store, boards of which a cycle has ended with them, and
+    by ring what is on its way there."""
 
     stored: set[str] = field(default_factory=set)
+    judge: set[str] = field(default_factory=set)
     under_way: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add(self, board: BoardEntry, said: Mapping[str, Any]) -> None:
-        self.stored.update(said.get("stored", ()))
+        stored = said.get("stored", ())
+        self.stored.update(stored)
+        self.judge.update([board.name] if stored else [])
         for run, name in said.get("under_way", ()):
             self.under_way[board.name] = {"board": board.name, "ring": board.ring, "run": run, "name": name}
 
     def before(self, later: Backlog) -> Backlog:
         """Both of them."""
-        return Backlog(self.stored | later.stored, self.under_way | later.under_way)
+        return Backlog(self.stored | later.stored, self.judge | later.judge, self.under_way | later.under_way)
 
 
 @dataclass
@@ -72,12 +91,13 @@ class FarmRun:
     say: Callable[[str], None]
     beat_s: float = _BEAT_S
     faults: Faults = field(default_factory=Faults)
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self._kept = Kept(self.farm.state)
         self._nursery = Nursery()
         self._boards = {board.name: board for board in self.farm.boards}
-        before, now_s = self._kept.boards(), time.time()
+        before, (now_s, _) = self._kept.boards(), self.clock.read()
         self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
@@ -115,9 +135,16 @@ class FarmRun:
             await asyncio.sleep(period_s)
 
     def _tick(self) -> None:
-        now_s = time.time()
+        now_s = self._now_s()
         for name, board in self._boards.items():
             self._event(name, Tick(due(board.plans, now_s)))
+
+    def _now_s(self) -> float:
+        """By the wall clock; where that was set, what is kept of the boards goes with it."""
+        now_s, was_set_s = self.clock.read()
+        if was_set_s:
+            self.states = {name: shifted(state, was_set_s) for name, state in self.states.items()}
+        return now_s
 
     async def _reconcile(self) -> None:
         """Hold what is known of each place against what the coordinator says; it forgets, and people come."""
@@ -127,17 +154,18 @@ class FarmRun:
         self.faults.coordinator = answer.fault
         if answer.fault:
             return
-        held, me = answer.said["places"], answer.said["me"]
-        forgot = any(held.get(board.place) == "" and self.states[name].phase in (Phase.READY, Phase.MEASURING)
+        said, me = answer.said["places"], answer.said["me"]
+        forgot = any(said.get(board.place, {}).get("holder") == "" and self.states[name].phase in UP
                      for name, board in self._boards.items() if board.place)
         for name, board in self._boards.items():
             if board.place:
-                holder = held.get(board.place)
-                self._event(name, Seen(holder, ours=holder == me, forgot=forgot))
+                place = said.get(board.place, {"holder": None})
+                self._event(name, Seen(**place, ours=place["holder"] == me, forgot=forgot))
 
     def _event(self, name: str, event: Event) -> None:
+        now_s = self._now_s()
         before = self.states[name]
-        self.states[name], commands = step(self._boards[name], before, event, time.time())
+        self.states[name], commands = step(self._boards[name], before, event, now_s)
         if self.states[name] != before:
             self._kept.put(name, self.states[name])
         for command in commands:
@@ -186,8 +214,9 @@ class FarmRun:
         backlog, self._backlog = self._backlog, Backlog()
         standing = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
         changed = [said for said in standing if said not in self._declared]
-        today = int(time.time() // _DAY_S)
+        today = int(self._now_s() // _DAY_S)
         order = self._order() | {"all": whole, "close": today != self._closed_day, "boards": changed,
+                                 "judge": self._required(None if whole else backlog.judge),
                                  "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values())}
         answer = await self._nursery.act("take", taking.take_runs, order, _TAKE_S)
         self.faults.history = answer.fault
@@ -197,10 +226,16 @@ class FarmRun:
             self._declared, self._closed_day = standing, today
         return answer
 
+    def _required(self, names: Collection[str] | None) -> dict[str, Any]:
+        """What is required of these boards, None: of all; but of none whose cycle is under way."""
+        chosen = [board for name, board in self._boards.items()
+                  if (names is None or name in names) and Act.MEASURE not in self.states[name].busy]
+        return {board.name: None if board.requirement is None else asdict(board.requirement) for board in chosen}
+
     def _beat(self) -> None:
         line = status_line(self.states, self.faults, self._bytes)
         self._bytes = 0
-        self._kept.beat(Beat(os.getpid(), time.time(), line))
+        self._kept.beat(Beat(os.getpid(), self._now_s(), line))
         self.say(line)
 
     async def _finish(self) -> None:

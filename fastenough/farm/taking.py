@@ -11,10 +11,12 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fastenough.farm.config import BoardEntry
+from fastenough.farm.judging import verdict_on
 from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
 from fastenough.farm.profiles import Profiles
@@ -30,7 +32,10 @@ _TOLD = {Phase.LENT: "lent", Phase.DEAD: "dead"}
 def said_of(board: BoardEntry, state: BoardState) -> dict[str, Any]:
     """What the history is told of a board, as JSON has it."""
     told = _TOLD.get(state.phase, "ok")
-    return {"name": board.name, "rack": board.rack, "public": board.public, "limit_ns": board.limit_ns, "state": told,
+    required = board.requirement
+    return {"name": board.name, "rack": board.rack, "public": board.public,
+            "limit_ns": None if required is None else required.limit_ns,
+            "requirement": "" if required is None else json.dumps(asdict(required)), "state": told,
             "reason": state.reason if told != "ok" else ""}
 
 
@@ -38,7 +43,8 @@ def take_runs(order: Order) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
-    ``close``: old months are closed as well.
+    ``judge``: boards of which a cycle has ended, with what is required of each.  ``close``: old months are closed as
+    well.
     """
     store, faults = Store(Path(order["store"])), []
     with closing(History.of(store, order["database"])) as history:
@@ -54,6 +60,8 @@ def take_runs(order: Order) -> dict[str, Any]:
                 faults.append(f"{run_id}: {error}")
         for growing in order["under_way"]:
             _take_growing(history, store, order, growing)
+        for board, required in order["judge"].items():
+            declare(history, board, **verdict_on(store, board, required))
         if order["close"]:
             close_months(history, int(time.time()))
     return {"damaged": faults}

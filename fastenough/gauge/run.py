@@ -20,8 +20,8 @@ from fastenough.recording import End, Head, Histogram, Instant, RecordingWriter
 from fastenough.recording.building import end_line, head_line, interval_line, interval_series, series_end
 from fastenough.recording.head import Tool
 
-STREAMED_PERIOD_NS = 200_000
-"""5 kHz: above 6 kHz an Uno that sends raw samples drops edges which it would count without."""
+STREAMED_PERIOD_NS = 125_000
+"""8 kHz: above 10 kHz an Uno that sends raw samples drops edges which it would count without."""
 _LEFT_OVER_S = 0.02
 _LOOK_S = 0.1
 _QUIET_S = 0.05

@@ -24,7 +24,8 @@ _MOST_CHANGES = 500
 
 def declare(history: History, name: str, **said: Any) -> None:
     """Note what the farm says of a board, whether it has measured yet or not: ``rack``, ``public``, ``limit_ns``,
-    ``state`` (ok, lent or dead) and ``reason``, ``verdict`` (of the newest judged cycle) and ``verdict_reason``.
+    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent or dead) and ``reason``, ``verdict`` (of the
+    newest judged cycle) and ``verdict_reason``.
 
     What is not named stays.  A board that nobody declared is not public, and is never called silent.
     """

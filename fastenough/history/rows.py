@@ -10,6 +10,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from fastenough.model import Requirement
+
 Integers = NDArray[np.int64]
 
 NOTHING = -1
@@ -71,7 +73,8 @@ class SeriesOf:
 
 @dataclass(frozen=True)
 class Board:
-    """A board as it is now.  ``cpus``: how many it has.  ``limit_ns`` None: no limit stated.
+    """A board as it is now.  ``cpus``: how many it has.  ``limit_ns`` None: no limit stated; ``requirement``: all that
+    is required of it, with that limit.
 
     ``facts``: the facts of its profile that matter most to latency, in the words of `profile_differences`.
     ``series``: what was measured on it, judged ones first; ``main`` names the one that its maxima are of.
@@ -90,6 +93,7 @@ class Board:
     facts: Mapping[str, str] = field(default_factory=dict)
     series: tuple[SeriesOf, ...] = ()
     main: str = ""
+    requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)

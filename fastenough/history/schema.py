@@ -59,8 +59,10 @@ BOARD = Table(
     # what its newest run says of it
     Column("configuration", String(200), nullable=False, default=""),
     Column("shown", Text, nullable=False, default="{}"), Column("changed_s", BigInteger),
+    # and of what the farm says, with the limit
+    Column("requirement", Text, nullable=False, server_default=""),
 )
-"""``shown``: JSON of what is told of it, from its profile."""
+"""``shown``: JSON of what is told of it, from its profile; ``requirement``: JSON of a `Requirement`, if any."""
 
 SERIES = Table(
     "series", METADATA,

@@ -17,6 +17,7 @@ from fastenough.history.rings import Ring
 from fastenough.history.rollups import DAY_S
 from fastenough.history.rows import NOTHING, Board, SeriesOf, Standing, State, Viewer
 from fastenough.history.schema import BOARD, HOUR_S, NOW, SERIES
+from fastenough.model import Requirement
 
 DAYS_SHOWN = 30
 _SILENT_STEPS = 3
@@ -78,8 +79,14 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
         model=shown.get("model", ""), kernel=shown.get("kernel", ""), preemption=shown.get("preemption", ""),
         configuration=row["configuration"], limit_ns=row["limit_ns"], facts=shown.get("facts", {}),
         series=tuple(SeriesOf(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
-        main=series[0]["name"] if series else "")
+        main=series[0]["name"] if series else "", requirement=_requirement(row))
     return board, row, series[0] if series else None
+
+
+def _requirement(row: RowMapping) -> Requirement | None:
+    if row["requirement"]:
+        return Requirement(**json.loads(row["requirement"]))
+    return Requirement(row["limit_ns"]) if row["limit_ns"] else None
 
 
 def _standing(board: Board, row: RowMapping, now: RowMapping | None, now_s: int) -> Standing:
@@ -121,6 +128,18 @@ class _Recent:
         return cls(int(hours.at(np.arange(since + 1, hour + 1)).max()), int(before.max()), tuple(daily.tolist()))
 
 
+def _silence(now: RowMapping | None, now_s: int) -> str:
+    """Why nothing can be said of what a board does now; empty where something can."""
+    if now is None:
+        return "it has not measured yet"
+    ago_s = now_s - now["seen_s"]
+    if abs(ago_s) <= _SILENT_STEPS * now["step_s"]:
+        return ""
+    lasted = words.duration(abs(ago_s) * 10**9)
+    return (f"its last interval ended {lasted} ago" if ago_s > 0 else
+            f"its clock is {lasted} ahead: when it measured last cannot be told")
+
+
 def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recent,
            now_s: int) -> tuple[State, str]:
     """The most urgent of what is true, with why."""
@@ -131,9 +150,8 @@ def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recen
                                    f"above {words.latency(recent.before_ns)}")
     if row["state"] in (State.LENT, State.DEAD):
         return State(row["state"]), row["reason"]
-    if row["watched"] and (now is None or now_s > now["seen_s"] + _SILENT_STEPS * now["step_s"]):
-        return State.SILENT, ("it has not measured yet" if now is None else
-                              f"its last interval ended {words.duration((now_s - now['seen_s']) * 10**9)} ago")
+    if row["watched"] and (silence := _silence(now, now_s)):
+        return State.SILENT, silence
     if row["changed_s"] is not None and now_s - DAY_S < row["changed_s"] <= now_s:
         return State.CHANGED, "its configuration changed within 24 hours"
     return State.OK, ""

@@ -82,6 +82,11 @@ def require_changeable(trial: Trial, opened: Opened) -> None:
                 _require_one(settings.apply(name, value))
 
 
+def is_begun(trial: Trial, store: Store) -> bool:
+    """Whether the store has runs of the same trial, with which it can go on."""
+    return any(run.campaign for run in store.runs(plan_sha256=_Turns(store, trial).sha256))
+
+
 def _require_one(entries: Sequence[Setting]) -> None:
     """Raises NotApplicable where none of the places of a setting took its value."""
     refused = list(filter(None, map(difference, entries)))
@@ -107,7 +112,7 @@ class _Turns:
         title = titles(self.trial.plan, specs)[0]
         self._planned = tuple(f"{title}, {self.trial.label(position)}" for position in range(self.trial.runs))
         said = repr((plan_sha256(self.trial.plan, specs), sorted(self.trial.change.items()), self.trial.rounds))
-        self._sha256 = hashlib.sha256(said.encode()).hexdigest()
+        self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
 
     def go_on(self) -> None:
@@ -117,7 +122,7 @@ class _Turns:
         cancels only between runs that follow each other.
         """
         self.store.settle()
-        earlier = [run for run in self.store.runs(plan_sha256=self._sha256) if run.campaign]
+        earlier = [run for run in self.store.runs(plan_sha256=self.sha256) if run.campaign]
         if not earlier:
             raise BadInput(f"--resume: {self.store.path} has no trial of this probe, load, board, duration, change and "
                            "number of rounds; leave out --resume to begin one (see: fastenough list)")
@@ -142,7 +147,7 @@ class _Turns:
         return tuple(self.made[position] for position in sorted(self.made))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
-        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self._sha256, "position": self.position,
+        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.sha256, "position": self.position,
                                    "positions": len(self._planned), "planned": self._planned})
         self.made[self.position] = writer.id
         return writer

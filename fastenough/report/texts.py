@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables as text for other documents: Markdown and LaTeX.  What a recording holds is text in them, never markup."""
+"""Text of pages, and tables as text for other documents: Markdown and LaTeX.
+
+What a recording holds is text in them, never markup.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+
+from markupsafe import Markup, escape
 
 from fastenough.recording.lines import printable
 from fastenough.report.document import Table
@@ -18,6 +23,14 @@ _LATEX = {
     "≤": r"$\leq$", "±": r"$\pm$", "−": r"$-$",
 }
 """A bracket would be taken for an option where it begins a row."""
+
+
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+
+
+def unbroken(text: str) -> Markup:
+    """Text of a page in which no option of a command is parted at the end of a line: a browser breaks behind "--"."""
+    return Markup(_OPTION.sub(r'<span class="short">\g<0></span>', str(escape(text))))
 
 
 def _line(text: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastenough.link import Link
-from fastenough.model import BadInput
-from fastenough.settings.place import Place
+from fastenough.model import BadInput, NotApplicable
+from fastenough.settings.place import FilePlace, Place
 
 Requested = str | int | float | bool
 Step = tuple[Place, str]
@@ -37,3 +37,15 @@ def integer(name: str, requested: Requested, low: int, high: int) -> int:
     if isinstance(requested, bool) or not low <= value <= high:
         raise BadInput(f"setting {name} = {requested!r} cannot be: write an integer from {low} to {high}")
     return value
+
+
+def number_in(name: str, what: str, path: str, low: int, high: int) -> Setting:
+    """A setting that is one integer, within bounds, in one file of the kernel's."""
+
+    def steps(link: Link, requested: Requested) -> list[Step]:
+        value = integer(name, requested, low, high)
+        if not link.exists(path):
+            raise NotApplicable(f"{path} is not there")
+        return [(FilePlace(path), str(value))]
+
+    return Setting(name, what, steps, files=(path,))

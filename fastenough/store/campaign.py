@@ -109,15 +109,20 @@ def newest_campaign(store: Store) -> KeptCampaign | None:
     """The campaign of the newest run that names one; only its runs are read from the index, and those that name none
     because they are damaged."""
     newest = store.newest_campaign()
-    mine = [] if newest is None else store.runs(campaign=newest)
-    if newest is None or not mine:
+    return None if newest is None else kept_campaign(store, newest)
+
+
+def kept_campaign(store: Store, campaign: str) -> KeptCampaign | None:
+    """The campaign of this id, as `newest_campaign`; None where the store has no run of it."""
+    mine = store.runs(campaign=campaign)
+    if not mine:
         return None
     by_position = {run.position: run for run in mine}
     missing = _missing(mine, by_position)
     since = mine[0].id if missing else mine[-1].id
     nameless = [run.id for run in store.runs(brief=True, campaign=None, state="damaged") if run.id > since]
     kept = sorted([run.id for run in by_position.values()] + nameless)
-    return KeptCampaign(newest, tuple(kept), tuple(missing))
+    return KeptCampaign(campaign, tuple(kept), tuple(missing))
 
 
 def _missing(mine: Sequence[RunSummary], by_position: dict[int | None, RunSummary]) -> list[str]:

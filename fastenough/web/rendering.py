@@ -17,6 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__, words
 from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
+from fastenough.report.texts import unbroken
 from fastenough.web.asset_files import draws
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
@@ -64,7 +65,7 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": iso,
-                     "number": words.number, "duration": words.duration, "counted": words.counted}
+                     "number": words.number, "duration": words.duration, "counted": words.counted, "unbroken": unbroken}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
 

@@ -18,20 +18,30 @@
 #define LEAD 112
 /* A read of the counter may be this old by the time it is compared. */
 #define DOUBT 4
+/* The bit of GPIOR0 that says for whom edges are captured. */
+#define MEANT_PERIODIC 0
 
 static uint32_t wraps;
 
 /* What the capture interrupt calls is part of it: a call would make it save every register. */
 #define PART_OF_INTERRUPT static inline __attribute__((always_inline))
 
+/* A tick of 32 bits in the halves it is read in: shifted together they would take twice the registers. */
+union tick {
+	uint32_t whole;
+	struct {
+		uint16_t low, high;
+	};
+};
+
 /* The 32-bit tick of a 16-bit reading not older than half a wrap. */
 PART_OF_INTERRUPT uint32_t extend(uint16_t reading)
 {
-	uint16_t high = (uint16_t)wraps;
+	union tick tick = { .low = reading, .high = (uint16_t)wraps };
 
 	if (TIMER(FLAGS) & FLAG_OVERFLOW && reading < 0x8000)
-		high++;
-	return ((uint32_t)high << 16) | reading;
+		tick.high++;
+	return tick.whole;
 }
 
 uint32_t machine_now(void)
@@ -164,21 +174,38 @@ PART_OF_INTERRUPT void take_answer(uint32_t when)
 		stop_listening();
 }
 
-ISR(TIMER(CAPTURE_VECTOR))
+/* The tick of the edge captured; the last one that was granted is the last for now. */
+PART_OF_INTERRUPT uint32_t take_edge(void)
 {
 	uint32_t when = extend(TIMER(CAPTURE));
 
 	if (!queue_spend(&gauge.queue))
 		stop_listening();
-	if (gauge.mode == GAUGE_PERIODIC)
-		queue_push(&gauge.queue, when);
-	else
-		take_answer(when);
+	return when;
+}
+
+void __attribute__((signal, used)) __vector_response(void)
+{
+	take_answer(take_edge());
+}
+
+void __attribute__((signal, used)) __vector_periodic(void)
+{
+	queue_push(&gauge.queue, take_edge());
+}
+
+/* Two interrupts, each of which saves only what it uses.  Which one is meant stands in a register whose bits can be
+ * asked without saving anything. */
+ISR(TIMER(CAPTURE_VECTOR), ISR_NAKED)
+{
+	__asm__ volatile("sbis %0, %1\n\tjmp __vector_response\n\tjmp __vector_periodic"
+			 : : "I"(_SFR_IO_ADDR(GPIOR0)), "I"(MEANT_PERIODIC));
 }
 
 void machine_drive(bool high)
 {
 	machine_deaf();
+	GPIOR0 &= ~(1 << MEANT_PERIODIC);
 	TIMER(MASK) = FLAG_OVERFLOW;
 	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
 	set_on_match(high);
@@ -188,6 +215,7 @@ void machine_drive(bool high)
 
 void machine_listen_periodic(void)
 {
+	GPIOR0 |= 1 << MEANT_PERIODIC;
 	listen(false);
 }
 

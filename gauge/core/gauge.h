@@ -19,7 +19,6 @@ enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
 
 struct gauge {
 	volatile uint8_t mode;
-	uint32_t stored[2]; /* per series, takes or not */
 	uint32_t unkept[2]; /* samples the histogram could not keep */
 	uint32_t random; /* state of the generator of waits */
 	union {          /* by mode */

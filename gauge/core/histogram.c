@@ -35,20 +35,50 @@ static bool carry(struct histogram *histogram, uint16_t bucket)
 	return true;
 }
 
-static void stats_add(struct histogram_stats *stats, uint32_t magnitude, bool negative)
+/* A number of 64 bits in two words. */
+static inline void wide_add(uint32_t *low, uint32_t *high, uint32_t value)
+{
+	*low += value;
+	if (*low < value)
+		++*high;
+}
+
+static inline void wide_subtract(uint32_t *low, uint32_t *high, uint32_t value)
+{
+	if (*low < value)
+		--*high;
+	*low -= value;
+}
+
+/* Apart, because what it needs of registers would be saved for each value; of halves, because a product of 64 bits would
+ * take a fifth of the small stack. */
+static void __attribute__((noinline)) add_long_square(struct histogram_stats *stats, uint32_t magnitude)
+{
+	uint16_t high = (uint16_t)(magnitude >> 16), low = (uint16_t)magnitude;
+	uint32_t mixed = product16(high, low);
+
+	wide_add(&stats->sum_sq_low, &stats->sum_sq_high, product16(low, low));
+	wide_add(&stats->sum_sq_low, &stats->sum_sq_high, mixed << 17);
+	stats->sum_sq_high += (mixed >> 15) + product16(high, high);
+}
+
+static inline void stats_add(struct histogram_stats *stats, uint32_t magnitude, bool negative)
 {
 	int32_t value = negative ? -(int32_t)magnitude : (int32_t)magnitude;
-	union product square = product32(magnitude, magnitude);
 
 	if (stats->count == 0 || value < stats->min)
 		stats->min = value;
 	if (stats->count == 0 || value > stats->max)
 		stats->max = value;
 	stats->count++;
-	stats->sum_low += (uint32_t)value;
-	stats->sum_high += (stats->sum_low < (uint32_t)value) - negative;
-	stats->sum_sq_low += square.low;
-	stats->sum_sq_high += square.high + (stats->sum_sq_low < square.low);
+	if (negative)
+		wide_subtract(&stats->sum_low, &stats->sum_high, magnitude);
+	else
+		wide_add(&stats->sum_low, &stats->sum_high, magnitude);
+	if ((uint16_t)(magnitude >> 16) == 0)
+		wide_add(&stats->sum_sq_low, &stats->sum_sq_high, product16((uint16_t)magnitude, (uint16_t)magnitude));
+	else
+		add_long_square(stats, magnitude);
 }
 
 bool histogram_add(struct histogram *histogram, uint8_t series, uint8_t half, uint32_t magnitude, bool negative)
@@ -104,6 +134,8 @@ void histogram_show_begin(struct histogram *histogram, bool again)
 {
 	if (!again && histogram->shown) {
 		forget_carries(histogram);
+		for (uint8_t series = 0; series < 2; series++)
+			histogram->arrived[series] += histogram->current[series].count;
 		memset(histogram->current, 0, sizeof(histogram->current));
 	}
 	for (uint8_t series = 0; series < 2; series++)

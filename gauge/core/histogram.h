@@ -47,6 +47,7 @@ struct histogram {
 	uint8_t carries;
 	struct histogram_carry carry[HISTOGRAM_CARRIES];
 	struct histogram_stats current[2], next[2]; /* per series: of what is being shown, and of what came since */
+	uint32_t arrived[2]; /* per series: values shown before, which have arrived */
 	uint16_t bucket[HISTOGRAM_BUCKETS];
 };
 
@@ -58,6 +59,12 @@ static inline int64_t histogram_sum(const struct histogram_stats *stats)
 static inline uint64_t histogram_sum_sq(const struct histogram_stats *stats)
 {
 	return (uint64_t)stats->sum_sq_high << 32 | stats->sum_sq_low;
+}
+
+/* Values of a series since the beginning, shown or not. */
+static inline uint32_t histogram_stored(const struct histogram *histogram, uint8_t series)
+{
+	return histogram->arrived[series] + histogram->current[series].count + histogram->next[series].count;
 }
 
 void histogram_clear(struct histogram *histogram);

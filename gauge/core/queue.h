@@ -36,6 +36,11 @@ static inline bool queue_is_empty(const struct queue *queue)
 	return queue->head == queue->tail;
 }
 
+static inline uint8_t queue_waiting(const struct queue *queue)
+{
+	return (queue->head - queue->tail) & (QUEUE_SIZE - 1);
+}
+
 /* Interrupt side: account for one edge; false when it was the last one granted. */
 static inline bool queue_spend(struct queue *queue)
 {
@@ -55,16 +60,21 @@ static inline void queue_push(struct queue *queue, uint32_t sample)
 	queue->head = (head + 1) & (QUEUE_SIZE - 1);
 }
 
-/* Main side. */
-static inline bool queue_pop(struct queue *queue, uint32_t *sample)
+/* Main side; of one that is not empty. */
+static inline uint32_t queue_pop(struct queue *queue)
 {
 	uint8_t tail = queue->tail;
+	uint32_t sample = queue->sample[tail];
 
-	if (queue->head == tail)
-		return false;
-	*sample = queue->sample[tail];
 	queue->tail = (tail + 1) & (QUEUE_SIZE - 1);
-	return true;
+	return sample;
+}
+
+/* Main side, with interrupts off: the place of a sample that was taken out is granted once more. */
+static inline void queue_grant_place(struct queue *queue)
+{
+	if (!queue->shut)
+		queue->grant++;
 }
 
 #endif

@@ -21,7 +21,7 @@ static inline uint32_t random_next(uint32_t state)
  */
 static inline uint32_t random_within(uint32_t state, uint32_t span)
 {
-	return product32(state, span + 1).high;
+	return product_high(state, span + 1);
 }
 
 #endif

@@ -12,12 +12,22 @@ void reply_begin(struct reply *reply, bool checked)
 	reply->crc = 0;
 }
 
-/* The measurement goes on while a reply is made and waits for the line. */
+/* So many turns a reply stands back while samples wait. */
+#define PATIENCE 64
+
+/* Samples come first while a reply is made, unless they come faster than they can be taken in. */
+static bool samples_wait(void)
+{
+	return !gauge.queue.shut && !queue_is_empty(&gauge.queue);
+}
+
 static void make_room(uint8_t bytes)
 {
+	uint8_t patience = PATIENCE;
+
 	do {
 		gauge_serve();
-	} while (machine_room() < bytes);
+	} while (machine_room() < bytes || (samples_wait() && --patience));
 }
 
 static void send(uint8_t byte)
@@ -63,6 +73,9 @@ static const uint32_t LOW_POWERS[] TEXT_CONST = {
 	100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1,
 };
 
+/* Nearly all numbers of a histogram are so small, and while one is written no sample is taken in. */
+static const uint16_t SMALL_POWERS[] TEXT_CONST = { 10000, 1000, 100, 10, 1 };
+
 #define MOST_DIGITS 20
 #define COUNT(array) (sizeof(array) / sizeof(array[0]))
 
@@ -99,10 +112,32 @@ static void put_low_digits(struct reply *reply, uint32_t value, bool begun)
 	}
 }
 
+static void put_small_digits(struct reply *reply, uint16_t value)
+{
+	bool begun = false;
+
+	for (uint8_t i = 0; i < COUNT(SMALL_POWERS); i++) {
+		uint16_t power;
+		char digit = '0';
+
+		text_copy(&power, &SMALL_POWERS[i], sizeof(power));
+		for (; value >= power; value -= power)
+			digit++;
+		begun |= digit != '0' || i == COUNT(SMALL_POWERS) - 1;
+		if (begun)
+			put_at_once(reply, digit);
+	}
+}
+
 static void __attribute__((noinline)) put_digits(struct reply *reply, uint64_t value)
 {
-	bool begun = value >> 29 && put_high_digits(reply, &value);
+	bool begun;
 
+	if (value <= UINT16_MAX) {
+		put_small_digits(reply, (uint16_t)value);
+		return;
+	}
+	begun = value >> 29 && put_high_digits(reply, &value);
 	put_low_digits(reply, (uint32_t)value, begun);
 }
 

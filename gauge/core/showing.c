@@ -17,7 +17,7 @@ static void tell_response(struct reply *reply)
 	for (uint8_t level = 0; level < 2; level++) {
 		reply_line_end(reply);
 		reply_key(reply, TEXT("of_series"), level);
-		reply_key(reply, TEXT("stored"), gauge.stored[level]);
+		reply_key(reply, TEXT("stored"), histogram_stored(&gauge.histogram, level));
 		reply_key(reply, TEXT("timeouts"), response->timeouts[level]);
 		reply_key(reply, TEXT("cut"), response->cut[level]);
 		reply_key(reply, TEXT("unkept"), gauge.unkept[level]);
@@ -31,7 +31,7 @@ static void tell_periodic(struct reply *reply)
 	reply_key(reply, TEXT("dropped"), gauge.periodic.dropped);
 	reply_line_end(reply);
 	reply_key(reply, TEXT("of_series"), 0);
-	reply_key(reply, TEXT("stored"), gauge.stored[0]);
+	reply_key(reply, TEXT("stored"), histogram_stored(&gauge.histogram, 0));
 	reply_key(reply, TEXT("timeouts"), gauge.periodic.timeouts);
 	reply_key(reply, TEXT("lost"), gauge.periodic.lost);
 	reply_key(reply, TEXT("unkept"), gauge.unkept[0]);

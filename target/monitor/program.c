@@ -167,14 +167,28 @@ static int on_finding(void *monitor, void *finding, size_t size)
 	return 0;
 }
 
+/* Why they were refused, or what helps where the kernel forbids what the capabilities seem to allow. */
+static const char *refusal(int error)
+{
+	if (error == -EPERM)
+		return "it wants root of the machine itself, not of a container or user namespace; no lockdown; before Linux 5.11 "
+		       "ulimit -l unlimited (kernel.unprivileged_bpf_disabled and kernel.perf_event_paranoid need no change)";
+	return *said ? said : strerror(-error);
+}
+
 bool programs_load(struct monitor *monitor)
 {
+	int error;
+
 	libbpf_set_print(keep_first);
 	if (!open_programs(monitor))
 		return false;
 	size_maps(monitor);
-	if (monitor_bpf__load(monitor->programs) || monitor_bpf__attach(monitor->programs)) {
-		run_not_applicable(monitor->run, "this kernel refuses the monitor's programs: %s", *said ? said : strerror(errno));
+	error = monitor_bpf__load(monitor->programs);
+	if (!error)
+		error = monitor_bpf__attach(monitor->programs);
+	if (error) {
+		run_not_applicable(monitor->run, "this kernel refuses the monitor's programs: %s", refusal(error));
 		return false;
 	}
 	map_banks(monitor);

@@ -41,6 +41,7 @@ SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name_
     "runs",
     "settings",
     "machine",
+    "audit",
     "method",
     "plan_text",
     "profile",

@@ -84,7 +84,7 @@ function runLink(run) {
 function showSelection(found, chosen) {
   const within = found.events;
   at("selected").textContent = `${instant(chosen.begin)} to ${instant(chosen.end)} UTC`;
-  table(at("selected-events"), "Who was to blame", ["when", "µs", "CPU", "cause", "run"], within.slice(0, 30).map(one =>
+  table(at("selected-events"), "New maxima and their causes", ["when", "µs", "CPU", "cause", "run"], within.slice(0, 30).map(one =>
     [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "not known", runLink(one.run)]),
   "No value stood out in this range.");
   table(at("selected-changes"), "What changed", ["when", "what", "was", "is"], found.changes.map(one =>
@@ -131,7 +131,7 @@ async function showAll() {
   const {span, chosen, zoomed} = view(), turn = ++asked;
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   links(span);
-  for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? new Date(value * 1000).toISOString().slice(0, 16) : "";
+  for (const [name, value] of Object.entries(chosen || {begin: null, end: null})) at("range").elements[name].value = value ? instant(value) : "";
   await attempt(at("maxima"), async () => { maxima = (zoomed && await answered(chosen)) || await figures(`maxima-${span}.json`); if (turn === asked) drawMaxima(chosen); });
   await Promise.all([
     attempt(at("heat"), async () => { heat = await figures(`heat-${span}.json`); if (turn === asked && maxima) drawHeat(); }),
@@ -145,7 +145,7 @@ document.querySelectorAll("[data-span]").forEach(button => button.addEventListen
 at("range").hidden = false;
 at("range").addEventListener("submit", event => {
   event.preventDefault();
-  const [begin, end] = ["begin", "end"].map(name => Date.parse(`${at("range").elements[name].value}Z`) / 1000);
+  const [begin, end] = ["begin", "end"].map(name => Date.parse(`${at("range").elements[name].value.trim().replace(" ", "T")}Z`) / 1000);
   if (begin && end > begin) go(view().span, {begin, end});
 });
 at("unselect").addEventListener("click", () => go(view().span, null));

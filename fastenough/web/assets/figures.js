@@ -213,7 +213,8 @@ function ridgeFigure(data) {
       const shift = width * 0.1, span = width - shift - RIGHT - 72, rise = height * 0.3, base = height - 26, depth = base - rise - 10;
       const most = Math.log(1 + rows.reduce((a, row) => row.count.reduce((b, c) => Math.max(b, c), a), 1));
       const x = ns => span * Math.log(Math.max(ns, low) / low) / Math.log(high / low);
-      let year = "";
+      const some = rows[rows.length - 1].begin_s - rows[0].begin_s < 75 * 86400 ? [5, 10] : [0, 7];   // days, or months
+      let before = "";
       rows.forEach((row, place) => {
         const back = rows.length > 1 ? 1 - place / (rows.length - 1) : 0, y = base - depth * back, left = 8 + shift * back;
         const points = [[left, y]];
@@ -224,8 +225,8 @@ function ridgeFigure(data) {
         });
         points.push([points[points.length - 1][0], y], [left + span, y], [left, y]);
         pen.shape(points, mixed(colour("paper"), colour("colour-0"), 0.15 + 0.5 * (1 - back)), colour("ink"));
-        const said = instant(row.begin_s).slice(0, 7);
-        if (said !== year && place % Math.ceil(rows.length / 14) === 0) { pen.text(left + span + 6, y + 4, said, colour("soft")); year = said; }
+        const said = instant(row.begin_s).slice(...some);
+        if (said !== before && place % Math.ceil(rows.length / 14) === 0) { pen.text(left + span + 6, y + 4, said, colour("soft")); before = said; }
       });
       for (const tick of decades(low, high)) {
         pen.line([[8 + x(tick), base], [8 + x(tick), base + 4]], colour("soft"));

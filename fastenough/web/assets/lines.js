@@ -46,6 +46,10 @@ function overTime(data, named) {
         ctx.stroke();
         ctx.setLineDash([]);
       };
+      ctx.fillStyle = colour("soft");
+      ctx.textAlign = "left";
+      ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+      ctx.fillText("µs", 4 * devicePixelRatio, bbox.top + 6 * devicePixelRatio);
       if (data.limit_ns) {
         const y = u.valToPos(data.limit_ns / 1000, "y", true);
         stroke([[bbox.left, y], [bbox.left + bbox.width, y]], 1.5, [6, 4], colour("limit"));
@@ -71,6 +75,13 @@ function alone(u, series) {
   return values.flatMap((value, at) => value !== null && gap(at - 1) && gap(at + 1) ? [at] : []);
 }
 
+/** The axis of maxima in µs: logarithmic where a few are so great that the others would be a line on its edge. */
+function axisOfMaxima(data) {
+  const all = Object.values(data.cpus).flat().filter(value => value !== null).sort((a, b) => a - b), high = highest(data);
+  const log = all.length > 0 && high * 1000 > 20 * all[all.length >> 1];
+  return {log, low: log ? Math.max(all[0], 100) / 1300 : 0, high: high * (log ? 1.4 : 1.08)};
+}
+
 function sized(place, most) { return {width: Math.max(280, Math.floor(place.clientWidth)), height: most}; }
 
 /** Show a range as selected. */
@@ -82,13 +93,13 @@ function mark(u, shown) {
 
 /** Five-minute maxima, with a range shown as selected; chosen(begin, end) is called when one was dragged. */
 function maximaLines(place, data, range, shown, chosen) {
-  const named = loads(data.bands), drawing = overTime(data, named), cpus = Object.keys(data.cpus);
+  const named = loads(data.bands), drawing = overTime(data, named), cpus = Object.keys(data.cpus), over = axisOfMaxima(data);
   const options = {
     ...sized(place, 300), tzDate: utc, padding: [10, RIGHT, 0, 0],
     cursor: {drag: {x: true, y: false, setScale: false}, points: {size: 6}},
-    scales: {x: {time: true, range: [range.begin, range.end]}, y: {range: [0, highest(data) * 1.08]}},
+    scales: {x: {time: true, range: [range.begin, range.end]}, y: {distr: over.log ? 3 : 1, range: [over.low, over.high]}},
     axes: [axis(undefined, {values: [[31536000, "{YYYY}", null, null, null, null, null, null, 1], [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
-      [86400, "{MM}-{DD}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", "\n{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1]]}), axis("µs", {size: LEFT})],
+      [86400, "{MM}-{DD}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", "\n{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1]]}), axis(undefined, {size: LEFT, values: (_, ticks) => ticks.map(tick => tick === null ? "" : tick.toLocaleString("en"))})],
     series: [{value: (_, s) => s === null ? "–" : instant(s)}, ...cpus.map((cpu, at) => ({label: `CPU ${cpu}`, stroke: cpuColour(at), width: 1.4,
       paths: uPlot.paths.stepped({align: 1}), points: {show: true, size: 4, filter: alone}, spanGaps: false, value: (_, value) => value === null ? "–" : us(value * 1000)}))],
     hooks: {drawClear: [drawing.behind], draw: [drawing.before], ready: [u => { if (shown) mark(u, shown); }],
@@ -121,15 +132,16 @@ function maximaFigure(data, range) {
   return {
     height: () => 330,
     draw(pen, width) {
-      const right = width - RIGHT, top = 12, bottom = 270, high = highest(data) * 1.08, named = loads(data.bands);
-      const at = timeAxis(pen, range.begin, range.end, LEFT, right, bottom), y = value => bottom - (bottom - top) * value / high;
+      const right = width - RIGHT, top = 12, bottom = 270, {log, low, high} = axisOfMaxima(data), named = loads(data.bands);
+      const at = timeAxis(pen, range.begin, range.end, LEFT, right, bottom);
+      const y = value => bottom - (bottom - top) * (log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : value / high);
       const inside = x => Math.min(right, Math.max(LEFT, x));
       for (const [begin, end, load] of data.bands) {
         const left = inside(at(begin)), w = inside(at(end)) - left;
         if (w > 0) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), TINTS[named.indexOf(load || "not stated") % TINTS.length].slice(0, 7), 0.14));
         if (w > 70) pen.text(left + 4, top + 12, load || "not stated", colour("soft"));
       }
-      for (const tick of linearTicks(high)) {
+      for (const tick of log ? decades(low * 1000, high * 1000).map(ns => ns / 1000) : linearTicks(high)) {
         pen.line([[LEFT, y(tick)], [right, y(tick)]], colour("grid"));
         pen.text(LEFT - 7, y(tick) + 4, tick.toLocaleString("en"), colour("soft"), "end");
       }

@@ -54,17 +54,16 @@ class _Examined:
     context: Context
 
 
-def _examine(recording: Recording, limit_ns: int | None) -> _Examined:
-    """Judged by what its head states, or by the limit that is stated for its board."""
-    stated = recording.head.requirement is None and limit_ns
-    assessment = judge([recording], Requirement(limit_ns) if stated and limit_ns else None)
+def _examine(recording: Recording, required: Requirement | None) -> _Examined:
+    """Judged by what its head states, or by what is required of its board."""
+    assessment = judge([recording], required if recording.head.requirement is None else None)
     return _Examined(recording, assessment, make_context([recording], assessment))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _sealed(store: Store, run: str, sha256: str, limit_ns: int | None) -> _Examined:
+def _sealed(store: Store, run: str, sha256: str, required: Requirement | None) -> _Examined:
     """What is sealed does not change, and its pages are read one after the other."""
-    return _examine(store.load(run), limit_ns)
+    return _examine(store.load(run), required)
 
 
 def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
@@ -73,8 +72,8 @@ def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
     assert site.store is not None and summary.board is not None
     board = board_of(site.history, site.viewer, summary.board)
     if summary.sha256 is None:
-        return summary, board, _examine(site.store.load(summary.id), board.limit_ns)
-    return summary, board, _sealed(site.store, summary.id, summary.sha256, board.limit_ns)
+        return summary, board, _examine(site.store.load(summary.id), board.requirement)
+    return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
 
 
 def _sections(context: Context) -> Iterator[Section]:

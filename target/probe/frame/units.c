@@ -17,6 +17,7 @@ static const struct unit {
 	{"ms", NS_PER_MS},
 	{"s", NS_PER_S},
 	{"m", 60 * NS_PER_S},
+	{"min", 60 * NS_PER_S},
 	{"h", 3600 * NS_PER_S},
 	{"d", 86400 * NS_PER_S},
 };

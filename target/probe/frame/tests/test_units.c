@@ -39,6 +39,7 @@ int main(void)
 	good("200", 200 * NS_PER_US);
 	good("1.5ms", 1500 * NS_PER_US);
 	good("10m", 600 * NS_PER_S);
+	good("5min", 300 * NS_PER_S);
 	good("2h", 7200 * NS_PER_S);
 	good("1d", 86400 * NS_PER_S);
 	good("0.000000001s", 1);

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Response-time analysis: does each task of a CPU answer before its deadline, whatever the phases of the others?
+
+Fixed priorities, preemptive, one CPU.  Deadlines may lie behind the next release: every job of the busy period is
+looked at.  Sources: Joseph and Pandya, "Finding response times in a real-time system" (1986); Lehoczky, "Fixed priority
+scheduling of periodic task sets with arbitrary deadlines" (1990); Audsley, Burns, Richardson, Tindell and Wellings,
+"Applying new scheduling theory to static priority pre-emptive scheduling" (1993); Tindell, Burns and Wellings, "An
+extendible approach for analysing fixed priority hard real-time tasks" (1994).  All times are whole nanoseconds, and all
+sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+
+MOST_STEPS = 2_000
+"""So many steps are taken for one task; what needs more is not settled."""
+SHARES = 10_000
+"""A factor on the compute times is looked for in steps of one in so many."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Work that comes again: at most one job in ``period_ns``, each taking ``compute_ns`` at most.
+
+    ``deadline_ns`` and the response count from the instant at which a job was due.  ``jitter_ns``: how much later than
+    due it may be released; ``blocking_ns``: how long a task of lower priority may hold what it needs.  A higher
+    ``priority`` goes first.
+    """
+
+    name: str
+    period_ns: int
+    compute_ns: int
+    deadline_ns: int
+    priority: int = 0
+    jitter_ns: int = 0
+    blocking_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Interference:
+    """What takes the CPU from every task: ``cost_ns`` each time, ``spacing_ns`` or more apart."""
+
+    name: str
+    spacing_ns: int
+    cost_ns: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the machine adds.  ``release_ns``: a job starts so much later than due; ``dispatch_ns``: what each job of a
+    task costs the CPU beside its compute time."""
+
+    release_ns: int = 0
+    dispatch_ns: int = 0
+    interference: tuple[Interference, ...] = ()
+
+
+NO_TERMS = Terms()
+"""A machine that takes no time for itself."""
+
+
+class Kept(StrEnum):
+    """Whether a task answers in time."""
+
+    YES = "kept"
+    NO = "missed"
+    UNSETTLED = "not settled"
+
+
+@dataclass(frozen=True)
+class Response:
+    """The longest response of a task; where the deadline is missed the first one found that is too long.
+
+    ``response_ns`` None: responses grow without end, or there are too many jobs to look at.
+    """
+
+    task: Task
+    kept: Kept
+    response_ns: int | None
+
+    @property
+    def slack_ns(self) -> int | None:
+        """What is left before the deadline."""
+        return None if self.response_ns is None else self.task.deadline_ns - self.response_ns
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How much more the set would bear: all compute times times ``factor`` (rounded down), or every release later by
+    ``added_ns``; less than 1 and None where it is not schedulable as it is."""
+
+    factor: float
+    added_ns: int | None
+
+
+@dataclass(frozen=True)
+class _Demand:
+    """What goes first: its jobs come ``period_ns`` apart, the first so much earlier."""
+
+    period_ns: int
+    cost_ns: int
+    jitter_ns: int
+
+    def within(self, window_ns: int) -> int:
+        """What it takes of a window that begins when it has waited for longest."""
+        return -(-(window_ns + self.jitter_ns) // self.period_ns) * self.cost_ns
+
+    @property
+    def utilisation(self) -> Fraction:
+        return Fraction(self.cost_ns, self.period_ns)
+
+
+class _Before:
+    """What goes before a task, and how long it lets work of the task take; for one task, since steps are counted."""
+
+    def __init__(self, demands: Sequence[_Demand]) -> None:
+        self._demands = demands
+        self._steps = MOST_STEPS
+        self.utilisation = sum((one.utilisation for one in demands), Fraction())
+        self._early = sum((one.utilisation * one.jitter_ns for one in demands), Fraction())
+
+    def _least_ns(self, work_ns: int) -> int:
+        """When it would be done if nothing were rounded up to whole jobs: never later than it is."""
+        free = 1 - self.utilisation
+        taken = work_ns * self._early.denominator + self._early.numerator
+        return -(-taken * free.denominator // (self._early.denominator * free.numerator))
+
+    def done_ns(self, work_ns: int, late_ns: int) -> int | None:
+        """When so much work is done: the least w that is the work and what goes before it in w, looked for from below.
+
+        Given up behind ``late_ns``, where more makes no difference.  None: it took too many steps.
+        """
+        if self.utilisation >= 1:
+            return None
+        window_ns = self._least_ns(work_ns)
+        while self._steps > 0:
+            self._steps -= 1
+            needed_ns = work_ns + sum(one.within(window_ns) for one in self._demands)
+            if needed_ns == window_ns or window_ns > late_ns:
+                return window_ns
+            window_ns = needed_ns
+        return None
+
+
+def responses(tasks: Sequence[Task], terms: Terms = NO_TERMS, *, peers_first: bool = True) -> tuple[Response, ...]:
+    """The longest response of each task, in their order.
+
+    Tasks of equal priority are served in the order of release: a task's peers are taken to go first, which overstates
+    its response; without ``peers_first`` to go behind it, which understates it.
+    """
+    return tuple(_one_by_one(tasks, terms, peers_first))
+
+
+def _one_by_one(tasks: Sequence[Task], terms: Terms, peers_first: bool) -> Iterator[Response]:
+    for at, task in enumerate(tasks):
+        yield _response(task, [other for place, other in enumerate(tasks) if place != at and (
+            other.priority > task.priority or (peers_first and other.priority == task.priority))], terms)
+
+
+def schedulable(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> bool:
+    """Whether every task is shown to keep its deadline."""
+    return all(response.kept is Kept.YES for response in _one_by_one(tasks, terms, True))
+
+
+def _demand(task: Task, terms: Terms) -> _Demand:
+    return _Demand(task.period_ns, task.compute_ns + terms.dispatch_ns, task.jitter_ns + terms.release_ns)
+
+
+def _response(task: Task, first: Sequence[Task], terms: Terms) -> Response:
+    own = _demand(task, terms)
+    others = [_demand(other, terms) for other in first]
+    others += [_Demand(one.spacing_ns, one.cost_ns, 0) for one in terms.interference]
+    before = _Before(others)
+    if before.utilisation + own.utilisation > 1:
+        return Response(task, Kept.NO, None)
+    longest_ns = 0
+    for job in range(MOST_STEPS):
+        done_ns = before.done_ns(task.blocking_ns + (job + 1) * own.cost_ns,
+                                 task.deadline_ns + job * task.period_ns - own.jitter_ns)
+        if done_ns is None:
+            break
+        longest_ns = max(longest_ns, own.jitter_ns + done_ns - job * task.period_ns)
+        if longest_ns > task.deadline_ns:
+            return Response(task, Kept.NO, longest_ns)
+        if done_ns + own.jitter_ns <= (job + 1) * task.period_ns:
+            return Response(task, Kept.YES, longest_ns)
+    return Response(task, Kept.UNSETTLED, None)
+
+
+def margin(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> Margin:
+    """By bisection: a set that bears more bears less."""
+    most = SHARES * max(1, min(task.deadline_ns // task.compute_ns for task in tasks) + 1)
+    share = _most(most, lambda share: schedulable([_scaled(task, share) for task in tasks], terms))
+    longest_ns = max(task.deadline_ns for task in tasks)
+    added_ns = _most(longest_ns, lambda added_ns: schedulable(
+        tasks, replace(terms, release_ns=terms.release_ns + added_ns)))
+    return Margin(max(0, share) / SHARES, added_ns if added_ns >= 0 else None)
+
+
+def _scaled(task: Task, share: int) -> Task:
+    return replace(task, compute_ns=-(-task.compute_ns * share // SHARES))
+
+
+def _most(most: int, holds: Callable[[int], bool]) -> int:
+    """The greatest number up to ``most`` that holds, where what holds for one holds for each below; -1: not even 0."""
+    low, high = -1, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Task, ...]:
+    """The tasks, in their order, with priorities under which all deadlines are kept, where there are any.
+
+    Audsley, "Optimal priority assignment and feasibility of static priority tasks with arbitrary start times" (1991):
+    whoever can wait for all others gets the lowest priority.  Where nobody can, the latest deadline does: the answer is
+    then that the set is not schedulable.
+    """
+    given: dict[int, int] = {}
+    waiting = list(range(len(tasks)))
+    while waiting:
+        behind = sorted(waiting, key=lambda at: tasks[at].deadline_ns - tasks[at].jitter_ns, reverse=True)
+        fitting = (at for at in behind if _response(
+            tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is Kept.YES)
+        lowest = next(fitting, behind[0])
+        given[lowest] = len(given) + 1
+        waiting.remove(lowest)
+    return tuple(replace(task, priority=given[at]) for at, task in enumerate(tasks))

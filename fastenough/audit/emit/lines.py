@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The changes of an audit, each with what is to be said of it in a file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fastenough.audit.finding import Change, Finding, Form, Standing
+
+_WIDTH = 100
+_GIVEN_AWAY = ("security", "safety")
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What was measured of a setting, in words; ``helps``: whether a benefit is shown."""
+
+    text: str
+    helps: bool
+
+
+Remarks = Mapping[str, Remark]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One change: what it is for, what was measured, and whether it is to be in force."""
+
+    change: Change
+    finding: Finding
+    effect: str
+    active: bool
+
+    @property
+    def comment(self) -> list[str]:
+        """Lines of at most 100 characters, with the sign of a comment."""
+        said = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.elsewhere}."
+        plain = "".join(letter if letter.isprintable() else " " for letter in said)
+        return textwrap.wrap(" ".join(plain.split()), _WIDTH, initial_indent="# ", subsequent_indent="# ",
+                             break_on_hyphens=False)
+
+    def written(self, text: str) -> list[str]:
+        """The comment, and below it the text, as a comment where it is not to be in force."""
+        return [*self.comment, text if self.active else f"# {text}", ""]
+
+
+def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
+    """Each change that can be written into a file, in the order of the findings."""
+    found = []
+    for finding in findings:
+        if finding.standing in (Standing.COSTS, Standing.HIDES):
+            measured = next((remarks[change.setting[0]] for change in finding.changes
+                             if change.setting is not None and change.setting[0] in remarks), None)
+            found += [_line(change, finding, measured) for change in finding.changes
+                      if change.form is not Form.WORDS or change.setting is not None]
+    return found
+
+
+def _line(change: Change, finding: Finding, measured: Remark | None) -> Line:
+    if measured is not None:
+        return Line(change, finding, measured.text, measured.helps)
+    return Line(change, finding, NOT_MEASURED, not finding.elsewhere.startswith(_GIVEN_AWAY))
+
+
+def of_form(lines: Iterable[Line], form: Form) -> list[Line]:
+    return [line for line in lines if line.change.form is form]
+
+
+def setting_of(lines: Iterable[Line], name: str) -> Line | None:
+    """The line whose change is that setting of this program."""
+    return next((line for line in lines if line.change.setting is not None and line.change.setting[0] == name), None)
+
+
+def text_of(head: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"# {head}", "# Written by fastenough audit; try it before it is trusted.", "", *lines]).rstrip(
+        ) + "\n"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough audit``: what in this system costs latency or hides it, why, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastenough.analysis.paired import LEAST_ROUNDS
+from fastenough.audit.emit import Remarks, emit
+from fastenough.cli.audit_findings import print_audit, summary
+from fastenough.cli.audit_measure import (
+    Asked,
+    as_document,
+    measured_audit,
+    print_measured,
+    remarks,
+    status_of,
+    write_files,
+)
+from fastenough.cli.looking import looked_at
+from fastenough.cli.output import print_json
+from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.privileges import as_granted_option
+from fastenough.cli.stores import store_option
+from fastenough.implementations.catalogue import in_parameters
+from fastenough.implementations.task import Refused
+from fastenough.jobs.audit import Audit, audit_board
+from fastenough.jobs.audit_measure import Measured
+from fastenough.loads import LOADS
+from fastenough.model import BadInput, ExitStatus
+from fastenough.settings import SETTINGS
+from fastenough.store import Store
+
+
+def _tell(found: Audit, measured: Measured | None, everything: bool, as_json: bool) -> None:
+    if as_json:
+        said: dict[str, Any] = {"board": found.board, "machine": found.machine, "conclusion": summary(found),
+                                "findings": [_with_how(asdict(each), each.changes) for each in found.findings]}
+        print_json(said if measured is None else said | {"measured": as_document(measured)})
+        return
+    print_audit(found, everything)
+    if measured is not None:
+        print_measured(measured)
+
+
+def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, Any]:
+    return {**finding, "changes": [{**asdict(change), "how": change.how} for change in changes]}
+
+
+def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
+    if folder is not None:
+        write_files(emit(found.findings, made), folder)
+
+
+@click.command()
+@click.option("--board", default="local", show_default=True, help="Which board to look at.")
+@click.option("--all", "everything", is_flag=True, help="Also what is fine, and why something cannot be known.")
+@click.option("--measure", "measuring", is_flag=True,
+              help="Try each change that can be made now, one at a time, and then the best of them at once.")
+@click.option("--only", type=Names("setting", list(SETTINGS)), default=None, metavar="SETTINGS",
+              help="With --measure: only these, by the names of docs/settings.md.")
+@click.option("--loads", type=Names("load", list(LOADS)), default="none,full", show_default=True,
+              help="With --measure: under which loads.")
+@click.option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=5, show_default=True,
+              help="With --measure: of four runs each: without, with, with, without.")
+@click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True,
+              help="With --measure: of each run.")
+@click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
+@click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
+@click.option("--emit", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+              help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, "
+                   "systemd.")
+@as_granted_option
+@store_option
+@json_option
+def command(*, board: str, everything: bool, measuring: bool, only: list[str] | None, loads: list[str], rounds: int,
+            duration_ns: int, interval: str, resume: bool, folder: Path | None, as_granted: bool, store_path: Path,
+            as_json: bool) -> int:
+    """Say what in this system costs latency or hides it, why, and what would change it.
+
+    It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
+    --measure settings are changed while runs are made, and put back after each of them.
+    """
+    with looked_at(board) as (link, _):
+        found = audit_board(board, link)
+    if not measuring:
+        if only or resume:
+            raise BadInput("--only and --resume say how to measure: add --measure")
+        _emit(found, {}, folder)
+        _tell(found, None, everything, as_json)
+        return ExitStatus.DONE
+    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume)
+    try:
+        measured = measured_audit(asked, found, Store(store_path))
+    except Refused as error:
+        raise BadInput(in_parameters(str(error))) from error
+    _emit(found, remarks(measured), folder)
+    _tell(found, measured, everything, as_json)
+    return status_of(measured)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The findings of an audit on a terminal, in a file or a pipe: what weighs most first, each with its way out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from fastenough import words
+from fastenough.audit import Finding, Severity, Standing, ordered
+from fastenough.cli.output import clean, print_marked, table_width
+from fastenough.jobs.audit import Audit
+
+_WIDTH = 100
+_NARROW = 80
+"""Columns in a file or pipe."""
+_INDENT = " " * 9
+_STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: ""}
+_LABEL = len("elsewhere: ")
+
+
+def _said(counts: Sequence[Finding], what: str) -> str:
+    by = [f"{number} {severity}" for severity in Severity
+          if (number := sum(finding.severity is severity for finding in counts))]
+    return f"{words.counted(len(counts), 'matter')} {what}" + (f" ({', '.join(by)})" if by else "")
+
+
+def summary(audit: Audit) -> str:
+    """How many matters stand how, in one sentence."""
+    hiding = audit.of(Standing.HIDES)
+    parts = [_said(audit.of(Standing.COSTS), "may cost latency"),
+             f"{len(hiding)} {'hides' if len(hiding) == 1 else 'hide'} it",
+             f"{len(audit.of(Standing.UNKNOWN))} cannot be known here", f"{len(audit.of(Standing.FINE))} are fine"]
+    return "; ".join(parts)
+
+
+def _lines(finding: Finding, width: int) -> Iterator[str]:
+    wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
+    yield from wrapper.wrap(clean(f"{finding.group}, {finding.title}{hides}: {finding.text}"))
+    wrapper.subsequent_indent = _INDENT + " " * _LABEL
+    for label, text in _labelled(finding):
+        wrapper.initial_indent = _INDENT + label.ljust(_LABEL)
+        yield from wrapper.wrap(clean(text))
+
+
+def _labelled(finding: Finding) -> Iterator[tuple[str, str]]:
+    yield "why:", finding.why
+    for number, change in enumerate(finding.changes):
+        yield "" if number else "change:", f"{change.when}: {change.how}"
+    if finding.changes:
+        yield "elsewhere:", finding.elsewhere
+    yield "source:", finding.source
+
+
+def _print_short(mark: str, style: str, findings: Sequence[Finding], width: int) -> None:
+    wrapper = textwrap.TextWrapper(width, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ",
+                                   break_on_hyphens=False)
+    for finding in findings:
+        first, *rest = wrapper.wrap(clean(f"{finding.title}: {finding.text}"))
+        print_marked(mark.ljust(len(_INDENT)), style, "\n".join([first.removeprefix(_INDENT), *rest]))
+
+
+def print_audit(audit: Audit, everything: bool) -> None:
+    """The machine, the sentence, and the findings; ``everything``: what is fine or not known, too."""
+    width = min(table_width(_NARROW), _WIDTH)
+    for text in (f"{audit.board}: {audit.machine}", summary(audit)):
+        print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
+    for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
+        first, *rest = _lines(finding, width)
+        print_marked(str(finding.severity).ljust(len(_INDENT)), _STYLES[finding.severity],
+                     "\n".join([first.removeprefix(_INDENT), *rest]))
+    not_known, well = audit.of(Standing.UNKNOWN), audit.of(Standing.FINE)
+    if everything:
+        _print_short("unknown", "yellow", not_known, width)
+        _print_short("fine", "green", well, width)
+    elif not_known:
+        named = ", ".join(finding.title for finding in not_known)
+        print("\n".join(textwrap.wrap(clean(f"unknown: {named} (why, and what is fine: --all)"), width,
+                                      break_on_hyphens=False)))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough audit --measure``: each change on trial by itself, told as a table, then the best of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastenough import words
+from fastenough.analysis.compare_wording import OPEN
+from fastenough.analysis.tried import AT, Tried
+from fastenough.audit import changeable_now
+from fastenough.audit.emit.lines import Remark
+from fastenough.campaign import Entry, Plan, Progress
+from fastenough.cli.live import Display
+from fastenough.cli.making import check_plan
+from fastenough.cli.output import micros, print_table, say
+from fastenough.cli.privileges import boards_for
+from fastenough.jobs.ab import Made, Trial, is_begun, make_trial
+from fastenough.jobs.audit import Audit
+from fastenough.jobs.audit_measure import Measured, measure
+from fastenough.model import BadInput, ExitStatus
+from fastenough.store import Store
+
+_BESIDE_S = 3.5
+"""What a run takes beyond its measuring, about."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to measure: ``only``: these settings, all of them where it is empty."""
+
+    board: str
+    loads: Sequence[str]
+    rounds: int
+    duration_ns: int
+    interval: str
+    only: Sequence[str]
+    as_granted: bool
+    resume: bool
+
+    @property
+    def plan(self) -> Plan:
+        entry = Entry("timer", (self.loads[0],), self.duration_ns / 1e9, {"interval": (self.interval,)})
+        return Plan("audit", (entry,), boards=(self.board,))
+
+    def changes(self, audit: Audit) -> dict[str, str]:
+        """Name and value of each setting that is tried; raises BadInput for one that is no finding here."""
+        found = {name: value for name, (_, value) in changeable_now(audit.findings).items()}
+        strange = [name for name in self.only if name not in found]
+        if strange:
+            raise BadInput(f"--only {', '.join(strange)}: no finding here is changed by it; there are: "
+                           f"{', '.join(found) or 'none'}")
+        return {name: value for name, value in found.items() if not self.only or name in self.only}
+
+
+def measured_audit(asked: Asked, audit: Audit, store: Store) -> Measured:
+    """Make all trials; raises BadInput where nothing can be changed."""
+    changes = asked.changes(audit)
+    if not changes:
+        raise BadInput("no finding here can be changed while the system runs: there is nothing to measure; what is "
+                       "changed at boot or by a rebuild is compared with: fastenough campaign")
+    check_plan(asked.plan)
+    _tell_before(asked, changes)
+    return measure(asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store))
+
+
+def _tell_before(asked: Asked, changes: Mapping[str, str]) -> None:
+    runs = 4 * asked.rounds * len(changes) * len(asked.loads)
+    with Display() as display:
+        display.tell(f"{words.counted(len(changes), 'change')} ({', '.join(changes)}) under "
+                     f"{words.counted(len(asked.loads), 'load')}: {runs} runs, about "
+                     f"{words.duration(runs * (asked.duration_ns + _BESIDE_S * 1e9))}; each is put back after its run")
+
+
+def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
+    def make(trial: Trial) -> Made:
+        def note(standing: Progress) -> str:
+            return trial.label(standing.run - 1)
+
+        with Display(note) as display:
+            opened, granted = boards_for(trial.with_change(), asked.as_granted, lambda said: None)
+            ready = trial.measured_by(granted)
+            return make_trial(ready, store, display, opened=opened, tell=display.tell,
+                              resume=asked.resume and is_begun(ready, store))
+
+    return make
+
+
+def _found(tried: Tried) -> str:
+    return "smaller" if tried.helps else "greater" if tried.harms else OPEN
+
+
+def _row(tried: Tried) -> tuple[str, ...]:
+    effect, tail = tried.effect, tried.tail
+    if effect is None or tail is None:
+        return (tried.name, tried.load, *("–",) * 5, "; ".join(tried.reasons) or "nothing can be said")
+    return (tried.name, tried.load, words.percent(effect.quantile), micros(effect.without_ns), micros(effect.effect_ns),
+            " to ".join(map(micros, effect.ends)),
+            f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}", _found(tried))
+
+
+_COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "beyond the limit", "with it")
+
+
+def said_of(tried: Tried) -> str:
+    """What was measured of one change under one load, in a sentence without its name."""
+    if tried.effect is None or tried.tail is None:
+        return f"under load {tried.load}: nothing can be said ({'; '.join(tried.reasons)})"
+    low, high = map(micros, tried.effect.ends)
+    at = words.percent(tried.effect.quantile)
+    if not tried.helps and not tried.harms:
+        return f"under load {tried.load}: no effect could be shown ({at}: {low} to {high} us)"
+    return (f"under load {tried.load}: {at} {'smaller' if tried.helps else 'greater'}, by "
+            f"{micros(tried.effect.effect_ns)} us ({low} to {high})")
+
+
+def remarks(measured: Measured) -> dict[str, Remark]:
+    """What is said of each setting in files for other tools."""
+    by: dict[str, list[Tried]] = {}
+    for each in measured.alone:
+        for name in each.change:
+            by.setdefault(name, []).append(each)
+    return {name: Remark("; ".join(map(said_of, tried)), name in (measured.best or {})) for name, tried in by.items()}
+
+
+def conclusions(measured: Measured) -> Iterator[str]:
+    """What follows from all trials."""
+    best, tried = measured.best or {}, measured.alone
+    if not tried:
+        yield "nothing was measured"
+    elif best:
+        named = ", ".join(f"{name}={value}" for name, value in best.items())
+        yield f"shown to make the tail smaller: {named}"
+    else:
+        number = words.counted(len({each.name for each in tried}), "change")
+        yield f"no effect of any of {number} could be shown; this is no proof that there is none"
+    for each in measured.together:
+        yield f"all of these at once, {said_of(each)}"
+
+
+def print_measured(measured: Measured) -> None:
+    """The conclusion, a table, and what its words mean."""
+    print()
+    for text in conclusions(measured):
+        say(text)
+    if measured.alone:
+        print_table("\nEach change alone, in µs, from rounds of runs without and with it in turns", _COLUMNS,
+                    [_row(each) for each in (*measured.alone, *measured.together)], texts=2)
+        say(f"\"at\": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of "
+            "that of the rounds (Student's t) and of a block bootstrap over time; \"beyond the limit\": how often a "
+            "value lies beyond the middle of both; \"smaller\" and \"greater\" hold for all changes and loads together "
+            "(Holm)")
+    for name, reason in measured.refused:
+        say(f"not tried: {name}: {reason}")
+
+
+def as_document(measured: Measured) -> dict[str, Any]:
+    """For --json."""
+    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "best": measured.best,
+            "together": measured.together, "refused": dict(measured.refused),
+            "campaigns": [each.campaign for each in (*measured.alone, *measured.together)]}
+
+
+def status_of(measured: Measured) -> int:
+    """0 where something was measured, 3 where nothing could be said of any change."""
+    if measured.signal:
+        return 128 + measured.signal
+    return ExitStatus.DONE if any(each.effect for each in measured.alone) else ExitStatus.INCONCLUSIVE
+
+
+def write_files(texts: Mapping[str, str], folder: Path) -> None:
+    """Into a folder that is made where it is not there; raises BadInput where one of the files is there already."""
+    there = [name for name in texts if (folder / name).exists()]
+    if there:
+        raise BadInput(f"--emit {folder}: {there[0]} is there already; name an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text)

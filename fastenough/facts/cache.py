@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shares of the cache: whether the processor can give them out, and whether that is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_CPUINFO = "/proc/cpuinfo"
+_MOUNTS = "/proc/self/mountinfo"
+_FILESYSTEMS = "/proc/filesystems"
+_TCC = "/sys/firmware/acpi/tables/[RP]TCT"
+_FLAGS = {"cat_l2", "cat_l3", "cdp_l2", "cdp_l3", "mba"}
+
+
+def _cache(inputs: Inputs) -> dict[str, Any]:
+    """``can``: what of resource control the processor has; ``kernel``: whether this kernel knows it; ``mounted``;
+    ``tcc``: whether the firmware has Intel's tables for time-coordinated computing (RTCT, PTCT)."""
+    line = next((line for line in inputs.text(_CPUINFO).splitlines() if line.startswith("flags")), None)
+    if line is None:
+        raise Absent("the kernel names no flags of this processor")
+    return {"can": sorted(_FLAGS.intersection(line.partition(":")[2].split())),
+            "kernel": "resctrl" in (inputs.get(_FILESYSTEMS) or ""),
+            "mounted": " - resctrl " in (inputs.get(_MOUNTS) or ""),
+            "tcc": any(True for _ in inputs.matching(_TCC))}
+
+
+FACTS = (Fact("cache_allocation", _cache, files=(_CPUINFO, _MOUNTS, _FILESYSTEMS, _TCC)),)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How often the kernel asks the processor for errors that were corrected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_FOLDER = "/sys/devices/system/machinecheck/machinecheck0/"
+_HEXADECIMAL = 16
+"""As the kernel writes the interval, in seconds (Documentation/arch/x86/x86_64/machinecheck.rst)."""
+
+
+def _machine_check(inputs: Inputs) -> dict[str, Any]:
+    text = inputs.get(_FOLDER + "check_interval")
+    if text is None:
+        raise Absent("the kernel does not ask this processor for machine checks")
+    ignored = inputs.number(_FOLDER + "ignore_ce")
+    return {"every_s": int(text, _HEXADECIMAL), "ignored": bool(ignored)}
+
+
+FACTS = (Fact("machine_check", _machine_check, files=(_FOLDER + "check_interval", _FOLDER + "ignore_ce")),)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""File systems that lie on a device or behind a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_MOUNTS = "/proc/self/mountinfo"
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs")
+
+
+def _mounts(inputs: Inputs) -> list[dict[str, Any]]:
+    found = []
+    for line in inputs.text(_MOUNTS).splitlines():
+        words, _, rest = line.partition(" - ")
+        kind, source = rest.split()[:2]
+        point, options = words.split()[4:6]
+        if source.startswith("/dev/") or kind in _NETWORK or point == "/" or kind.startswith("fuse."):
+            found.append({"point": point, "kind": kind, "options": sorted(set(options.split(","))),
+                          "network": kind in _NETWORK})
+    if not found:
+        raise Absent("no file system can be seen")
+    return found
+
+
+FACTS = (Fact("mounts", _mounts, files=(_MOUNTS,), volatile=True),)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Services that wake up by themselves, or move what was placed."""
+
+from __future__ import annotations
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+from fastenough.facts.tasks import parse_task
+
+_STATS = "/proc/[0-9]*/task/[0-9]*/stat"
+_NAMES = ("irqbalance", "tuned", "thermald", "power-profiles-", "auto-cpufreq", "tlp", "cron", "crond", "anacron",
+          "atd", "packagekitd", "unattended-upgr", "apt.systemd.dai", "snapd", "updatedb", "updatedb.mlocat",
+          "updatedb.ploca", "fwupd", "smartd", "tracker-miner-f", "baloo_file", "earlyoom", "systemd-oomd",
+          "ksmtuned", "numad", "stalld", "rtkit-daemon", "dockerd", "containerd", "kubelet", "collectd", "auditd")
+"""As the kernel calls them: at most 15 letters."""
+
+
+def _services(inputs: Inputs) -> list[str]:
+    known = {parse_task(text).comm for _, text in inputs.matching(_STATS)}
+    if not known:
+        raise Absent("no task can be seen")
+    return sorted(known & {name[:15] for name in _NAMES})
+
+
+FACTS = (Fact("services", _services, files=(_STATS,), volatile=True),)

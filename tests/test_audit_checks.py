@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The checks of the audit: right on machines that are known, and never fine by what is not known."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+from audit_machines import MADE, machines, made
+
+from fastenough.audit import CHECKS, Finding, Form, Severity, Standing, audit, changeable_now, ordered
+from fastenough.facts import FACTS
+from fastenough.link import FakeLink
+from fastenough.model import NotApplicable
+from fastenough.settings import SETTINGS
+
+MACHINES = machines()
+COSTS, HIDES, FINE, UNKNOWN = Standing
+
+
+def found(profile: dict[str, Any]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in audit(profile)}
+
+
+@pytest.mark.parametrize(("machine", "standings"), [
+    ("imx", {"preemption": FINE, "threaded-interrupts": FINE, "isolated-cpus": FINE, "rcu-callbacks": FINE,
+             "tick-frequency": FINE, "governor": COSTS, "idle-states": COSTS, "virtual-machine": FINE,
+             "tickless-cpus": COSTS, "microcode": FINE, "firmware-interrupts": UNKNOWN, "swap": UNKNOWN,
+             "serial-console": COSTS, "heat": COSTS, "file-systems": COSTS, "latency-request": UNKNOWN,
+             "cache-allocation": UNKNOWN, "machine-checks": FINE, "time-coordination": FINE, "services": FINE,
+             "user-limits": UNKNOWN, "real-time-tasks": FINE, "energy-preference": FINE, "mitigations": UNKNOWN,
+             "clock-source": FINE}),
+    ("laptop", {"preemption": COSTS, "energy-preference": COSTS, "siblings": COSTS, "clock-source": COSTS,
+                "firmware-interrupts": HIDES, "swap": COSTS, "huge-pages": COSTS, "watchdogs": COSTS,
+                "rcu-callbacks": COSTS, "threaded-interrupts": COSTS, "microcode": UNKNOWN, "steal": UNKNOWN,
+                "serial-console": FINE, "heat": COSTS, "file-systems": COSTS, "latency-request": HIDES, "boost": COSTS,
+                "services": COSTS, "interrupt-balancer": COSTS, "user-limits": HIDES, "cache-allocation": FINE,
+                "time-coordination": UNKNOWN, "container": FINE, "numa-balancing": FINE, "idle-tick": COSTS,
+                "powerpc-errata": FINE}),
+    ("server", {"debug-options": COSTS, "threaded-interrupts": FINE, "idle-states": FINE, "idle-tick": FINE,
+                "numa-balancing": COSTS, "numa-nodes": COSTS, "page-merging": COSTS, "real-time-tasks": COSTS,
+                "rt-throttling": FINE, "work-queues": COSTS, "tracing": COSTS, "tick-frequency": COSTS,
+                "cache-allocation": COSTS, "machine-checks": COSTS, "user-limits": FINE, "file-systems": FINE,
+                "latency-request": FINE, "heat": UNKNOWN, "serial-console": UNKNOWN, "interrupt-balancer": FINE,
+                "firmware-interrupts": HIDES, "steal": FINE, "skewed-ticks": FINE,
+                "clock-source": FINE}),
+])
+def test_a_known_machine(machine: str, standings: dict[str, Standing]) -> None:
+    findings = found(MACHINES[machine])
+    assert {name: findings[name].standing for name in standings} == standings
+
+
+@pytest.mark.parametrize(("machine", "name", "said", "changes"), [
+    ("laptop", "preemption", "voluntary", ["preempt=full", "linux-image-rt-amd64", "CONFIG_PREEMPT_RT=y"]),
+    ("laptop", "clock-source", "hpet, though tsc is there", ["current_clocksource"]),
+    ("laptop", "energy-preference", "balance_power", ["performance", "intel_pstate=disable"]),
+    ("laptop", "idle-states", "890 µs to leave (C10)", ["cpu_dma_latency", "max_cstate"]),
+    ("laptop", "siblings", "2 cores", ["smt/control", "nosmt"]),
+    ("laptop", "rcu-callbacks", "own", ["rcu_nocbs=3"]),
+    ("imx", "tickless-cpus", "can have none", ["CONFIG_NO_HZ_FULL=y"]),
+    ("imx", "isolated-cpus", "CPU 3", []),
+    ("server", "debug-options", "PROVE_LOCKING, DEBUG_PREEMPT", ["CONFIG_PROVE_LOCKING=n"]),
+    ("imx", "heat", "cpu-thermal 79 of 85 degrees", ["cooling"]),
+    ("imx", "serial-console", "ttymxc1, for messages up to level 6", ["kernel.printk=4", "loglevel=4"]),
+    ("imx", "file-systems", "behind a network: /", ["local"]),
+    ("laptop", "heat", "42 times", ["cooling"]),
+    ("laptop", "file-systems", "each reading writes a time: /home", ["noatime"]),
+    ("laptop", "services", "cron", ["systemctl"]),
+    ("laptop", "latency-request", "0 µs", ["fuser"]),
+    ("server", "machine-checks", "every 300 s", ["mce=ignore_ce"]),
+    ("server", "cache-allocation", "possible (cat_l3, mba)", ["resctrl"]),
+    ("server", "work-queues", "also 7", ["echo 7f | tee /sys/devices/virtual/workqueue/cpumask"]),
+    ("server", "real-time-tasks", "corosync (fifo 80)", ["lower"]),
+])
+def test_what_is_and_what_changes_it(machine: str, name: str, said: str, changes: list[str]) -> None:
+    finding = found(MACHINES[machine])[name]
+    assert said in finding.text
+    assert all(any(want in change.how for change in finding.changes) for want in changes)
+
+
+def test_of_nothing_nothing_is_known() -> None:
+    assert {finding.standing for finding in audit({})} == {UNKNOWN}
+    assert not [each for each in audit(MACHINES["nothing-at-all"]) if each.standing is FINE]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
+    """Whatever fact is taken away: what was not fine with it is not fine without it."""
+    profile, before = MACHINES[machine], found(MACHINES[machine])
+    for fact in profile.keys() - {"absent"}:
+        less = {name: value for name, value in profile.items() if name != fact}
+        now = found(less)
+        assert not [name for name in now if now[name].standing is FINE and before[name].standing is not FINE], fact
+    silent = {name: None for name in profile} | {"absent": {fact.name: "it is silent" for fact in FACTS}}
+    assert {finding.standing for finding in audit(silent)} == {UNKNOWN}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_damaged_facts_break_nothing(machine: str) -> None:
+    dice = random.Random(machine)
+    for _ in range(30):
+        damaged = {name: dice.choice([value, value, None, 7, "x", [], {}, [7], {"x": 7}])
+                   for name, value in MACHINES[machine].items()}
+        assert len(audit(damaged)) == len(CHECKS)
+    understood = [finding for finding in audit(MACHINES[machine]) if "not understood" in finding.text]
+    assert not understood
+
+
+def test_every_finding_is_complete() -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS) >= 40
+    for profile in MACHINES.values():
+        for finding in audit(profile):
+            assert finding.text and finding.why.endswith(".") and finding.source and finding.elsewhere
+            if finding.standing in (COSTS, HIDES):
+                assert finding.changes, finding.name
+            assert all("µ" in text or text.isascii() for text in (finding.text, finding.why, finding.elsewhere))
+
+
+def test_each_setting_named_is_one_that_there_is_and_takes_the_value() -> None:
+    """On the machines that have its place; the value is one that the setting allows."""
+    named = {change.setting for profile in MACHINES.values() for finding in audit(profile)
+             for change in finding.changes if change.setting is not None}
+    assert len(named) >= 10
+    links = [FakeLink(make()) for make in MADE.values()]
+    for name, value in named:
+        for link in links:
+            try:
+                SETTINGS[name].steps(link, value)
+            except (NotApplicable, FileNotFoundError):
+                continue
+
+
+def test_changes_are_in_a_form_that_can_be_written_down() -> None:
+    for profile in MACHINES.values():
+        for change in (change for finding in audit(profile) for change in finding.changes):
+            match change.form:
+                case Form.SYSCTL:
+                    assert re.fullmatch(r"[a-z]+(\.\w+)+=-?\d+", change.text)
+                case Form.FILE:
+                    assert re.fullmatch(r"/(sys|proc)/[^=\s]+=\w+", change.text)
+                case Form.BOOT:
+                    assert re.fullmatch(r"[\w.-]+(=[\w.,-]+)?( [\w.-]+(=[\w.,-]+)?)*", change.text)
+                case Form.CONFIG:
+                    assert re.fullmatch(r"CONFIG_\w+=\w+( CONFIG_\w+=\w+)*", change.text)
+
+
+def test_what_weighs_most_comes_first() -> None:
+    weights = [finding.severity for finding in ordered(audit(MACHINES["laptop"]))]
+    assert weights == sorted(weights, key=list(Severity).index)
+    assert next(iter(changeable_now(audit(MACHINES["laptop"])))) in ("governor", "energy-preference")
+
+
+def test_a_kernel_that_was_tuned_has_less() -> None:
+    """What the change names, made: the finding is gone."""
+    tuned = made("laptop", **{
+        "/proc/cmdline": "threadirqs preempt=full nohz=off rcu_nocbs=3 mitigations=off",
+        "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+        "/proc/sys/kernel/nmi_watchdog": "0", "/proc/sys/kernel/soft_watchdog": "0"})
+    now = found(tuned)
+    for name in ("threaded-interrupts", "idle-tick", "rcu-callbacks", "huge-pages", "clock-source", "watchdogs"):
+        assert now[name].standing is FINE, name
+    assert now["preemption"].severity is Severity.MEDIUM
