@@ -17,7 +17,7 @@ from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
-from fastenough.campaign.stopping import Stopping
+from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
 from fastenough.hunt.asking import Answer, Ask
@@ -317,7 +317,8 @@ def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], N
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
     hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell)
-    signal = hunting.whole()
+    with listening(hunting.stopping):
+        signal = hunting.whole()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
     return Hunted(trials.campaign, search, ground.cpus, tuple(trials.made[key] for key in sorted(trials.made)),
