@@ -231,3 +231,29 @@ def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Tas
         given[lowest] = len(given) + 1
         waiting.remove(lowest)
     return tuple(replace(task, priority=given[at]) for at, task in enumerate(tasks))
+
+
+def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[str, ...]:
+    """Why a deadline is missed in the worst case that the tasks themselves state, on a CPU that takes no time for
+    itself; empty where that is not so, or not settled.  ``chosen``: under any order of priorities.
+
+    Without jitter the worst case is exact: it takes no more than all tasks due at once, each with all of its compute
+    time.
+    """
+    used = sum((Fraction(task.compute_ns, task.period_ns) for task in tasks), Fraction())
+    if used > 1:
+        return (f"the tasks {_named(tasks)} ask for {float(used) * 100:.4g} % of one CPU",)
+    if not chosen:
+        return tuple(f"task {one.task.name} misses its deadline though the machine took no time for itself"
+                     for one in responses(tasks, peers_first=False) if one.kept is Kept.NO)
+    ordered = with_priorities(tasks)
+    late = [one.task for one in responses(ordered) if one.kept is not Kept.YES]
+    rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
+    if any(_response(task, [other for other in rivals if other is not task], NO_TERMS).kept is not Kept.NO
+           for task in rivals):
+        return ()
+    return (f"under no order of priorities do {_named(rivals)} all keep their deadlines",) if rivals else ()
+
+
+def _named(tasks: Sequence[Task]) -> str:
+    return ", ".join(task.name for task in tasks)

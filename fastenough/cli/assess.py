@@ -8,50 +8,44 @@ from pathlib import Path
 
 import click
 
-from fastenough.analysis import Assessment
+from fastenough.analysis.task_set import impossible
+from fastenough.cli.assessed import print_assessment
 from fastenough.cli.live import Display
 from fastenough.cli.loads_option import Loads, written
-from fastenough.cli.output import print_json, say
+from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.run import MONITOR_HELP
 from fastenough.cli.stores import store_option
+from fastenough.cli.tasks import print_tasks, stated_tasks, task_option, tell_impossible
 from fastenough.jobs.assess import ASSESSED, Answer, Question, assess, assessment_plan
+from fastenough.jobs.task_set import task_plan
 from fastenough.loads import Load
-from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus
+from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement
 from fastenough.report import require_writable
 from fastenough.store import Store
 
 MATRIX = "none,cpu,io,vm,hdd,full"
 
 
-def print_assessment(assessment: Assessment) -> None:
-    """The verdict, why, and what would settle it."""
-    print()
-    say(f"{assessment.verdict}: {assessment.headline}")
-    for title, lines in (("because", assessment.reasons), ("what would settle it", assessment.settle),
-                         ("mind", assessment.cautions)):
-        if lines:
-            print(f"{title}:")
-            for line in lines:
-                say(f"- {line}", "  ")
-    say(assessment.life_safety)
-
-
 def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
     """Say the verdict and where the report is; the status that stands for it."""
     assessment = answer.assessment
     if as_json:
-        print_json({"assessment": assessment, "report": [str(document) for document in answer.documents]})
+        tasks = {} if answer.tasks is None else {"answer": answer.tasks.word, "tasks": answer.tasks}
+        print_json({"assessment": assessment, "report": [str(document) for document in answer.documents]} | tasks)
     else:
         print_assessment(assessment)
+        if answer.tasks is not None:
+            print_tasks(answer.tasks)
         print(f"report: {out / 'index.html'}")
     return ExitStatus.NOT_APPLICABLE if assessment.all_not_applicable else VERDICT_EXIT_STATUS[assessment.verdict]
 
 
 @click.command()
 @requirement_options
+@task_option
 @click.option("--duration", "duration_ns", type=DURATION, default="2m", show_default=True,
               help="Measuring time, shared by the loads.")
 @click.option("--loads", type=Loads(), default=MATRIX, show_default=True,
@@ -69,19 +63,30 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
 @json_option
 def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, duration_ns: int, loads: dict[str, Load], interval: str, priority: int, board: str, out: Path,
+    return_time_ns: int, tasks: tuple[str, ...], duration_ns: int,
+    loads: dict[str, Load], interval: str, priority: int, board: str, out: Path,
     monitor: bool, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
     With --limit it is judged by that limit; without, the answer is what was seen, and no verdict.
+    With --task it is said whether an application's tasks keep their deadlines with what was measured: never PASS.
     """
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
-    question = Question(required, confidence, tuple(loads), ASSESSED)
-    plan = assessment_plan(board, tuple(loads), duration_ns, interval, priority, requirement=required, monitor=monitor)
-    plan = replace(plan, loads=written(loads))
+    task_set = stated_tasks(tasks)
+    if task_set is not None and (reasons := impossible(task_set)):
+        return tell_impossible(reasons, as_json)
+    question = Question(None, confidence, tuple(loads), ASSESSED, tasks=task_set)
+    if task_set is None:
+        required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+        question = replace(question, required=required)
+        plan = assessment_plan(board, tuple(loads), duration_ns, interval, priority, requirement=required,
+                               monitor=monitor)
+    else:
+        plan = task_plan(board, task_set, tuple(loads), duration_ns, priority, monitor=monitor,
+                         required=lambda longest_ns: Requirement(longest_ns, miss_rate, confidence, longest_burst,
+                                                                 return_time_ns))
     require_writable(out)
-    store = Store(store_path)
+    store, plan = Store(store_path), replace(plan, loads=written(loads))
     with Display() as display:
         opened, plan = boards_for(plan, as_granted, display.tell)
         answer = assess(plan, question, store, out, display, resume=resume, opened=opened, tell=display.tell,

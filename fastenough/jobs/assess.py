@@ -10,6 +10,7 @@ from pathlib import Path
 from fastenough import report
 from fastenough.analysis import Assessment, judge
 from fastenough.analysis.merged import load_name
+from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
 from fastenough.model import BadInput, Requirement
@@ -49,15 +50,21 @@ class Question:
     """Published systems that the report sets beside what was measured."""
     note: Note | None = None
     """What the plan of the campaign says, where the runs are those of one."""
+    tasks: TaskSet | None = None
+    """Whose deadlines are to be kept, where that is the question."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict with its reasons, and the files of the report.  ``signal``: what stopped the measurement, or 0."""
+    """The verdict with its reasons, and the files of the report.
+
+    ``signal``: what stopped the measurement, or 0.  ``tasks``: what follows for a task set, where one was asked about.
+    """
 
     assessment: Assessment
     documents: tuple[Path, ...]
     signal: int = 0
+    tasks: TaskAnswer | None = None
 
 
 def assessment_plan(board: str, loads: Sequence[str], duration_ns: int, interval: str, priority: int, *,
@@ -125,8 +132,12 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
     """What recordings say about a requirement, and a report on them."""
     on_step("judging", lambda: 0.0)
     assessment = judge_asked(recordings, question, store)
+    tasks = None if question.tasks is None else answer_of(question.tasks, recordings)
+    if tasks is not None:
+        assessment = judged_with(assessment, tasks)
     made = [0.0]
     on_step("making the report", lambda: made[-1])
     return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
-                                                        references=question.beside, note=question.note)),
-                  signal)
+                                                        references=question.beside, note=question.note,
+                                                        tasks=tasks)),
+                  signal, tasks)

@@ -25,6 +25,7 @@ from fastenough.analysis.advice import Advice
 from fastenough.analysis.differences import Values, kind_text, run_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, Unknown
 from fastenough.analysis.merged import judged_series
+from fastenough.analysis.task_set import TaskAnswer
 from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
@@ -165,7 +166,7 @@ class Context:
 
     ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
     ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
-    ``note``: what the plan of the campaign says, where all of it is of one.
+    ``note``: what the plan of the campaign says, where all of it is of one.  ``tasks``: what follows for a task set.
     """
 
     recordings: tuple[Recording, ...]
@@ -175,6 +176,7 @@ class Context:
     references: tuple[Reference, ...] = ()
     advice: Advice | None = None
     note: Note | None = None
+    tasks: TaskAnswer | None = None
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__
 from fastenough.analysis import Assessment
 from fastenough.analysis.advice import Advice
+from fastenough.analysis.task_set import TaskAnswer
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
 from fastenough.recording import Recording
@@ -131,6 +132,7 @@ def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes
         yield f"tables/{table.name}.md", markdown(table).encode()
         yield f"tables/{table.name}.tex", latex(table).encode()
     numbers = {"version": 1, "fastenough": __version__, "assessment": context.assessment, "advice": context.advice,
+               "tasks": context.tasks,
                "campaign": _stated(context.note),
                "runs": [recording.run_id for recording in context.recordings],
                "tables": {table.name: {"caption": table.caption, "rows": table.csv_rows()} for table in tables}}
@@ -156,15 +158,18 @@ def nobody_waits(share: float) -> None:
 
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
                  on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
-                 advice: Advice | None = None, note: Note | None = None) -> list[Path]:
+                 advice: Advice | None = None, note: Note | None = None,
+                 tasks: TaskAnswer | None = None) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
     ``note``: what the plan of a campaign says; the page is then ordered as an application note.
+    ``tasks``: what follows for a task set.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    documents = dict(_documents(make_context(recordings, assessment, references, advice, note), on_share))
+    context = dataclasses.replace(make_context(recordings, assessment, references, advice, note), tasks=tasks)
+    documents = dict(_documents(context, on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()
         require_replaceable(folder)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether the tasks of an application keep their deadlines with what was measured of a machine.
+
+Measured terms are no bounds: the answer is never a PASS (docs/task.md says what each term is and what follows).  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastenough.analysis import words
+from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.response_time import (
+    Interference,
+    Kept,
+    Margin,
+    Response,
+    Task,
+    Terms,
+    margin,
+    never_schedulable,
+    responses,
+    with_priorities,
+)
+from fastenough.model import Outcome, Series, Verdict
+from fastenough.recording import Recording
+from fastenough.recording.histogram import Histogram, bucket_lowest
+
+WAKEUP, GAP = "wakeup", "gap"
+LEAST_GAP_NS = 1_000
+"""What a busy loop was held up for less is the loop's own: reading the clock, and the caches."""
+SCHEDULABLE = "schedulable with the measured terms"
+NOT_SHOWN = "not shown to be schedulable with the measured terms"
+NEVER = "not schedulable on any machine"
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """Tasks, and the CPU of each; without ``cpus`` all share one, whichever that is.
+
+    ``chosen``: their priorities are to be chosen, since they state none.
+    """
+
+    tasks: tuple[Task, ...]
+    cpus: tuple[int, ...] = ()
+    chosen: bool = False
+
+    def on(self, cpu: int) -> tuple[Task, ...]:
+        """Those of one CPU."""
+        return self.tasks if not self.cpus else tuple(
+            task for task, where in zip(self.tasks, self.cpus, strict=True) if where == cpu)
+
+    @property
+    def alone(self) -> tuple[tuple[Task, ...], ...]:
+        """Those that share a CPU, each such set once."""
+        return tuple(self.on(cpu) for cpu in sorted(set(self.cpus))) if self.cpus else (self.tasks,)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was seen of one CPU: its wake-ups, and what took it from a busy loop.
+
+    ``late_ns``: the longest wake-up; ``usual_ns``: their median.  ``terms``: what follows for the analysis.
+    """
+
+    cpu: int
+    wakeups: int
+    usual_ns: int
+    late_ns: int
+    spun_ns: int
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class OnCpu:
+    """The tasks of one CPU with its terms."""
+
+    measured: Measured
+    responses: tuple[Response, ...]
+    margin: Margin
+
+    @property
+    def schedulable(self) -> bool:
+        return all(one.kept is Kept.YES for one in self.responses)
+
+
+@dataclass(frozen=True)
+class TaskAnswer:
+    """What follows for a task set.  ``missing``: CPUs of which a term was not measured; None where it is of none."""
+
+    task_set: TaskSet
+    word: str
+    cpus: tuple[OnCpu, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def tightest(self) -> OnCpu | None:
+        """The CPU that bears least."""
+        return min(self.cpus, key=lambda one: (one.margin.factor, one.margin.added_ns or -1), default=None)
+
+
+def impossible(task_set: TaskSet) -> tuple[str, ...]:
+    """Why no machine, even one that takes no time for itself, keeps these deadlines; empty where one may."""
+    return tuple(sentence for tasks in task_set.alone for sentence in never_schedulable(tasks, chosen=task_set.chosen))
+
+
+def answer_of(task_set: TaskSet, recordings: Sequence[Recording]) -> TaskAnswer:
+    """The analysis with the terms of each CPU that may run the tasks; pure, never raises for recordings."""
+    found = measured_of(recordings)
+    wanted = sorted(set(task_set.cpus)) or sorted(found)
+    missing = [f"{words.cpus([cpu])}: no {what} was measured" for cpu in wanted for what, held in
+               (("wake-up", cpu in found), ("busy loop", cpu in found and found[cpu].spun_ns > 0)) if not held]
+    cpus = tuple(_on_cpu(task_set, found[cpu]) for cpu in wanted if cpu in found)
+    shown = bool(cpus) and not missing and all(one.schedulable for one in cpus)
+    return TaskAnswer(task_set, SCHEDULABLE if shown else NOT_SHOWN, cpus,
+                      tuple(missing) if wanted else ("no wake-up was measured",))
+
+
+def _on_cpu(task_set: TaskSet, measured: Measured) -> OnCpu:
+    tasks = task_set.on(measured.cpu)
+    if task_set.chosen:
+        tasks = with_priorities(tasks, measured.terms)
+    return OnCpu(measured, responses(tasks, measured.terms), margin(tasks, measured.terms))
+
+
+# --- the terms
+
+def measured_of(recordings: Sequence[Recording]) -> Mapping[int, Measured]:
+    """What was seen of each CPU, over all loads; the worst of each term."""
+    usable = [one for one in recordings if one.damage is None and one.outcome is not Outcome.NOT_APPLICABLE]
+    wakeups: dict[int, list[Histogram]] = {}
+    gaps: dict[int, list[_Gaps]] = {}
+    for recording in usable:
+        for series in recording.series:
+            held = recording.totals.get(series.id)
+            if series.cpu is None or series.refused is not None or held is None or not held.total:
+                continue
+            if series.name == WAKEUP:
+                wakeups.setdefault(series.cpu, []).append(held)
+            elif series.name == GAP:
+                gaps.setdefault(series.cpu, []).append(_Gaps.of(recording, series, held))
+    return {cpu: _measured(cpu, parts, gaps.get(cpu, [])) for cpu, parts in sorted(wakeups.items())}
+
+
+def _measured(cpu: int, wakeups: Sequence[Histogram], gaps: Sequence[_Gaps]) -> Measured:
+    late_ns = max(0, *(part.maximum or 0 for part in wakeups))
+    usual_ns = max(0, *(part.value_at_rank((part.total + 1) // 2) for part in wakeups))
+    interference = _worst([one for part in gaps for one in part.interference])
+    return Measured(cpu, sum(part.total for part in wakeups), usual_ns, late_ns, sum(part.spun_ns for part in gaps),
+                    Terms(late_ns, usual_ns, interference))
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """What took a CPU from a busy loop in one run, by size: for each doubling of the length one kind."""
+
+    spun_ns: int
+    interference: tuple[Interference, ...]
+
+    @classmethod
+    def of(cls, recording: Recording, series: Series, held: Histogram) -> _Gaps:
+        floor_ns = int(recording.head.parameters.get("floor_ns", 0))
+        spun_ns = max(1, held.sum + held.total * floor_ns)
+        share = min(1.0, spun_ns / max(1, recording.duration_ns))
+        longest = {size: int(value) for value in held.highest().tolist() if value >= LEAST_GAP_NS
+                   for size in (_size(value),)}
+        return cls(spun_ns, tuple(Interference(str(size), _spacing_ns(recording, series, size, share), cost_ns)
+                                  for size, cost_ns in longest.items()))
+
+
+def _size(value_ns: int) -> int:
+    """The same for all that differ by less than a doubling."""
+    return max(value_ns, 1).bit_length()
+
+
+def _spacing_ns(recording: Recording, series: Series, size: int, share: float) -> int:
+    """How far gaps of one size lay apart in the interval that had most of them: what was spun there by their number.
+
+    ``share``: how much of an interval the loop spins.
+    """
+    timeline = recording.timeline
+    course = timeline.courses[series.id]
+    sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
+    of_size = np.where(sizes == size, course.bucket_count, 0)
+    running = np.concatenate(([0], np.cumsum(of_size)))
+    counts = running[course.offsets[1:]] - running[course.offsets[:-1]]
+    lengths = (timeline.end_mono_ns - timeline.begin_mono_ns)[course.at]
+    seen = counts > 0
+    if not seen.any():
+        return max(1, int(share * recording.duration_ns))
+    return max(1, int(np.min(share * lengths[seen] / counts[seen])))
+
+
+def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
+    """Of each size the longest and the closest, whatever load they were seen under; the longest first."""
+    by_size: dict[str, Interference] = {}
+    for one in found:
+        other = by_size.get(one.name, one)
+        by_size[one.name] = Interference(one.name, min(one.spacing_ns, other.spacing_ns),
+                                         max(one.cost_ns, other.cost_ns))
+    longest_first = sorted(by_size.values(), key=lambda one: one.cost_ns, reverse=True)
+    return tuple(replace(one, name=f"up to {words.latency(one.cost_ns)}") for one in longest_first)
+
+
+# --- the verdict
+
+def judged_with(assessment: Assessment, answer: TaskAnswer) -> Assessment:
+    """The assessment of an application: FAIL and BROKEN stand as the single observations show them, else
+    INCONCLUSIVE with the answer of the analysis; never PASS."""
+    judgments = tuple(replace(one, verdict=_no_pass(one.verdict)) for one in assessment.judgments)
+    if assessment.verdict in (Verdict.FAIL, Verdict.BROKEN):
+        return replace(assessment, judgments=judgments, cautions=(*assessment.cautions, *_cautions(answer)))
+    return replace(
+        assessment, verdict=Verdict.INCONCLUSIVE, judgments=judgments, headline=_headline(answer),
+        reasons=(*_reasons(answer), *assessment.reasons), settle=_settle(answer),
+        cautions=(*assessment.cautions, *_cautions(answer)), supported=())
+
+
+def _no_pass(verdict: Verdict) -> Verdict:
+    return Verdict.INCONCLUSIVE if verdict is Verdict.PASS else verdict
+
+
+def _headline(answer: TaskAnswer) -> str:
+    word, least = answer.word[0].upper() + answer.word[1:], answer.tightest
+    if answer.word != SCHEDULABLE or least is None or least.margin.added_ns is None:
+        return word
+    return (f"{word}: all compute times could be {least.margin.factor:.2f} times as long, or every wake-up "
+            f"{words.microseconds_down(least.margin.added_ns)} µs later")
+
+
+def _reasons(answer: TaskAnswer) -> list[str]:
+    late = [f"{words.cpus([one.measured.cpu])}: {_missed(response)}" for one in answer.cpus
+            for response in one.responses if response.kept is not Kept.YES]
+    return ["measured terms are no bounds: what was not seen may come, so that this is never a PASS", *late,
+            *answer.missing]
+
+
+def _missed(response: Response) -> str:
+    task = response.task
+    if response.kept is Kept.UNSETTLED:
+        return f"task {task.name}: not settled; so little of the CPU is left over that too many jobs interact"
+    after = "without end" if response.response_ns is None else f"after {words.latency(response.response_ns)}"
+    return (f"task {task.name}: with every term at its worst at once it answers {after}, "
+            f"and its deadline is {words.latency(task.deadline_ns)}")
+
+
+def _settle(answer: TaskAnswer) -> tuple[str, ...]:
+    least = answer.tightest
+    if answer.word == SCHEDULABLE:
+        return ("measure longer, under the load of the application; then measure the application itself: "
+                "fastenough monitor --comm NAME",)
+    if answer.missing:
+        return ("measure the CPUs that the tasks are to run on, with the probes timer and spin",)
+    if least is not None and 0 < least.margin.factor < 1:
+        return (f"on {words.cpus([least.measured.cpu])} compute times of {least.margin.factor:.2f} of those given "
+                "would do; or make the longest terms shorter",)
+    return ("make the longest terms shorter: no shorter compute time would do",)
+
+
+def _cautions(answer: TaskAnswer) -> tuple[str, ...]:
+    """What the answer takes for granted."""
+    shared = () if answer.task_set.cpus or len(answer.task_set.tasks) < 2 else (
+        "no CPU was stated: all tasks are taken to share one, whichever",)
+    return (*shared, "compute times, and what tasks hold from each other, are as you stated them, not measured")
+

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An assessment, as it is printed."""
+
+from __future__ import annotations
+
+from fastenough.analysis import Assessment
+from fastenough.cli.output import say
+
+
+def print_assessment(assessment: Assessment) -> None:
+    """The verdict, why, and what would settle it."""
+    print()
+    say(f"{assessment.verdict}: {assessment.headline}")
+    for title, lines in (("because", assessment.reasons), ("what would settle it", assessment.settle),
+                         ("mind", assessment.cautions)):
+        if lines:
+            print(f"{title}:")
+            for line in lines:
+                say(f"- {line}", "  ")
+    say(assessment.life_safety)

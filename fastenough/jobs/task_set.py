@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An application's own requirement: its tasks as people write them, and what is measured for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from fastenough.analysis.response_time import Task
+from fastenough.analysis.task_set import TaskSet
+from fastenough.campaign import Entry, Plan
+from fastenough.jobs.assess import ASSESSED, SHORTEST_RUN_NS
+from fastenough.model import BadInput, Requirement
+from fastenough.units import parse_duration_ns
+
+MOST_TASKS = 32
+_TIMES = {"period": "period_ns", "compute": "compute_ns", "deadline": "deadline_ns", "jitter": "jitter_ns",
+          "blocking": "blocking_ns"}
+_NUMBERS = {"priority": (1, 99), "cpu": (0, 4095)}
+_KEYS = ("name", *_TIMES, *_NUMBERS)
+_NAME = re.compile(r"[\w.+-]{1,32}", re.ASCII)
+_SHORTEST_PERIOD_NS, _LONGEST_PERIOD_NS = 5_000, 10 * 10**9
+"""What a timer of the probe can be set to."""
+_EXAMPLE = "period=1ms compute=200us deadline=800us"
+
+
+# --- tasks as people write them
+
+def task_set_of(texts: Sequence[str]) -> TaskSet:
+    """``name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2``, one text a task; raises BadInput."""
+    if len(texts) > MOST_TASKS:
+        raise BadInput(f"--task: {len(texts)} tasks are more than the {MOST_TASKS} that are analysed together")
+    said = [_pairs(text, place) for place, text in enumerate(texts, 1)]
+    tasks = tuple(_task(one) for one in said)
+    doubled = sorted({task.name for task in tasks if sum(task.name == other.name for other in tasks) > 1})
+    if doubled:
+        raise BadInput(f"--task: two tasks have the name {doubled[0]}; give each one of its own: name=...")
+    for key in _NUMBERS:
+        if len({key in one for one in said}) > 1:
+            without = next(one["name"] for one in said if key not in one)
+            raise BadInput(f"--task: {key}= is not said of {without}, but of others; say it of all, or of none")
+    return TaskSet(tasks, tuple(_number(one, "cpu") for one in said if "cpu" in one), "priority" not in said[0])
+
+
+def _pairs(text: str, place: int) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for word in re.split(r"[\s,]+", text.strip()):
+        key, equals, value = word.partition("=")
+        if not equals or not value or key not in _KEYS:
+            raise BadInput(f"--task: '{word[:40]}' is none of {'=, '.join(_KEYS)}=; write a task as '{_EXAMPLE}'")
+        if key in pairs:
+            raise BadInput(f"--task: {key}= stands twice in one task; give each task a --task of its own")
+        pairs[key] = value
+    for needed in ("period", "compute"):
+        if needed not in pairs:
+            raise BadInput(f"--task: a task needs {needed}=, as in '{_EXAMPLE}'")
+    return {"name": f"task{place}"} | pairs
+
+
+def _task(pairs: dict[str, str]) -> Task:
+    name = pairs["name"]
+    if not _NAME.fullmatch(name):
+        raise BadInput("--task: a name= is up to 32 letters, digits and . _ + -")
+    times = {field: _time_ns(name, key, pairs[key]) for key, field in _TIMES.items() if key in pairs}
+    task = Task(name, times["period_ns"], times["compute_ns"], times.get("deadline_ns", times["period_ns"]),
+                _number(pairs, "priority") if "priority" in pairs else 0, times.get("jitter_ns", 0),
+                times.get("blocking_ns", 0))
+    if not _SHORTEST_PERIOD_NS <= task.period_ns <= _LONGEST_PERIOD_NS:
+        raise BadInput(f"--task: period={pairs['period']} of {name} must lie between 5us and 10s, to be measured")
+    if task.deadline_ns > 100 * task.period_ns:
+        raise BadInput(f"--task: deadline={pairs['deadline']} of {name} is more than 100 periods; that is no deadline")
+    return task
+
+
+def _time_ns(name: str, key: str, text: str) -> int:
+    if key in ("jitter", "blocking") and text in ("0", "0s", "0ns", "0us", "0ms"):
+        return 0
+    try:
+        return parse_duration_ns(text)
+    except ValueError as error:
+        raise BadInput(f"--task: {key}= of {name}: {error}") from error
+
+
+def _number(pairs: dict[str, str], key: str) -> int:
+    low, high = _NUMBERS[key]
+    text = pairs[key]
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not low <= int(text) <= high:
+        raise BadInput(f"--task: {key}={text[:40]} of {pairs['name'][:32]} must be a number from {low} to {high}")
+    return int(text)
+
+
+# --- what is measured
+
+def task_plan(board: str, task_set: TaskSet, loads: Sequence[str], duration_ns: int, priority: int, *,
+              required: Callable[[int], Requirement], monitor: bool = False) -> Plan:
+    """A timer at each period, and a busy loop, under each of the loads, on the CPUs of the tasks.
+
+    ``required``: what must hold of a latency with this limit; of each period it is what the least patient task of it
+    can wait before it computes.  ``priority``: of tasks that state none.  Raises BadInput where the time is too short.
+    """
+    groups: dict[tuple[int, int, int | None], list[Task]] = {}
+    for place, task in enumerate(task_set.tasks):
+        where = task_set.cpus[place] if task_set.cpus else None
+        groups.setdefault((task.period_ns, task.priority or priority, where), []).append(task)
+    parts = len(loads) * (len(groups) + 1)
+    each_ns = duration_ns // parts
+    if each_ns < SHORTEST_RUN_NS:
+        raise BadInput(f"--duration is shared by {parts} runs and leaves less than a second for each; "
+                       f"give at least {parts}s")
+    timers = tuple(Entry(ASSESSED, tuple(loads), each_ns / 1e9,
+                         {"interval": (f"{period_ns}ns",), "priority": (level,), **_on(() if cpu is None else (cpu,))},
+                         requirement=required(max(1, min(task.deadline_ns - task.compute_ns for task in tasks))))
+                   for (period_ns, level, cpu), tasks in groups.items())
+    lowest = min((level for _, level, _ in groups), default=priority)
+    busy = Entry("spin", tuple(loads), each_ns / 1e9, {"priority": (lowest,), **_on(task_set.cpus)})
+    return Plan("assess-tasks", (*timers, busy), boards=(board,), monitor=monitor)
+
+
+def _on(cpus: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    return {"affinity": (",".join(map(str, sorted(set(cpus)))),)} if cpus else {}
