@@ -23,6 +23,21 @@ def duration(ns: float) -> str:
     return f"{rounded_ns:.3g} ns"
 
 
+def since_begin(ns: float, digits: int = 2) -> str:
+    """An instant of a run, so that it can be found: in seconds with these digits, or to the minute from an hour on."""
+    minutes = int(ns / 60e9)
+    if minutes < 60:
+        return f"{ns / 1e9:,.{digits}f} s"
+    days, hours = divmod(minutes // 60, 24)
+    return f"{f'{days:,} d ' if days else ''}{hours} h {minutes % 60} min"
+
+
+def exact_time(ns: int) -> str:
+    """A whole number of the largest unit up to seconds that says it exactly: what was asked for, told apart."""
+    unit, length_ns = next((unit, int(length_ns)) for unit, length_ns in _DURATIONS[3:] if ns % length_ns == 0)
+    return f"{ns // length_ns:,} {unit}" if ns else "0 ns"
+
+
 def measured_time(ns: float) -> str:
     """How long was measured: some imported runs do not say it, and reach from no instant to none."""
     return duration(ns) if ns else "a time not stated"
