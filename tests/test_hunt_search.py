@@ -70,7 +70,9 @@ def test_the_same_answers_lead_to_the_same_questions() -> None:
 def test_no_budget_is_exceeded(budget: int) -> None:
     machine = Machine(Kind(), 1)
     search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(1))
-    assert len(driven(search.run(budget), machine, budget)) <= budget
+    asked = driven(search.run(budget), machine, budget)
+    assert len(asked) <= budget
+    assert (search.confirmations > 0) <= any(ask.phase is Phase.CONFIRMING for ask in asked)
 
 
 def test_what_cannot_be_tried_ends_no_search() -> None:
@@ -81,7 +83,7 @@ def test_what_cannot_be_tried_ends_no_search() -> None:
         while True:
             asked += 1
             ask = asking.send(Answer([] if ask.phase is Phase.GROUPS else [1000] * 8, 80 - asked))
-    assert search.found is None and search.worst_fixed == "none"
+    assert search.found is None and search.worst_fixed == "none" and not search.confirmations
 
 
 def test_groups_let_every_two_meet_and_every_level_come_up() -> None:

@@ -67,6 +67,9 @@ def conclusion(hunted: Hunted) -> str:
     if search.found is None:
         if not search.worst_fixed:
             return "the hunt ended before all fixed loads were tried: nothing can be said"
+        if not search.confirmations:
+            return (f"the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was held against "
+                    "the fixed ones: nothing can be said; give a longer --budget")
         return (f"nothing worse than the fixed loads was found in {words.counted(len(hunted.runs), 'trial')}; the "
                 f"worst of them is {search.worst_fixed}")
     found = search.found
@@ -94,7 +97,7 @@ def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
         say(f"runs: {hunted.campaign} (fastenough list)")
     if hunted.signal:
         return 128 + hunted.signal
-    return ExitStatus.DONE if search.worst_fixed else ExitStatus.INCONCLUSIVE
+    return ExitStatus.DONE if search.confirmations else ExitStatus.INCONCLUSIVE
 
 
 @click.command()

@@ -32,6 +32,7 @@ class Search:
     ``fixed``: the loads that are known.  ``turns``: how many recipes a trial of a group looks at.  ``worst_fixed``: of
     the fixed loads, empty until each was tried.  ``found``: what was confirmed last, beside the worst fixed load, or
     beside what an earlier round had found; ``whole``: the same before it was made smaller.
+    ``confirmations``: how many were made to their end; without any, nothing can be said.
     """
 
     space: Space
@@ -41,6 +42,7 @@ class Search:
     worst_fixed: str = ""
     found: Confirmed | None = None
     whole: Confirmed | None = None
+    confirmations: int = 0
     looks: list[Look] = field(default_factory=list)
     _tried: frozenset[Recipe] = frozenset()
 
@@ -71,6 +73,7 @@ class Search:
         self._tried |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
             confirmed = yield from confirm(trials, candidate, self._worst)
+            self.confirmations += 1
             if confirmed is not None:
                 self.whole = confirmed
                 self._now(trials, confirmed)
