@@ -20,6 +20,8 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_mutants.py
 	PYTHONPATH=. $(PYTHON) tests/bench_confidence.py
 	PYTHONPATH=. $(PYTHON) tests/bench_ab.py
+	PYTHONPATH=. $(PYTHON) tests/bench_audit.py
+	PYTHONPATH=. $(PYTHON) tests/bench_hunt.py
 	PYTHONPATH=. $(PYTHON) tests/bench_soak.py
 	PYTHONPATH=. $(PYTHON) tests/bench_history.py
 	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/test_history_ingest.py tests/test_history_postgresql.py

@@ -6,11 +6,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 LINE_CHARS = 200
 """So much of a line that somebody else wrote is told."""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+
+
+def iso(at_s: int) -> str:
+    """An instant as machines read it, to the second, UTC."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def duration(ns: float) -> str:
@@ -21,6 +27,21 @@ def duration(ns: float) -> str:
         if abs(rounded_ns) >= least * length_ns:
             return f"{ns / length_ns:.3g} {unit}" if abs(ns) < 999.5 * length_ns else f"{ns / length_ns:,.0f} {unit}"
     return f"{rounded_ns:.3g} ns"
+
+
+def since_begin(ns: float, digits: int = 2) -> str:
+    """An instant of a run, so that it can be found: in seconds with these digits, or to the minute from an hour on."""
+    minutes = int(ns / 60e9)
+    if minutes < 60:
+        return f"{ns / 1e9:,.{digits}f} s"
+    days, hours = divmod(minutes // 60, 24)
+    return f"{f'{days:,} d ' if days else ''}{hours} h {minutes % 60} min"
+
+
+def exact_time(ns: int) -> str:
+    """A whole number of the largest unit up to seconds that says it exactly: what was asked for, told apart."""
+    unit, length_ns = next((unit, int(length_ns)) for unit, length_ns in _DURATIONS[3:] if ns % length_ns == 0)
+    return f"{ns // length_ns:,} {unit}" if ns else "0 ns"
 
 
 def measured_time(ns: float) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from paired_truth import SPAN_US, WIDTH, Machine
 
 from fastenough.analysis.paired import ORDER, Effect, student
-from fastenough.analysis.tried import AT, Tried, best_of, judged_together, rate_effect
+from fastenough.analysis.tried import AT, Tried, best_of, judged_together, limit_between, rate_effect
 
 CONFIDENCE = 0.95
 
@@ -38,7 +38,7 @@ def tried_once(machine: Machine, random: np.random.Generator, name: str, effect_
     lower, upper, chance = student(with_it - without, with_it - without, CONFIDENCE)
     effect = Effect(AT, float(without.mean()), float(with_it.mean()), float((with_it - without).mean()), lower, upper,
                     chance)
-    limit_ns = (effect.without_ns + effect.with_ns) / 2
+    limit_ns = limit_between(quantiles)
     rates = (values > limit_ns).mean(axis=2)
     return Tried({name: "on"}, "none", rounds, effect, rate_effect(rates, rates, limit_ns, CONFIDENCE), ())
 

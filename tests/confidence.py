@@ -7,7 +7,8 @@ A verdict is judged where it is hardest: the true rate is the one that is allowe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import ceil
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fastenough.analysis.blocks import resampled
-from fastenough.analysis.clusters import holm, size_of
+from fastenough.analysis.clusters import confidence_of_look, holm, size_of
 from fastenough.analysis.disturbances import Disturbances, Source, grouped_counts
 from fastenough.analysis.merged import Merged
 from fastenough.analysis.resampling import Blocks
@@ -147,15 +148,48 @@ def by_advice(machine: Machine, random: np.random.Generator, repetitions: int, i
     for _ in range(repetitions):
         counts = made(machine, random, 1, intervals, allowed)
         for look in range(MOST_LOOKS):
-            sure = 1 - STATED / 2**look
+            sure, later = (confidence_of_look(1 - STATED, each) for each in (look, look + 1))
             [one] = verdicts(counts, requirement, confidence=sure)
             passed, failed = passed + one.within, failed + (one.p_value <= 1 - sure)
-            more = 0 if one.deciding is None else ceil((one.deciding - counts.n) / WIDTH)
+            deciding = replace(one, confidence=later).deciding
+            more = 0 if deciding is None else ceil((deciding - counts.n) / WIDTH)
             there = counts.counts.shape[1]
             if one.within or one.p_value <= 1 - sure or not 0 < more <= MOST_TIMES * intervals - there:
                 break
             counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
     return Errors(passed / repetitions, failed / repetitions, 0.0)
+
+
+class Again(StrEnum):
+    """What is judged at each look."""
+
+    NEW = "new data each time"
+    ALL = "all data together"
+    AS_FIRST = "new data each time, and were each at 95 %"
+
+
+Found = NDArray[np.bool_]
+"""Repetitions x looks."""
+
+
+def by_looks(counts: Counted, looks: int, requirement: Requirement, again: Again) -> tuple[Found, Found]:
+    """Whether each look passes, and fails; each repetition is what is measured for one look."""
+    found = [_looked(counts, first, looks, requirement, again) for first in range(0, counts.exceeded.size, looks)]
+    passed, failed = np.array(found).transpose(2, 0, 1)
+    return passed, failed
+
+
+def _looked(counts: Counted, first: int, looks: int, requirement: Requirement,
+            again: Again) -> list[tuple[bool, bool]]:
+    found, data = [], counts.part(slice(first, first + 1))
+    for look in range(looks):
+        if look:
+            new = counts.part(slice(first + look, first + look + 1))
+            data = joined([data, new], 1) if again is Again.ALL else new
+        sure = requirement.confidence if again is Again.AS_FIRST else confidence_of_look(requirement.confidence, look)
+        [one] = verdicts(data, requirement, confidence=sure)
+        found.append((one.within, one.p_value <= 1 - sure))
+    return found
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,11 @@ def with_block(document: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}{END}{after}"
 
 
-def main(what: str | None, page: Path, simulate: Callable[[int], tuple[str, bool]]) -> int:
+def main(what: str | None, page: Path, simulate: Callable[[int], tuple[str, bool]],
+         repetitions: int = REPETITIONS) -> int:
     """``simulate`` gives the text, of so many repetitions, and whether it is within what is stated; status 1: not."""
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--repetitions", type=int, default=repetitions)
     parser.add_argument("--write", action="store_true", help=f"put it into docs/{page.name}")
     asked = parser.parse_args()
     text, held = simulate(asked.repetitions)

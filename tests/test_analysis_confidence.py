@@ -8,7 +8,7 @@ import re
 import bench_confidence as bench
 import numpy as np
 import pytest
-from confidence import STATED, by_advice, by_night, counted, coverage, errors, errors_of_cpus, made
+from confidence import STATED, Again, by_advice, by_looks, by_night, counted, coverage, errors, errors_of_cpus, made
 from late_values import CHANGING, COVERED, STEADY
 from scipy import stats
 from simulated import SEED, block_of, with_block
@@ -74,6 +74,26 @@ def test_following_the_advice_errs_no_more_often() -> None:
     assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
 
 
+def test_looking_until_it_passes_errs_no_more_often_than_twice() -> None:
+    """Here each look errs nearly as often as it may; were each the first, half of all questions would end wrongly."""
+    machine, size = STEADY["bursts of 20"]
+    allowed, looks = 6.5 * size / 20_000, 15
+    required = Requirement(1, allowed, 1 - STATED, int(size))
+    counts = made(machine, np.random.default_rng(9), 100 * looks, 20, allowed)
+    wrong = {again: by_looks(counts, looks, required, again)[0].any(axis=1).mean() for again in Again}
+    assert max(wrong[Again.NEW], wrong[Again.ALL]) <= float(stats.binom.ppf(0.9999, 100, 2 * STATED)) / 100
+    assert wrong[Again.AS_FIRST] > 0.3
+
+
+def test_further_looks_err_together_as_often_as_the_first() -> None:
+    shares = [1 - clusters.confidence_of_look(1 - STATED, look) for look in range(10_000)]
+    assert shares[0] == pytest.approx(STATED) and shares == sorted(shares, reverse=True)
+    assert 0.93 * STATED < sum(shares[1:]) <= STATED
+    assert [clusters.confidence_of_look(0.95, look) for look in (1, 2, 3)] == pytest.approx([0.975, 0.9917, 0.9959])
+    needed = clusters.poisson_upper(0, [clusters.confidence_of_look(0.95, look) for look in (0, 12, 50, 1000)])
+    assert (needed / needed[0]).round(1).tolist() == [1.0, 2.7, 3.6, 5.6], "it never gets deaf"
+
+
 def test_a_gate_of_nights_errs_each_night_no_more_often_than_stated() -> None:
     """And in a month of them no more often, where each night is asked for as much more."""
     machine, size = STEADY["bursts of 20"]
@@ -116,7 +136,7 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
     rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
     titles = [row for row in rows if row[0] in ("| machine", "| values")]
-    assert len(titles) == 6
+    assert len(titles) == 7
     for row in rows:
         if row not in titles:
             assert all(re.fullmatch(r"\d+(\.\d\d?)? %|–|never", cell.strip(" |")) for cell in row[1:])

@@ -227,6 +227,13 @@ def test_groups_of_a_report_are_told_apart_by_what_differs(tmp_path: Path) -> No
     assert "run run-3" in titles[2] and "run run-4" in titles[3]
 
 
+def test_times_of_an_act_are_told_in_a_unit_that_people_read(tmp_path: Path) -> None:
+    runs = [_run(tmp_path, name, head={"parameters": {"interval_ns": interval_ns}})
+            for name, interval_ns in (("a", 100_000_000), ("b", 200_000))]
+    titles = [group.title for group in make_context(runs, judge(runs)).groups]
+    assert [title.partition("interval ")[2] for title in titles] == ["100 ms", "200 µs"]
+
+
 def test_every_key_stands_in_the_method_with_its_reason() -> None:
     page = " ".join((ROOT / "docs" / "method.md").read_text().split())
     for key in (*RUN_KEYS, *SERIES_KEYS):

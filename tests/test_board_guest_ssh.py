@@ -16,7 +16,8 @@ from fastenough.board import AS_BOOTED, open_board
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.settings import Settings
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.packages import Apt, Kernel, cache_lock
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.packages import Apt, cache_lock
 from fastenough.virtual.qemu import Qemu
 
 _MODULES = ("failover", "net_failover", "virtio_net")

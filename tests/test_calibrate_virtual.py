@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual_boards import insert, require_simulated_gauge, unload_module
+from virtual_boards import OWN_KERNELS, insert, require_simulated_gauge, unload_module
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import CHECKOUT, build_module
-from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.packages import fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 INJECT = CHECKOUT / "target" / "module" / "inject"
@@ -58,7 +58,7 @@ def test_every_witness_finds_what_every_injector_injects() -> None:
     assert status == (0 if shown else 3), "on a busy machine not everything may be shown; nothing is missed"
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", OWN_KERNELS)
 def test_the_module_builds_for_every_kernel(name: str) -> None:
     assert build_module(fetch(name), INJECT).name == "fastenough_inject.ko"
 

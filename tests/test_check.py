@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from recordings import PROFILE, Plan, latencies, write
 from test_cli_variants import keep
 
+from fastenough.jobs.check import read_baseline
 from fastenough.jobs.limits import read_limits
 from fastenough.model import BadInput
 from fastenough.report.checked import plain
@@ -95,6 +96,15 @@ def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:
     write(bench.baseline, Plan(shifted(1, 0), run_id="base", lost=3))
     done = bench.check(GROWTH.format("100us"))
     assert done.returncode == 4 and "run base: " in done.stdout
+
+
+def test_a_baseline_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in ("base.jsonl.zst", "no/such", str(tmp_path)):
+        with pytest.raises(BadInput, match="the baseline is not there"):
+            read_baseline(store, [name])
+    with pytest.raises(BadInput, match=r"no run .* begins with '2026'"):
+        read_baseline(store, ["2026"])
 
 
 @pytest.mark.parametrize(("limits", "status", "said"), [

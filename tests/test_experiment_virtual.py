@@ -32,8 +32,9 @@ from fastenough.report import write_report
 from fastenough.store import Store
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.gauge import SimulatedGauge
+from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import Kernel, fetch
+from fastenough.virtual.packages import fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "campaigns" / "brown-martin.toml"

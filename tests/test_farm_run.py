@@ -11,13 +11,15 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_calls import command_line
 from farm_lab import Field
 from processes import ended, eventually, with_words
+from test_history_tail import cycles, give_cycles
 
 from fastenough.farm.lab import Pace
-from fastenough.history import PUBLIC, History, runs, standing
+from fastenough.history import PUBLIC, History, changes, runs, standing
 from fastenough.link.guard import descendants
 from fastenough.store import Store
 
@@ -116,9 +118,13 @@ def test_a_farm_killed_in_mid_boot_leaves_nothing_and_goes_on_where_it_was(field
     field.kill()
     assert eventually(lambda: all(map(ended, tree)), 10)
     field.ail("dark", "none")
-    field.start()
-    field.become("measuring", *ALL)
-    assert [field.switched(name) for name in WELL] == before
+    with closing(History.at(f"sqlite:///{field.folder}/store/history.sqlite")) as history:
+        give_cycles(history, "one", cycles(np.random.default_rng(1), 40))
+        field.start()
+        field.become("measuring", *ALL)
+        assert [field.switched(name) for name in WELL] == before
+        assert eventually(lambda: "tail" in {one.kind for one in changes(history, PUBLIC, "one", 0, 2**40)}, 60), (
+            "no farm alert is at work: the farm looks for itself")
 
 
 def test_it_ends_in_order_lets_go_of_all_places_and_nothing_was_lost(field: Field) -> None:

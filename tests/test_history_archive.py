@@ -20,7 +20,18 @@ from sqlalchemy import func, select
 from tools import ROOT
 
 from fastenough.farm.taking import take_runs
-from fastenough.history import OWNER, History, close_months, distribution, events, heat, maxima, ridge, take_from
+from fastenough.history import (
+    OWNER,
+    Following,
+    History,
+    close_months,
+    distribution,
+    events,
+    heat,
+    maxima,
+    ridge,
+    take_from,
+)
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
 from fastenough.store import Store
@@ -161,6 +172,24 @@ def test_without_an_archive_nothing_is_closed(tmp_path: Path) -> None:
         before = connection.execute(select(func.count()).select_from(INTERVAL)).scalar()
     assert close_months(opened, NOW_S) == []
     assert len(all_rows(opened)["interval"]) == before
+
+
+def test_a_laptops_website_closes_months_once_a_day(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    history = History.of(store)
+    now_s = float(NOW_S - 60 * 86400)
+    follow = Following(history, store, lambda: now_s)
+    assert follow().intervals == 0
+    with store.spool("testboard", "ring", lambda: None) as spool:
+        store.adopt(spool, recorded(tmp_path, "run-1", 1).splitlines(keepends=True), "run-1")
+    assert follow().intervals == 12 * HOURS
+    rows = len(all_rows(history)["interval"])
+    now_s += 60 * 86400 - 1
+    follow()
+    assert len(all_rows(history)["interval"]) == rows and not any((store.path / "history-archive").glob("*"))
+    now_s += 86400
+    follow()
+    assert len(all_rows(history)["interval"]) < rows / 2 and any((store.path / "history-archive").glob("*.parquet"))
 
 
 def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from farm_data import END_S, LIMIT_NS, FarmData, make_store
 from sqlalchemy import delete, insert, select
 
 from fastenough.analysis.changes import LEVEL
+from fastenough.farm.taking import look_for_tails
 from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, changes
 from fastenough.history.schema import ALL_CPUS, BOARD, CYCLE, CYCLE_S, NOW
 from fastenough.history.standings import main_series
@@ -82,6 +83,15 @@ def test_a_change_is_noted_once_with_what_stands_beside_it(farm: tuple[FarmData,
     noted = [change for change in changes(history, OWNER, "r1s1", 0, 2**40) if change.kind == "tail"]
     assert [change.at_s for change in noted] == [found[0].at_s]
     assert noted[0].was.endswith("µs")
+
+
+def test_a_farm_notes_changes_by_itself(farm: tuple[FarmData, History]) -> None:
+    data, history = farm
+    give_cycles(history, "r1s2", cycles(np.random.default_rng(2), 30))
+    order = {"store": str(data.store.path), "database": str(history.engine.url)}
+    assert look_for_tails(order) == {"changed": ["r1s2"]}
+    assert look_for_tails(order) == {"changed": []}
+    assert "tail" in {change.kind for change in changes(history, OWNER, "r1s2", 0, 2**40)}
 
 
 def test_the_last_run_that_kept_its_limit_is_named(farm: tuple[FarmData, History]) -> None:

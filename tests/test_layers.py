@@ -11,11 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = ["units", "words", "registry",
          "model", "files", "folder", "recording", "link", "gauge", "virtual", "facts", "settings", "loads",
-         "board", "implementations", "campaign", "store", "analysis", "reference", "audit", "exchange", "report",
-         "history", "jobs", "web", "farm", "cli"]
+         "board", "implementations", "campaign", "store", "analysis", "hunt", "reference", "audit", "exchange",
+         "report", "history", "jobs", "web", "farm", "cli"]
 """The way of the data; each may import only what stands before it (and itself)."""
 
-PURE = {"analysis", "audit", "report"}
+PURE = {"analysis", "audit", "hunt", "report"}
 TOUCHING = {"subprocess", "os", "socket", "serial"}
 
 

@@ -8,10 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from virtual_boards import OWN_KERNELS
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.module import SOURCES, build_module
-from fastenough.virtual.packages import KERNELS, fetch, host_arch
+from fastenough.virtual.packages import fetch, host_arch
 
 
 def information(module: Path, field: str) -> bytes:
@@ -21,7 +22,7 @@ def information(module: Path, field: str) -> bytes:
 
 
 @pytest.mark.parametrize("arch", ["arm64", "amd64"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", OWN_KERNELS)
 def test_builds_without_a_warning(name: str, arch: str) -> None:
     kernel = fetch(name, arch, image=arch == "arm64")
     magic = information(build_module(kernel), "vermagic").decode()

@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted, load_module, parsed, reading, recorded, unload_module
+from virtual_boards import OWN_KERNELS, booted, load_module, parsed, reading, recorded, unload_module
 
 from fastenough.model import FastenoughError, Outcome
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.packages import KERNELS
 
 WIDTH_NS, WINDOW_NS = 20_000_000, 40_000_000
 STOPS, STOPPED_S = 12, 0.3
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+@pytest.fixture(scope="module", params=OWN_KERNELS)
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

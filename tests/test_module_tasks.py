@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from virtual_boards import (
     DEVICE,
+    OWN_KERNELS,
     PERIODIC,
     RESPONSE,
     booted,
@@ -33,7 +34,7 @@ from fastenough.model import FastenoughError
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE
 
@@ -41,7 +42,7 @@ EDGES = 500
 TURNS = 50
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+@pytest.fixture(scope="module", params=OWN_KERNELS)
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

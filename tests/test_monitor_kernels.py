@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from monitored import TIMER_STATIONS
-from virtual_boards import booted
+from virtual_boards import booted, every_kernel, require_kernel
 
 from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
@@ -17,15 +17,16 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.monitor import install_monitor
 from fastenough.virtual.probe import PROBE
 
-KERNELS = ["rt", "stock", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("rt-6.12", "stock-6.12"))]
+pytestmark = pytest.mark.timeout(1200)
 ACTS = 60
 """Of the task that is watched, one each 20 ms."""
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+@pytest.fixture(scope="module", params=every_kernel("rt", "stock"))
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     if shutil.which("clang") is None:
         pytest.skip("clang is missing")
+    require_kernel(request.param)
     for board in booted(request.param):
         install_monitor(board.link)
         yield board

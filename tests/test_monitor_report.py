@@ -21,6 +21,7 @@ from fastenough.recording.culprits import blamed as blamed_of
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
+from fastenough.report.document import Table
 from fastenough.report.sections import culprits, events, stations
 
 INTERRUPTED = CULPRIT | {"waited_for": "swapper/1", "waited_for_pid": 0, "idle_state": "C6", "interrupt": "nvme0q1",
@@ -139,6 +140,16 @@ def test_the_monitor_changes_no_number_of_the_run_beside_it(runs: list[Recording
         assert (alone / f"tables/{table}.csv").read_bytes() == (both / f"tables/{table}.csv").read_bytes()
     assert "the tail comes from" in (both / "index.html").read_text()
     assert "the tail comes from" not in (alone / "index.html").read_text()
+
+
+def test_what_is_said_of_the_blame_is_what_is_done(runs: list[Recording]) -> None:
+    """Whole intervals know of time stolen and of SMIs: they are told, and nobody is blamed for them."""
+    assert blamed_of(CULPRIT | {"interval_steal_ns": 10**9, "interval_smi": 7}, 1000) == blamed_of(CULPRIT, 1000)
+    said = culprits.section(make_context(runs, judge(runs)))
+    assert said is not None
+    (note,) = (leaf.note for leaf in said.leaves() if isinstance(leaf, Table))
+    blame, _, told = note.partition("What a hypervisor or system management interrupts took")
+    assert "hypervisor" not in blame and "system management" not in blame and "not blamed" in told
 
 
 def test_nothing_seen_is_said(tmp_path: Path) -> None:

@@ -59,8 +59,25 @@ def test_durations_as_printed(ns: float, shown: str) -> None:
     assert words.duration(ns) == shown
 
 
+@pytest.mark.parametrize(("ns", "shown"), [
+    (0, "0.00 s"), (3_599_990_000_000, "3,599.99 s"), (3_600_000_000_000, "1 h 0 min"),
+    (96_300_000_000_000, "1 d 2 h 45 min"),
+    (86_399_999_999_999, "23 h 59 min"), (86_400_000_000_000 * 400, "400 d 0 h 0 min"),
+])
+def test_instants_of_a_run_can_be_found(ns: float, shown: str) -> None:
+    assert words.since_begin(ns) == shown
+
+
 @given(st.floats(-1e20, 1e20))
 def test_no_duration_is_printed_with_a_power_of_ten(ns: float) -> None:
     number, unit = words.duration(ns).split(" ")
     assert "e" not in number or abs(ns) < 1e-4, "nobody measures so little"
     assert unit == "days" or abs(_number(number)) < 1000
+
+
+@pytest.mark.parametrize(("ns", "said"), [
+    (100_000_000, "100 ms"), (200_000, "200 µs"), (7_071_000, "7,071 µs"), (1_000_001, "1,000,001 ns"), (0, "0 ns"),
+    (1, "1 ns"), (10**9, "1 s"), (300 * 10**9, "300 s"),
+])
+def test_a_time_that_was_asked_for_is_told_exactly(ns: int, said: str) -> None:
+    assert words.exact_time(ns) == said

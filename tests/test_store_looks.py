@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.gate import Held, Limit
 from fastenough.jobs.assess import Question, asked_of, judge_asked
 from fastenough.jobs.check import check
-from fastenough.model import Requirement, Verdict
+from fastenough.model import Configuration, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import Added, completed_head
 from fastenough.store import Store
@@ -66,6 +67,37 @@ def test_a_further_look_needs_more_and_says_so(tmp_path: Path) -> None:
     assert "97.5 %" in " ".join(second.cautions) and "97.5 %" in " ".join(second.reasons)
     other = Question(replace(LIMIT, limit_ns=300_000), 0.95)
     assert judge_asked([long], other, store).verdict is Verdict.PASS
+
+
+def test_what_is_advised_is_enough_for_the_look_that_follows(tmp_path: Path) -> None:
+    store, question = Store(tmp_path / "store"), Question(LIMIT, 0.95)
+    for look, seconds in enumerate((12, 18, 23)):
+        said = judge_asked([_run(tmp_path, f"run-{look}", seconds)], question, store)
+        [finding] = said.judgments[0].findings
+        assert said.verdict is Verdict.INCONCLUSIVE and finding.more_ns
+        enough = math.ceil(seconds + finding.more_ns / 1e9)
+        following = [_run(tmp_path, f"after-{look}", more) for more in (enough, enough - 2)]
+        assert [judge([run], LIMIT, look=look + 1).verdict for run in following] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+
+
+def test_a_store_of_months_may_still_pass(tmp_path: Path) -> None:
+    """What a further look needs grows with the logarithm of how many there were, and the report says how much it is."""
+    store, question = Store(tmp_path / "store"), Question(LIMIT, 0.95)
+    for look in range(12):
+        judge_asked([_run(tmp_path, f"run-{look}", 11)], question, store)
+    assert judge_asked([_run(tmp_path, "too-short", 39)], question, store).verdict is Verdict.INCONCLUSIVE
+    said = judge_asked([_run(tmp_path, "long", 42)], question, store)
+    assert said.verdict is Verdict.PASS
+    assert "judged here 13 times before" in " ".join(said.cautions)
+    assert "99.973 % confidence, which takes 2.7 times as long" in " ".join(said.cautions)
+
+
+def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> None:
+    run, asked = _run(tmp_path, "run", 3), []
+    for kernel, words in (("6.1", "quiet"), ("6.1", "quiet"), ("6.2", "quiet"), ("6.1", "")):
+        booted = Configuration("as-booted", kernel, None, words)
+        asked.append(asked_of([replace(run, head=replace(run.head, configuration=booted))], Question(LIMIT, 0.95)))
+    assert asked[0] == asked[1] and len(set(asked)) == 3
 
 
 def test_a_pass_of_the_idle_machine_ends_no_question_of_a_load(tmp_path: Path) -> None:

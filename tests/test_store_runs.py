@@ -124,6 +124,16 @@ def test_the_index_is_made_again_from_the_runs(store: Store) -> None:
     assert Store(store.path).index_fault is None
 
 
+def test_a_store_without_an_index_sees_what_another_process_begins(store: Store) -> None:
+    """Others may write into its folder, so that it keeps none: a website that is up for days has one in memory."""
+    store.path.chmod(0o777)
+    watching = Store(store.path)
+    assert watching.runs() == []
+    writer = Store(store.path).begin({"campaign": "night-1"})
+    assert [run.state for run in watching.runs()] == ["running"] and watching.newest_campaign() == "night-1"
+    assert watching.find("last") == writer.id
+
+
 def test_a_damaged_run_is_reported_and_the_others_go_on(store: Store) -> None:
     good, bad, empty = keep_run(store), keep_run(store), keep_run(store)
     sealed = store.path / "runs" / bad / SEALED_FILE

@@ -126,6 +126,21 @@ def test_boards_are_found_and_the_filter_stands_in_the_address(browser: Browser,
         assert page.inner_text("#matching") == f"1 of {len(served.farm.boards) - 1} boards"
 
 
+def test_the_span_of_the_first_page_is_that_of_its_bars_and_its_figure(browser: Browser, served: Served) -> None:
+    bars = f"tr[data-board={served.farm.injected.board}] svg.spark path"
+    with opened(browser, served.url + "/") as page:
+        assert page.inner_text("#over") == "Maxima over 30d"
+        month = page.get_attribute(bars, "d") or ""
+        assert page.get_attribute("a[data-files]", "href") == "heat-30d.json"
+        page.click("[data-span='24h']")
+        page.wait_for_selector("#over >> text=24h")
+        day, address = page.get_attribute(bars, "d") or "", page.url
+        assert page.get_attribute("a[data-files]", "href") == "heat-24h.json"
+    assert day.count("M") > month.count("M") and day.count("V0") == month.count("V0") == 1  # the latency of 5 ms
+    with opened(browser, address) as page:
+        assert page.get_attribute(bars, "d") == day
+
+
 def test_figures_are_kept_as_svg(browser: Browser, served: Served, tmp_path: Path) -> None:
     with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
         for name in ("maxima", "heat", "distribution", "ridge"):

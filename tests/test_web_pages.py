@@ -22,6 +22,7 @@ from websites import Answer, Served, serving, site_of
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
 from fastenough.report import plot
+from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
 from fastenough.web.published import addresses, publish
@@ -85,6 +86,13 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     plots = served.get(f"{at}/distribution-24h.json").json
     yield "latency plot", max(one["max_ns"] for one in plots["cpus"].values())
     yield "ridge", max(row["max_ns"] for row in served.get(f"{at}/ridge.json").json["rows"])
+    yield "ridge's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+                             for row in table_of(served, f"{at}/ridge.csv")) * data.injected.value_ns
+    yield "heat map's CSV", max(int(row["upper_ns"]) >= data.injected.value_ns >= int(row["lower_ns"])
+                                for row in table_of(served, f"{at}/heat-24h.csv")) * data.injected.value_ns
+    metric = re.search(rf'fastenough_board_maximum_24h_seconds{{board="{board}"}} (\S+)', served.get("/metrics").text)
+    assert metric is not None
+    yield "metrics", round(float(metric[1]) * 1e9)
     yield "events", max(one["value_ns"] for one in served.get(f"{at}/events.json").json["events"])
     begin = data.injected.begin_s
     chosen = served.get(f"{at}/selection.json?begin={begin}&end={begin + 300}").json
@@ -93,6 +101,10 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     of_run = served.get(f"/run/{data.injected.run}/plot.json").json
     yield "run's plot", max(one["max_ns"] for one in of_run["cpus"].values())
     yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
+
+
+def table_of(served: Served, address: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(served.get(address).text)))
 
 
 def told_live(served: Served) -> Any:
@@ -108,9 +120,20 @@ def told_live(served: Served) -> Any:
     return found
 
 
+def test_tables_of_figures_hold_every_sample(served: Served, data: FarmData) -> None:
+    at = f"/board/{data.injected.board}"
+    samples = sum(one["n"] for one in served.get(f"{at}/distribution-7d.json").json["cpus"].values())
+    for name in ("heat-7d", "ridge", "distribution-7d"):
+        rows = table_of(served, f"{at}/{name}.csv")
+        assert sum(int(row["count"]) for row in rows) == samples > 0, name
+        packed = pq.read_table(io.BytesIO(served.get(f"{at}/{name}.parquet").body)).to_pylist()
+        assert [{key: str(value) for key, value in row.items()} for row in packed] == rows
+
+
 def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data: FarmData) -> None:
+    """An alert has it too: test_farm_alerts.py, whose farm has measured for the day that an alert asks for."""
     said = dict(injected_numbers(served, data))
-    assert len(said) > 16
+    assert len(said) > 18
     assert {name: value for name, value in said.items() if value != data.injected.value_ns} == {}
     assert '<td data-value="max_24h_ns">5,000</td>' in served.get("/").text
     page = served.get(f"/board/{data.injected.board}/").text
@@ -146,6 +169,43 @@ def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmDat
     assert served.get("/compare?base=a&other=a").status == 400
     assert served.get("/compare?base=a&other=b&other=c&other=d&other=e").status == 400
     assert served.get(f"/board/{data.injected.board}/maxima-2w.json").status == 404
+
+
+HOSTILE = ("/../etc/passwd", "/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/..%2f..%2fserver.py", "//",
+           "///etc", "//evil.example/", "/%ff%fe", "/board/%2e%2e/%2e%2e/", "/board/..%2f..%2f/", "/board/%00/",
+           "/board/" + "x" * 5000 + "/", "/history.sqlite",
+           "/run/..%2f..%2fhistory.sqlite/recording.jsonl.zst", "/run/%2e%2e/recording.jsonl.zst",
+           "/assets/site.css%00", "/board/a%0d%0aX-Injected:%20yes/", "/run/-rf/", "/board/$(id)/index.json")
+
+
+def test_addresses_that_lead_elsewhere_are_nowhere(served: Served) -> None:
+    nowhere = served.get("/nowhere")
+    assert nowhere.status == 404
+    for address in HOSTILE:
+        answer = served.get(address)
+        assert (answer.status, answer.body) == (404, nowhere.body), address
+        assert "x-injected" not in answer.headers
+    at = served.farm.injected.board
+    for query in ("begin=%C2%B2&end=%C2%B3", "begin=1&end=" + "9" * 5000, "a=b&" * 2000, "begin=1%00&end=2"):
+        assert served.get(f"/board/{at}/selection.json?{query}").status == 400
+
+
+def test_only_who_asks_for_a_name_of_the_site_is_answered(served: Served) -> None:
+    with serving(served.site, served.farm, names=["farm.example"]) as named:
+        for host in ("127.0.0.1", "localhost", f"localhost:{named.port}", "[::1]:80", "192.0.2.7", "farm.example",
+                     "Farm.Example.:443"):
+            assert named.get("/", Host=host).status == 200, host
+        for host in ("evil.example", "127.evil.example", "farm.example.evil.example", "", "[::1",
+                     "localhost.evil.example"):
+            for address in ("/", "/events", "/metrics", "/assets/site.css", "/nowhere"):
+                answer = named.get(address, Host=host)
+                assert answer.status in (400, 421) and served.farm.boards[0] not in answer.text, (host, address)
+
+
+@pytest.mark.parametrize(("host", "own"), [("127.0.0.1", True), ("127.9.8.7", True), ("::1", True), ("localhost", True),
+                                           ("127.evil.example", False), ("0.0.0.0", False), ("192.0.2.1", False)])
+def test_only_loopback_is_this_machine(host: str, own: bool) -> None:
+    assert is_loopback(host) is own
 
 
 def test_it_is_only_read(served: Served) -> None:

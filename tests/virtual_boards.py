@@ -8,12 +8,16 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+from _pytest.mark.structures import ParameterSet
+
 from fastenough.link import Process
 from fastenough.link.modules import insert_module
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording, read_recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.gauge import build_gauge
+from fastenough.virtual.kernels import KERNELS
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
@@ -22,6 +26,10 @@ from fastenough.virtual.probe import PROBE, install
 RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
+OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite]
+"""Those of this machine's own release of Debian."""
+BOOT_S = 240.0
+"""A guest needs some ten seconds of a CPU to come up: a busy machine gives it those in minutes."""
 _SINCE = "_since_load"
 _QUIET_S = 0.5
 _PATIENCE_S = 60.0
@@ -33,9 +41,25 @@ def require_simulated_gauge() -> None:
     fetch("stock")
 
 
+def every_kernel(*first: str) -> list[ParameterSet]:
+    """Parameters of a test: these kernels in ``make check``, all the others in ``make bench``."""
+    others = (name for name in KERNELS if name not in first)
+    return [*(pytest.param(name) for name in first), *(pytest.param(name, marks=pytest.mark.matrix) for name in others)]
+
+
+def require_kernel(name: str) -> None:
+    """Fetches a kernel of the virtual bench; skips with the reason where it is another release's and cannot be had."""
+    try:
+        fetch(name)
+    except FastenoughError as reason:
+        if name in OWN_KERNELS:
+            raise
+        pytest.skip(f"there is no kernel {name}: {reason}")
+
+
 def booted(kernel: str) -> Iterator[VirtualBoard]:
     """A board for a fixture, whose kernel must have nothing to complain of when it ends."""
-    with VirtualBoard(kernel) as board:
+    with VirtualBoard(kernel, boot_timeout_s=BOOT_S) as board:
         install(board.link)
         yield board
         log = board.link.run(["dmesg"]).text.splitlines()

@@ -83,10 +83,10 @@ def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Pat
 
 
 @contextmanager
-def serving(site: Site, farm: FarmData, pages: Sequence[Page] = PAGES) -> Iterator[Served]:
+def serving(site: Site, farm: FarmData, pages: Sequence[Page] = PAGES, names: Sequence[str] = ()) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages), log_level="critical", lifespan="on",
-                                               timeout_graceful_shutdown=1))
+        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages, names=names), log_level="critical",
+                                               lifespan="on", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

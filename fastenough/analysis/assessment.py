@@ -26,9 +26,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a PASS needs at least, whatever was seen."""
+    """What a PASS needs at least, whatever was seen.  ``next_confidence``: of the look that follows this one, so that
+    what is advised is enough for it."""
 
     duration_ns: int
+    next_confidence: float
 
 
 @dataclass(frozen=True)

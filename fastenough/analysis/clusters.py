@@ -25,6 +25,19 @@ _MOST_SAMPLES = 10**15
 """More are never advised: a thousand years at 30 kHz."""
 
 
+def confidence_of_look(confidence: float, look: int) -> float:
+    """That of a look at a question that was judged ``look`` times before; the first one may err as stated.
+
+    The k-th further one may err 1 / (k (k + 1)) times as often, to two digits: these add up to 1, so that all that
+    follow the first, however many they are, err together no more often than it does.
+    """
+    if look == 0:
+        return confidence
+    error = (1.0 - confidence) / (look * (look + 1))
+    unit = 10.0 ** (math.floor(math.log10(error)) - 1)
+    return 1.0 - math.floor(error / unit + 1e-6) * unit
+
+
 def poisson_upper(seen: ArrayLike, confidence: float) -> FloatArray:
     """Upper bound of the mean of a Poisson number: chi2(C; 2d + 2) / 2."""
     return np.asarray(special.gammaincinv(np.asarray(seen) + 1.0, confidence))

@@ -38,6 +38,10 @@ class Evidence:
         """Neither within what is allowed nor shown to exceed it."""
         return [one for one in self.shown if not one.within and one not in self.failing]
 
+    def next_time(self, one: Shown) -> Shown:
+        """As it will be judged when more was measured: how much more it takes follows from that."""
+        return replace(one, confidence=self.minimum.next_confidence)
+
     def where(self, some: Sequence[Shown]) -> str:
         """Names the first of these, and how many there are beside it."""
         several_kinds = len({one.values.name for one in self.shown}) > 1
@@ -88,11 +92,12 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     wanted_ns = evidence.requirement.return_time_ns
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
-        more = bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, weakest.confidence) - weakest.seen.n
+        more = (bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, evidence.minimum.next_confidence)
+                - weakest.seen.n)
         yield Finding(Verdict.INCONCLUSIVE, f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say "
                       "never", f"{words.counted(words.round_up(more), 'more sample')} on each CPU", more)
         return
-    needed_ns = wanted_ns * float(clusters.poisson_upper(0, weakest.confidence))
+    needed_ns = wanted_ns * float(clusters.poisson_upper(0, evidence.minimum.next_confidence))
     more_ns = float(max(1, words.round_up(needed_ns - weakest.seen.time_ns)))
     yield Finding(Verdict.INCONCLUSIVE, f"{text}; to say never, no more than one in {words.duration(wanted_ns)} must "
                   "be shown (--return-time)", f"measure {words.duration(more_ns)} longer under this load",
@@ -105,8 +110,8 @@ def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
     if lacking:
         weakest = max(lacking, key=lambda one: one.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
-        yield _settled(weakest, text, "the rate seen is the rate allowed: no number of samples shows that it is lower; "
-                       "choose a longer limit or a higher miss rate")
+        yield _settled(evidence.next_time(weakest), text, "the rate seen is the rate allowed: no number of samples "
+                       "shows that it is lower; choose a longer limit or a higher miss rate")
 
 
 def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
@@ -137,6 +142,7 @@ def _hanging_together(shown: Shown) -> str:
 
 def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
+    weakest = evidence.next_time(weakest)
     if weakest.needed is None:
         text += (f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
                  f"{clusters.LEAST_DISTURBANCES} disturbances unless one knows how many activations a disturbance "

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
+from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
@@ -180,7 +181,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     state, if anything.  ``confidence`` is used where no requirement states one.  ``loads``: names of the loads that
     were to be measured; one that is missing forbids a PASS, and so does each run in ``missing``, which were planned
     and are not among the recordings.  ``minimum_duration_ns``: measured time a PASS needs under each load.
-    ``look``: how often this was judged before; each further look may err half as often.  Never raises for recordings.
+    ``look``: how often this was judged before; each further look may err less often.  Never raises for recordings.
     """
     recordings, again = distinct(_judged_ones(recordings))
     unfit = _unfit(recordings)
@@ -188,8 +189,9 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     judgeable = [recording for recording in measured if not _measures_speed_only(recording)]
     asked = _asked_of(judgeable, requirement, probe)
     least = max((required.confidence for required, _ in asked if required is not None), default=confidence)
-    sure = 1.0 - (1.0 - least) / 2**look
-    weighed = [_weigh(one, Minimum(minimum_duration_ns), sure if one[0] else confidence) for one in asked]
+    sure, later = (confidence_of_look(least, each) for each in (look, look + 1))
+    minimum = Minimum(minimum_duration_ns, later)
+    weighed = [_weigh(one, minimum, sure if one[0] else confidence) for one in asked]
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
     gaps = [*wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing),
@@ -206,7 +208,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judgments, measured, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, sure)),
+        cautions=(*wording.cautions(measured, verdict), *said_of(again), *wording.looked_before(look, least, sure)),
         judgments=judgments,
         supported=overall_supported(judgments),
         not_applicable=unfit,

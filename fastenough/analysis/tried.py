@@ -31,7 +31,7 @@ AT = 0.999
 class TailRate:
     """How often a value lies beyond ``limit_ns``: means over the runs, their difference with its interval.
 
-    The limit is midway between the quantile without and with the change, so that it favours neither.
+    The limit is midway between the quantiles of the median runs without and with the change: it favours neither.
     """
 
     limit_ns: float
@@ -90,9 +90,8 @@ def try_out(rounds: Sequence[Round], change: Mapping[str, str], load: str, campa
     runs = [[_merged([run]) for run in each] for each in sound]
     arms = [_merged([run for each in sound for run, arm in zip(each, ORDER, strict=True) if arm == which])
             for which in ("A", "B")]
-    limit_ns = (effect.without_ns + effect.with_ns) / 2
-    return Tried(change, load, effects.rounds, _widened(effect, arms, confidence), _tail(runs, limit_ns, confidence),
-                 effects.left_out, campaign)
+    tail = _tail(runs, effect.quantile, confidence)
+    return Tried(change, load, effects.rounds, _widened(effect, arms, confidence), tail, effects.left_out, campaign)
 
 
 def _merged(runs: Sequence[Recording]) -> Merged:
@@ -111,15 +110,26 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
                    chance=max(effect.chance, drawn.chance_of_none()))
 
 
-def _tail(runs: Sequence[Sequence[Merged]], limit_ns: float, confidence: float) -> TailRate:
+def _tail(runs: Sequence[Sequence[Merged]], quantile: float, confidence: float) -> TailRate:
+    limit_ns = limit_between(np.array([[Drawn(run).bucket_ns(quantile)[1] for run in each] for each in runs]))
     rates = np.array([[[count / max(run.judged, 1) for count in run.exceeded(limit_ns)] for run in each]
                       for each in runs])
     return rate_effect(rates[..., 0], rates[..., 1], limit_ns, confidence)
 
 
+def limit_between(quantiles_ns: FloatArray) -> float:
+    """Midway between the median run without and the median run with the change, which no run that was held up moves;
+    ``quantiles_ns``: rounds x runs in the order of :data:`ORDER`."""
+    return float(sum(np.median(quantiles_ns[:, _places(which)]) for which in ("A", "B")) / 2)
+
+
+def _places(which: str) -> list[int]:
+    return [place for place, arm in enumerate(ORDER) if arm == which]
+
+
 def rate_effect(surely: FloatArray, possibly: FloatArray, limit_ns: float, confidence: float) -> TailRate:
     """From rates beyond the limit, rounds x runs in the order of :data:`ORDER`; they differ as buckets do."""
-    without, with_it = ([place for place, arm in enumerate(ORDER) if arm == which] for which in ("A", "B"))
+    without, with_it = _places("A"), _places("B")
     low, high = surely[:, without].mean(axis=1), possibly[:, without].mean(axis=1)
     low_with, high_with = surely[:, with_it].mean(axis=1), possibly[:, with_it].mean(axis=1)
     lower, upper, chance = student(low_with - high, high_with - low, confidence)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding, Judgment
+from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.machine import counter_total, steal_text
 from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
@@ -234,12 +235,14 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
-def looked_before(look: int, confidence: float) -> Iterator[str]:
-    """What follows where the requirement was judged before."""
+def looked_before(look: int, required: float, confidence: float) -> Iterator[str]:
+    """What follows where the requirement was judged before, at the confidence ``required``."""
     if look:
+        times = float(poisson_upper(0, confidence) / poisson_upper(0, required))
         yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
-               f"is judged at {words.percent(confidence)} confidence: who looks until it passes errs more often than "
-               "stated. Judge all runs together")
+               f"is judged at {words.percent(confidence)} confidence, which takes {times:.1f} times as long if nothing "
+               "is late: who looks until it passes errs more often than stated. Judge all runs of this system together "
+               "(fastenough report RUN...)")
 
 
 def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],

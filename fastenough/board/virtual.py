@@ -13,8 +13,9 @@ from fastenough.link import Link
 from fastenough.model import EMULATED, NotApplicable
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.keeper import open_virtual
+from fastenough.virtual.kernels import KERNELS
 from fastenough.virtual.module import SOURCES, build_module
-from fastenough.virtual.packages import KERNELS, fetch
+from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
                 "difference with its interval."),
     "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
+    "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
     "audit": ("fastenough.cli.audit", "Say what in this system costs latency or hides it, why, and what would change "
               "it."),
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),

@@ -48,6 +48,14 @@ def _tell(found: Audit, measured: Measured | None, everything: bool, as_json: bo
         print_measured(measured)
 
 
+def _names(said: str) -> list[str]:
+    """Raises BadInput where there are not two or more, each once."""
+    names = [name.strip() for name in said.split(",") if name.strip()]
+    if said and (len(names) < 2 or len(set(names)) < len(names)):
+        raise BadInput(f"--boot {said}: name two configurations of the board or more, each once, as in stock,rt")
+    return names
+
+
 def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, Any]:
     return {**finding, "changes": [{**asdict(change), "how": change.how} for change in changes]}
 
@@ -71,6 +79,9 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True,
               help="With --measure: of each run.")
 @click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
+@click.option("--boot", "boots", type=str, default="", metavar="CONFIGURATIONS",
+              help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
+                   "stock,rt.")
 @click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
 @click.option("--emit", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, "
@@ -79,22 +90,22 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 @store_option
 @json_option
 def command(*, board: str, everything: bool, measuring: bool, only: list[str] | None, loads: list[str], rounds: int,
-            duration_ns: int, interval: str, resume: bool, folder: Path | None, as_granted: bool, store_path: Path,
-            as_json: bool) -> int:
+            duration_ns: int, interval: str, boots: str, resume: bool, folder: Path | None, as_granted: bool,
+            store_path: Path, as_json: bool) -> int:
     """Say what in this system costs latency or hides it, why, and what would change it.
 
     It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
     --measure settings are changed while runs are made, and put back after each of them.
     """
-    with looked_at(board) as (link, _):
+    if not measuring and (only or resume or boots):
+        raise BadInput("--only, --boot and --resume say how to measure: add --measure")
+    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots))
+    with looked_at(board, asked.configuration) as (link, _):
         found = audit_board(board, link)
     if not measuring:
-        if only or resume:
-            raise BadInput("--only and --resume say how to measure: add --measure")
         _emit(found, {}, folder)
         _tell(found, None, everything, as_json)
         return ExitStatus.DONE
-    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume)
     try:
         measured = measured_audit(asked, found, Store(store_path))
     except Refused as error:

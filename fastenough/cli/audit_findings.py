@@ -77,4 +77,4 @@ def print_audit(audit: Audit, everything: bool) -> None:
     elif not_known:
         named = ", ".join(finding.title for finding in not_known)
         print("\n".join(textwrap.wrap(clean(f"unknown: {named} (why, and what is fine: --all)"), width,
-                                      break_on_hyphens=False)))
+                                      subsequent_indent=_INDENT, break_on_hyphens=False)))

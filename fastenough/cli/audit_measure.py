@@ -13,6 +13,7 @@ from fastenough.analysis.compare_wording import OPEN
 from fastenough.analysis.tried import AT, Tried
 from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
+from fastenough.board import AS_BOOTED, open_board
 from fastenough.campaign import Entry, Plan, Progress
 from fastenough.cli.live import Display
 from fastenough.cli.making import check_plan
@@ -21,7 +22,7 @@ from fastenough.cli.privileges import boards_for
 from fastenough.jobs.ab import Made, Trial, is_begun, make_trial
 from fastenough.jobs.audit import Audit
 from fastenough.jobs.audit_measure import Measured, measure
-from fastenough.model import BadInput, ExitStatus
+from fastenough.model import BadInput, ExitStatus, NotApplicable
 from fastenough.store import Store
 
 _BESIDE_S = 3.5
@@ -30,7 +31,8 @@ _BESIDE_S = 3.5
 
 @dataclass(frozen=True)
 class Asked:
-    """How to measure: ``only``: these settings, all of them where it is empty."""
+    """How to measure: ``only``: these settings, all of them where it is empty.  ``boots``: configurations of the board,
+    the first of which is what the others are tried against."""
 
     board: str
     loads: Sequence[str]
@@ -40,11 +42,22 @@ class Asked:
     only: Sequence[str]
     as_granted: bool
     resume: bool
+    boots: Sequence[str] = ()
 
     @property
     def plan(self) -> Plan:
         entry = Entry("timer", (self.loads[0],), self.duration_ns / 1e9, {"interval": (self.interval,)})
-        return Plan("audit", (entry,), boards=(self.board,))
+        return Plan("audit", (entry,), boards=(self.board,), configurations=(self.configuration,))
+
+    @property
+    def configuration(self) -> str:
+        """What is booted in all runs but those that try another."""
+        return self.boots[0] if self.boots else AS_BOOTED
+
+    @property
+    def runs(self) -> int:
+        """Of one change."""
+        return 4 * self.rounds * len(self.loads)
 
     def changes(self, audit: Audit) -> dict[str, str]:
         """Name and value of each setting that is tried; raises BadInput for one that is no finding here."""
@@ -58,17 +71,21 @@ class Asked:
 
 def measured_audit(asked: Asked, audit: Audit, store: Store) -> Measured:
     """Make all trials; raises BadInput where nothing can be changed."""
+    if asked.boots and open_board(asked.board).configurations() == (AS_BOOTED,):
+        raise NotApplicable(f"--boot: board {asked.board} does not boot by itself; a plan with [[configuration]] says "
+                            "how it is brought into each: fastenough campaign plan")
     changes = asked.changes(audit)
-    if not changes:
+    if not changes and not asked.boots[1:]:
         raise BadInput("no finding here can be changed while the system runs: there is nothing to measure; what is "
-                       "changed at boot or by a rebuild is compared with: fastenough campaign")
+                       "changed at boot or by a rebuild: --boot, where the board boots by itself, or a campaign")
     check_plan(asked.plan)
-    _tell_before(asked, changes)
-    return measure(asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store))
+    _tell_before(asked, [*changes, *(f"booted {name}" for name in asked.boots[1:])])
+    return measure(asked.plan, changes, asked.loads, asked.rounds, store=store, make=_making(asked, store),
+                   boots=asked.boots[1:])
 
 
-def _tell_before(asked: Asked, changes: Mapping[str, str]) -> None:
-    runs = 4 * asked.rounds * len(changes) * len(asked.loads)
+def _tell_before(asked: Asked, changes: Sequence[str]) -> None:
+    runs = asked.runs * len(changes)
     with Display() as display:
         display.tell(f"{words.counted(len(changes), 'change')} ({', '.join(changes)}) under "
                      f"{words.counted(len(asked.loads), 'load')}: {runs} runs, about "
@@ -90,6 +107,8 @@ def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
 
 
 def _found(tried: Tried) -> str:
+    if tried.helps and tried.harms:
+        return "smaller and greater"
     return "smaller" if tried.helps else "greater" if tried.harms else OPEN
 
 
@@ -107,22 +126,32 @@ _COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "beyon
 
 def said_of(tried: Tried) -> str:
     """What was measured of one change under one load, in a sentence without its name."""
-    if tried.effect is None or tried.tail is None:
+    effect, tail = tried.effect, tried.tail
+    if effect is None or tail is None:
         return f"under load {tried.load}: nothing can be said ({'; '.join(tried.reasons)})"
-    low, high = map(micros, tried.effect.ends)
-    at = words.percent(tried.effect.quantile)
-    if not tried.helps and not tried.harms:
-        return f"under load {tried.load}: no effect could be shown ({at}: {low} to {high} us)"
-    return (f"under load {tried.load}: {at} {'smaller' if tried.helps else 'greater'}, by "
-            f"{micros(tried.effect.effect_ns)} us ({low} to {high})")
+    interval = f"{micros(effect.lower_ns)} to {micros(effect.upper_ns)} us"
+    said = []
+    if effect.shown:
+        said.append(f"{words.percent(effect.quantile)} {_direction(effect.effect_ns)} by {micros(effect.effect_ns)} us "
+                    f"({interval})")
+    if tail.shown:
+        said.append(f"values beyond {micros(tail.limit_ns)} us {_direction(tail.effect)}: {words.rate(tail.with_it)} "
+                    f"instead of {words.rate(tail.without)}")
+    nothing = f"no effect could be shown ({words.percent(effect.quantile)}: {interval})"
+    return f"under load {tried.load}: {'; '.join(said) or nothing}"
+
+
+def _direction(effect: float) -> str:
+    return "smaller" if effect < 0 else "greater"
 
 
 def remarks(measured: Measured) -> dict[str, Remark]:
     """What is said of each setting in files for other tools."""
     by: dict[str, list[Tried]] = {}
+    confirmed = {(each.name, each.load): each for each in measured.again}
     for each in measured.alone:
         for name in each.change:
-            by.setdefault(name, []).append(each)
+            by.setdefault(name, []).append(confirmed.get((each.name, each.load), each))
     return {name: Remark("; ".join(map(said_of, tried)), name in (measured.best or {})) for name, tried in by.items()}
 
 
@@ -133,7 +162,9 @@ def conclusions(measured: Measured) -> Iterator[str]:
         yield "nothing was measured"
     elif best:
         named = ", ".join(f"{name}={value}" for name, value in best.items())
-        yield f"shown to make the tail smaller: {named}"
+        yield f"shown to make the tail smaller, and shown again when tried once more: {named}"
+    elif measured.again:
+        yield "what was shown to do something was not shown to help when it was tried once more: nothing is recommended"
     else:
         number = words.counted(len({each.name for each in tried}), "change")
         yield f"no effect of any of {number} could be shown; this is no proof that there is none"
@@ -148,20 +179,24 @@ def print_measured(measured: Measured) -> None:
         say(text)
     if measured.alone:
         print_table("\nEach change alone, in µs, from rounds of runs without and with it in turns", _COLUMNS,
-                    [_row(each) for each in (*measured.alone, *measured.together)], texts=2)
+                    [_row(each) for each in measured.alone], texts=2)
+        for title, tried in (("Once more, to confirm", measured.again), ("All of these at once", measured.together)):
+            if tried:
+                print_table(f"\n{title}", _COLUMNS, [_row(each) for each in tried], texts=2)
         say(f"\"at\": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of "
-            "that of the rounds (Student's t) and of a block bootstrap over time; \"beyond the limit\": how often a "
-            "value lies beyond the middle of both; \"smaller\" and \"greater\" hold for all changes and loads together "
-            "(Holm)")
+            "that of the rounds (Student's t) and of a block bootstrap over time")
+        say("\"beyond the limit\": how often a value lies beyond the middle of the median runs without and with it")
+        say("\"smaller\" and \"greater\" hold for all changes and loads together (Holm)")
     for name, reason in measured.refused:
         say(f"not tried: {name}: {reason}")
 
 
 def as_document(measured: Measured) -> dict[str, Any]:
     """For --json."""
-    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "best": measured.best,
+    return {"conclusions": list(conclusions(measured)), "alone": measured.alone, "again": measured.again,
+            "best": measured.best,
             "together": measured.together, "refused": dict(measured.refused),
-            "campaigns": [each.campaign for each in (*measured.alone, *measured.together)]}
+            "campaigns": [each.campaign for each in (*measured.alone, *measured.again, *measured.together)]}
 
 
 def status_of(measured: Measured) -> int:

@@ -12,7 +12,7 @@ import click
 
 from fastenough.cli.live import Work
 from fastenough.virtual.keeper import BenchState, bench_directory, bench_state, down, keeper_pid, up
-from fastenough.virtual.packages import KERNELS
+from fastenough.virtual.kernels import KERNELS
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -15,7 +15,7 @@ from fastenough.link.sudo import SudoLink, may_sudo
 
 
 @contextmanager
-def looked_at(board: str) -> Iterator[tuple[Link, str]]:
+def looked_at(board: str, configuration: str = AS_BOOTED) -> Iterator[tuple[Link, str]]:
     """The board, and why sudo is not used there where it could be.
 
     This machine is looked at also where there is no probe, without which it could not be booted to be measured.
@@ -23,7 +23,7 @@ def looked_at(board: str) -> Iterator[tuple[Link, str]]:
     if board == LOCAL:
         yield _own_machine()
         return
-    with open_board(board).boot(AS_BOOTED) as booted:
+    with open_board(board).boot(configuration) as booted:
         yield booted.link, ""
 
 

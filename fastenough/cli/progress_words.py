@@ -100,7 +100,8 @@ def wakeup_line(wakeup: Wakeup) -> str:
     """One wake-up: when, where, how long, at which station, and whom it waited for."""
     cpu = "" if wakeup.cpu is None else f" CPU {wakeup.cpu}"
     station = f", most of it {wakeup.longest} ({readable(wakeup.parts[wakeup.longest])})" if wakeup.longest else ""
-    return f"after {wakeup.after_ns / 1e9:,.1f} s{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.said or '–'}"
+    after = words.since_begin(wakeup.after_ns, 1)
+    return f"after {after}{cpu}: {readable(wakeup.delay_ns)}{station}: {wakeup.said or '–'}"
 
 
 def plain_line(following: Following) -> str:

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
 _DEFAULT = "127.0.0.1:8731"
 Follow = Callable[[], object]
-_LOOPBACK = ("localhost", "::1")
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -39,10 +37,6 @@ def _address(text: str) -> tuple[str, int]:
     if found is None or int(found["port"]) > 65535:
         raise BadInput(f"--listen {text}: write an address and a port, as in {_DEFAULT} or [::1]:8731")
     return found["host"].strip("[]"), int(found["port"])
-
-
-def _is_loopback(host: str) -> bool:
-    return host in _LOOPBACK or host.startswith("127.")
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -68,10 +62,10 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
     return [import_module("fastenough.web.uploads").upload_route(store.path, known.known)]
 
 
-def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route]) -> None:
+def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route], names: set[str]) -> None:
     uvicorn, server = import_module("uvicorn"), import_module("fastenough.web.server")
-    config = uvicorn.Config(server.make_app(site, follow, more=more), log_level="warning", server_header=False,
-                            lifespan="on", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(server.make_app(site, follow, more=more, names=names), log_level="warning",
+                            server_header=False, lifespan="on", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[bound])
 
 
@@ -90,7 +84,7 @@ def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iter
     try:
         if rebuild:
             history_room.rebuild(history, store)
-        follow = None if database is not None else partial(history_room.catch_up, history, store)
+        follow = None if database is not None else history_room.Following(history, store)
         yield site_room.Site(history, history_room.PUBLIC, store), follow
     finally:
         history.close()
@@ -130,6 +124,8 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
 @click.option("--database", metavar="URL", help="The history of a farm, such as postgresql+psycopg://HOST/NAME; left "
               "out: history.sqlite in the store, which follows it.")
 @click.option("--listen", default=_DEFAULT, show_default=True, metavar="ADDRESS:PORT", help="Where to serve the pages.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="Also answer to this name, such as that of the "
+              "web server in front; addresses and localhost are always answered, other names never.")
 @click.option("--all-boards", is_flag=True, help="Also show boards that are not public.")
 @click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="Write the pages into this folder "
               "instead, for any web server.")
@@ -139,8 +135,8 @@ def _caught_up(site: Site, follow: Follow | None, *, all_boards: bool, own: bool
 @click.option("--note", default="", metavar="TEXT", help="Say this at the top of every page.")
 @store_option
 @json_option
-def command(*, database: str | None, listen: str, all_boards: bool, into: Path | None, rebuild: bool,
-            uploads: Path | None, note: str, store_path: Path, as_json: bool) -> None:
+def command(*, database: str | None, listen: str, names: tuple[str, ...], all_boards: bool, into: Path | None,
+            rebuild: bool, uploads: Path | None, note: str, store_path: Path, as_json: bool) -> None:
     """Show the boards and runs of a store, or of a farm, as web pages.
 
     They are only read, but for --uploads, and on this machine alone unless --listen says otherwise, until Ctrl-C.
@@ -151,11 +147,11 @@ def command(*, database: str | None, listen: str, all_boards: bool, into: Path |
     more = _upload_routes(store, uploads)
     with _opened(store, database, rebuild=rebuild) as (opened, follow):
         site = replace(opened, note=note, served=into is None)
-        own = into is None and database is None and _is_loopback(host)
+        own = into is None and database is None and import_module("fastenough.web.addresses").is_loopback(host)
         if into is not None:
             _publish(_caught_up(site, follow, all_boards=all_boards, own=own), into, as_json)
             return
         with _bound(host, port) as bound:
             site = _caught_up(site, follow, all_boards=all_boards, own=own)
             _tell(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/", as_json)
-            _serve(site, follow, bound, more)
+            _serve(site, follow, bound, more, {host.lower(), *map(str.lower, names)})

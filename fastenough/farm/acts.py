@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def _forked(work: Callable[[socket.socket], None]) -> Iterator[socket.socket]:
 
 
 def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
-    """labgrid's refusals are answers."""
+    """labgrid's refusals are answers.  An act keeps its name: another process finds it by that."""
+    @wraps(work)
     def act(order: Order) -> Answer:
         try:
             return work(order)
@@ -96,23 +98,21 @@ def _answering(work: Callable[[Order], Answer]) -> Callable[[Order], Answer]:
     return act
 
 
+@_answering
 def places(order: Order) -> Answer:
     """Who holds which place, and since when: ``places`` by name, and ``me``."""
-    return _answering(lambda order: dict(_labgrid(order, "places")))(order)
+    return dict(_labgrid(order, "places"))
 
 
+@_answering
 def acquire(order: Order) -> Answer:
     """Hold the place again, which the coordinator has forgotten; nothing is switched."""
-    return _answering(_acquired)(order)
+    return _acquired(order)
 
 
+@_answering
 def release(order: Order) -> Answer:
-    return _answering(lambda order: dict(_labgrid(order, "release")))(order)
-
-
-def boot(order: Order) -> Answer:
-    """Switch the board off and on, and wait until it answers and its service records anew."""
-    return _answering(_boot)(order)
+    return dict(_labgrid(order, "release"))
 
 
 def _acquired(order: Order) -> Answer:
@@ -121,7 +121,9 @@ def _acquired(order: Order) -> Answer:
     return {"link": f"ssh://{address_of(service)}" if service else "", "console": has.get("console")}
 
 
-def _boot(order: Order) -> Answer:
+@_answering
+def boot(order: Order) -> Answer:
+    """Switch the board off and on, and wait until it answers and its service records anew."""
     held = _acquired(order) if order.get("place") else {}
     link = order.get("link") or held.get("link") or ""
     if not link:

@@ -13,7 +13,6 @@ import http.client
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +21,7 @@ from fastenough.farm.alerts_kept import Alert, Key, Seen, accept, known, note, p
 from fastenough.history import OWNER, Happening, History, Standing, State, changes, events, runs, standing
 from fastenough.history.tail import TAIL, TailWatch, last_good
 from fastenough.model import BadInput, FastenoughError
+from fastenough.words import iso
 
 _LOOK_BACK_S = 60 * 3600
 """A ring holds 48 hours: what comes later than that after it happened is told by nobody."""
@@ -89,7 +89,7 @@ def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
         if _is_silent(one, now_s):
             yield Seen(name, "silent", "silent", one.seen_s or now_s,
                        f"{name}: {one.state}: {one.reason}" if one.state in (State.SILENT, State.DEAD) else
-                       f"{name}: silent since {_iso(one.seen_s or now_s)}", lasts=True)
+                       f"{name}: silent since {iso(one.seen_s or now_s)}", lasts=True)
 
 
 def _is_silent(one: Standing, now_s: int) -> bool:
@@ -150,10 +150,6 @@ def _key(alert: Alert) -> str:
     return f"{alert.id}-{'end' if alert.end else 'begin'}"
 
 
-def _iso(at_s: int) -> str:
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _page(alert: Alert, site: str) -> str:
     return f"{site.rstrip('/')}/board/{alert.seen.board}/" if site else ""
 
@@ -165,15 +161,15 @@ def _alert(alert: Alert, site: str) -> dict[str, Any]:
     return {"labels": {"alertname": _ALERT[seen.kind], "board": seen.board, "severity": _SEVERITY[seen.kind],
                        "alert": str(alert.id)},
             "annotations": {"summary": seen.summary, **seen.more},
-            "startsAt": _iso(alert.noted_s), "endsAt": _iso((alert.ended_s or 0) if alert.end else until_s),
+            "startsAt": iso(alert.noted_s), "endsAt": iso((alert.ended_s or 0) if alert.end else until_s),
             **({"generatorURL": _page(alert, site)} if site else {})}
 
 
 def _message(alert: Alert, site: str) -> Mapping[str, Any]:
     seen = alert.seen
     return {"id": alert.id, "state": "ended" if alert.end else "new", "kind": seen.kind, "board": seen.board,
-            "severity": _SEVERITY[seen.kind], "text": seen.summary, "at": _iso(seen.at_s),
-            "ended": _iso(alert.ended_s) if alert.end and alert.ended_s else None, "page": _page(alert, site),
+            "severity": _SEVERITY[seen.kind], "text": seen.summary, "at": iso(seen.at_s),
+            "ended": iso(alert.ended_s) if alert.end and alert.ended_s else None, "page": _page(alert, site),
             **seen.more}
 
 

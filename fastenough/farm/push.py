@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 from dataclasses import dataclass
 from typing import BinaryIO
 from urllib.parse import quote, urlsplit
 
 from fastenough.model import BadInput, FastenoughError
+from fastenough.web.addresses import is_loopback
 from fastenough.words import said_lines
 
 _PATIENCE_S = 660.0
@@ -27,13 +27,6 @@ class Goal:
     path: str
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def parse_goal(url: str) -> Goal:
     """The address of a website; raises BadInput where a token could be read on the way to it."""
     try:
@@ -43,7 +36,7 @@ def parse_goal(url: str) -> Goal:
         raise BadInput(f"--to: this is no address ({error}); write --to https://HOST") from error
     if parts.scheme not in ("http", "https") or not goal.host or parts.username or parts.query or parts.fragment:
         raise BadInput("--to: write the address of a website, as in https://HOST, with nothing secret in it")
-    if not goal.encrypted and not _is_loopback(goal.host):
+    if not goal.encrypted and not is_loopback(goal.host):
         raise BadInput(f"--to: the token could be read on its way to {goal.host}; write https://")
     return goal
 

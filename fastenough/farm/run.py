@@ -37,6 +37,7 @@ from fastenough.farm.machine import (
     step,
 )
 from fastenough.farm.nursery import Answer, Nursery, Work
+from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
 WORK: Mapping[Act, Work] = {Act.BOOT: acts.boot, Act.ACQUIRE: acts.acquire, Act.PULL: acts.pull_ring,
@@ -52,6 +53,7 @@ _LATE_S = 3600.0
 _TAKE_S = 600.0
 _BEAT_S = 60.0
 _DAY_S = 86400
+_PULLED_S = 3600.0
 
 
 @dataclass
@@ -103,6 +105,7 @@ class FarmRun:
         self._backlog = Backlog()
         self._declared: list[dict[str, Any]] = []
         self._closed_day = 0
+        self._looked_back = 0
         self._take_s = max(_TICK_S, min(board.times.pull_s for board in self.farm.boards) / 4)
         self._bytes = 0
         self._ending = asyncio.Event()
@@ -115,7 +118,8 @@ class FarmRun:
         """Until it is asked to end; then acts end, and places are let go."""
         loops = [asyncio.ensure_future(one) for one in (
             self._every(_TICK_S, self._tick), self._every(self.farm.reconcile_s, self._reconcile),
-            self._every(self.beat_s, self._beat), self._taking())]
+            self._every(self.beat_s, self._beat), self._taking(),
+            self._every(self.farm.reconcile_s, self._look_back))]
         ending = asyncio.ensure_future(self._ending.wait())
         try:
             done, _ = await asyncio.wait([*loops, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -225,6 +229,13 @@ class FarmRun:
         else:
             self._declared, self._closed_day = standing, today
         return answer
+
+    async def _look_back(self) -> None:
+        """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
+        cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
+        if cycle != self._looked_back:
+            answer = await self._nursery.act("tails", taking.look_for_tails, self._order(), _TAKE_S)
+            self._looked_back = self._looked_back if answer.fault else cycle
 
     def _required(self, names: Collection[str] | None) -> dict[str, Any]:
         """What is required of these boards, None: of all; but of none whose cycle is under way."""

@@ -21,6 +21,7 @@ from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
 from fastenough.farm.profiles import Profiles
 from fastenough.history import History, catch_up, close_months, declare, take, take_from
+from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.recording.building import completed_head, line_bytes
 from fastenough.store import Store
@@ -65,6 +66,13 @@ def take_runs(order: Order) -> dict[str, Any]:
         if order["close"]:
             close_months(history, int(time.time()))
     return {"damaged": faults}
+
+
+def look_for_tails(order: Order) -> dict[str, Any]:
+    """Note in the history of which boards the greatest values of cycles became others than they had been."""
+    store = Store(Path(order["store"]))
+    with closing(History.of(store, order["database"])) as history:
+        return {"changed": [change.board for change in TailWatch().look(history)]}
 
 
 def _take_growing(history: History, store: Store, order: Order, growing: Mapping[str, str]) -> None:

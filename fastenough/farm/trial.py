@@ -27,7 +27,7 @@ from fastenough.farm.postgres import private_server
 from fastenough.farm.run import FarmRun
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.store import Store
-from fastenough.virtual.packages import KERNELS
+from fastenough.virtual.kernels import KERNELS
 from fastenough.words import said_lines
 
 Say = Callable[[str], None]

@@ -4,6 +4,7 @@
 from fastenough.history.archive import close_months
 from fastenough.history.boards import declare, is_declared
 from fastenough.history.database import History
+from fastenough.history.following import Following
 from fastenough.history.histogram_questions import distribution, heat, ridge
 from fastenough.history.ingest import Caught, catch_up, take, take_from
 from fastenough.history.maxima_questions import maxima, worst
@@ -33,8 +34,9 @@ from fastenough.history.run_questions import bands, changes, events, runs
 from fastenough.history.standings import board_of, standing, standing_of
 
 __all__ = [
-    "NOTHING", "OWNER", "PUBLIC", "Band", "Board", "Buckets", "Caught", "Change", "Distribution", "Happening", "Heat",
-    "History", "Maxima", "Ridge", "RidgeRow", "SeriesOf", "Standing", "State", "UnknownBoard", "Viewer", "Worst",
-    "bands", "board_of", "catch_up", "changes", "close_months", "declare", "distribution", "events", "heat",
-    "is_declared", "maxima", "rebuild", "ridge", "runs", "standing", "standing_of", "take", "take_from", "worst",
+    "NOTHING", "OWNER", "PUBLIC", "Band", "Board", "Buckets", "Caught", "Change", "Distribution", "Following",
+    "Happening", "Heat", "History", "Maxima", "Ridge", "RidgeRow", "SeriesOf", "Standing", "State", "UnknownBoard",
+    "Viewer", "Worst", "bands", "board_of", "catch_up", "changes", "close_months", "declare", "distribution",
+    "events", "heat", "is_declared", "maxima", "rebuild", "ridge", "runs", "standing", "standing_of", "take",
+    "take_from", "worst",
 ]

@@ -35,14 +35,14 @@ def declare(history: History, name: str, **said: Any) -> None:
 
 
 def _board_number(connection: Connection, name: str) -> int:
-    _alone(connection, name)
+    alone(connection, name)
     found = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
     if found is None:
         found = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
     return int(found)
 
 
-def _alone(connection: Connection, board: str) -> None:
+def alone(connection: Connection, board: str) -> None:
     """Nobody else writes of this board until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7701, hashtext(:board))"), {"board": board})

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -113,12 +113,18 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
     if not rows:
         return
     same = tuple(keys) or tuple(column.name for column in table.primary_key)
-    connection.execute(_putting(connection.dialect.name, table, same, tuple(rows[0])), rows)
+    said, order = _putting(connection.dialect, table, same, tuple(rows[0]))
+    connection.exec_driver_sql(said, [tuple(map(row.__getitem__, order)) if order else dict(row) for row in rows])
 
 
 @cache
-def _putting(dialect: str, table: Table, same: tuple[str, ...], names: tuple[str, ...]) -> Any:
-    """The statement: making it takes longer than a few rows do."""
-    statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect](table)
-    return statement.on_conflict_do_update(
-        index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same})
+def _putting(dialect: Dialect, table: Table, same: tuple[str, ...],
+             names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The statement as the driver takes it, with the order of its values where it takes them in one: all columns are
+    numbers, text or bytes, which need no conversion, and to make it for each row takes longer than the row does."""
+    statement: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect.name](table).values(
+        {name: bindparam(name) for name in names})
+    compiled: Any = statement.on_conflict_do_update(
+        index_elements=same, set_={name: statement.excluded[name] for name in names if name not in same}).compile(
+        dialect=dialect)
+    return str(compiled), tuple(compiled.positiontup or ())

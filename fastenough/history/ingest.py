@@ -101,13 +101,15 @@ def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
 def _take_folded(taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval],
                  events: list[Event]) -> int:
     """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text."""
-    while batch := list(islice(intervals, _BATCH)):
-        after = replace(place, intervals=place.intervals + len(batch))
-        if not taking.put(place, after, batch, []):
+    batch = list(islice(intervals, _BATCH))
+    while True:
+        more = list(islice(intervals, _BATCH))
+        after = replace(place, intervals=place.intervals + len(batch), offset=place.offset if more else size)
+        if not taking.put(place, after, batch, [] if more else events):
             return place.intervals
-        place = after
-    taking.put(place, replace(place, offset=size), [], events)
-    return place.intervals
+        if not more:
+            return after.intervals
+        place, batch = after, more
 
 
 def _events_of(lines: Iterator[bytes], run_id: str) -> tuple[list[Event], int]:

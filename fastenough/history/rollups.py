@@ -45,9 +45,11 @@ def add_cells(connection: Connection, board: int, run: int, cells: Mapping[Key, 
         return
     _add_intervals(connection, board, run, cells, pile)
     _add_hours(connection, board, cells)
-    for table, window_of in ((CYCLE, cycle_begin_s), (MONTH, month_begin_s)):
-        windows = {key: (key[0], window_of(key[1]), key[2]) for key in cells}
-        _add_histograms(connection, table, board, pile.by(windows), _worst(cells, windows))
+    worst = {key: cell.max_ns for key, cell in cells.items()}
+    for table, window_of in ((CYCLE, cycle_begin_s), (MONTH, month_begin_s)):  # no cycle lies in two months
+        windows = {key: (key[0], window_of(key[1]), key[2]) for key in worst}
+        pile, worst = pile.by(windows), _worst(worst, windows)
+        _add_histograms(connection, table, board, pile, worst)
 
 
 def _add_intervals(connection: Connection, board: int, run: int, cells: Mapping[Key, Cell], pile: Pile) -> None:
@@ -88,18 +90,20 @@ def _of_all(key: Key) -> Key:
     return key[0], key[1], ALL_CPUS
 
 
-def _worst(cells: Mapping[Key, Cell], windows: Mapping[Key, Key]) -> dict[Key, int]:
-    """By (series, window, CPU), and of all CPUs."""
+def _worst(maxima: Mapping[Key, int], windows: Mapping[Key, Key]) -> dict[Key, int]:
+    """By the windows that they lie in."""
     worst: dict[Key, int] = {}
-    for key, cell in cells.items():
-        for window in (windows[key], _of_all(windows[key])):
-            worst[window] = max(worst.get(window, NOTHING), cell.max_ns)
+    for key, max_ns in maxima.items():
+        window = windows[key]
+        if max_ns > worst.setdefault(window, NOTHING):
+            worst[window] = max_ns
     return worst
 
 
-def _add_histograms(connection: Connection, table: Table, board: int, each: Pile, worst: dict[Key, int]) -> None:
+def _add_histograms(connection: Connection, table: Table, board: int, each: Pile, maxima: Mapping[Key, int]) -> None:
     """Of each CPU, and of all together."""
-    more = each.plus(each.by({key: _of_all(key) for key in each.keys}))
+    together = {key: _of_all(key) for key in each.keys}
+    more, worst = each.plus(each.by(together)), {**maxima, **_worst(maxima, together)}
     found = connection.execute(select(table).where(
         table.c.board == board, table.c.series.in_({key[0] for key in worst}),
         table.c.begin_s.in_({key[1] for key in worst})))

@@ -15,6 +15,7 @@ from fastenough import words
 from fastenough.analysis.changes import change_points
 from fastenough.analysis.maxima import Maxima
 from fastenough.history.asking import about, series_number
+from fastenough.history.boards import alone
 from fastenough.history.database import History
 from fastenough.history.rows import Viewer
 from fastenough.history.schema import ALL_CPUS, BOARD, CHANGE, CYCLE, CYCLE_S, INTERVAL, NOW, RUN
@@ -103,13 +104,14 @@ class TailWatch:
 
 
 def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
+    name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
+    alone(connection, name)
     rows = connection.execute(select(CYCLE.c.begin_s, CYCLE.c.max_ns).where(
         CYCLE.c.board == board, CYCLE.c.series == series, CYCLE.c.cpu == ALL_CPUS, CYCLE.c.begin_s < closed_s,
         CYCLE.c.count > 0).order_by(CYCLE.c.begin_s)).all()
     points = tail_points([row.begin_s for row in rows], [row.max_ns for row in rows])
     known = list(connection.execute(select(CHANGE.c.at_s).where(
         CHANGE.c.board == board, CHANGE.c.kind == TAIL)).scalars())
-    name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
     found = [TailChange(name, point.at_s, point.was_ns, point.now_ns) for point in points]
     new = [change for change in found if all(
         abs(change.at_s - at_s) > _SAME_CYCLES * CYCLE_S for at_s in known)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastenough.analysis.paired import ORDER, judged_name
-from fastenough.board import AS_BOOTED, Board
+from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
 from fastenough.campaign.stopping import Stopping
@@ -29,15 +29,27 @@ Opened = Callable[[str], Board]
 
 @dataclass(frozen=True)
 class Trial:
-    """``plan``: one run without the change.  ``change``: the settings that make it, by name."""
+    """``plan``: one run without the change.  ``change``: the settings that make it, by name.  ``booted``: the
+    configuration that is booted with it instead of the plan's, where that is the change.  ``again``: it is made to
+    confirm one of the same words.
+    """
 
     plan: Plan
     change: Mapping[str, str]
     rounds: int
+    booted: str = ""
+    again: bool = False
 
     def with_change(self) -> Plan:
         """One run with the change."""
-        return replace(self.plan, settings={**self.plan.settings, **self.change})
+        configurations = (self.booted,) if self.booted else self.plan.configurations
+        return replace(self.plan, settings={**self.plan.settings, **self.change}, configurations=configurations)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What is different in runs with the change, in words."""
+        settings = tuple(f"{name}={value}" for name, value in self.change.items())
+        return (*settings, f"booted {self.booted}") if self.booted else settings
 
     def measured_by(self, granted: Plan) -> Trial:
         """The same with the probe's parameters as another plan has them."""
@@ -52,8 +64,7 @@ class Trial:
 
     def label(self, position: int) -> str:
         """Which side a run is on, in words."""
-        changed = " ".join(f"{name}={value}" for name, value in self.change.items())
-        return f"B: {changed}" if self.arm(position) == "B" else "A: as it is"
+        return f"B: {' '.join(self.changed)}" if self.arm(position) == "B" else "A: as it is"
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,9 @@ class Made:
 def require_changeable(trial: Trial, opened: Opened) -> None:
     """Make the change once and put it back; raises NotApplicable with the reason where the board refuses it, BadInput
     where it is no change."""
-    for board in trial.plan.boards:
-        with opened(board).boot(AS_BOOTED) as booted, Settings(booted.link) as settings:
+    for board in trial.plan.boards if trial.change else ():
+        configuration = trial.with_change().configurations[0]
+        with opened(board).boot(configuration) as booted, Settings(booted.link) as settings:
             if all(is_in_effect(booted.link, name, value) for name, value in trial.change.items()):
                 raise BadInput(f"{trial.label(1)[3:]} is in effect already: A and B would be the same; name "
                                "another value, or undo it first")
@@ -111,7 +123,9 @@ class _Turns:
         specs = expand(self.trial.plan)
         title = titles(self.trial.plan, specs)[0]
         self._planned = tuple(f"{title}, {self.trial.label(position)}" for position in range(self.trial.runs))
-        said = repr((plan_sha256(self.trial.plan, specs), sorted(self.trial.change.items()), self.trial.rounds))
+        changed = (*sorted(self.trial.change.items()), *((self.trial.booted,) if self.trial.booted else ()),
+                   *(("again",) if self.trial.again else ()))
+        said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
 

@@ -102,7 +102,7 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
 def asked_of(recordings: Sequence[Recording], question: Question, by: str = "assessment") -> str | None:
     """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
 
-    What was asked ``by`` somebody else, or under other loads, is another question.
+    What was asked ``by`` somebody else, under other loads, or of another kernel or command line, is another question.
     """
     asked = set()
     for recording in recordings:
@@ -110,7 +110,7 @@ def asked_of(recordings: Sequence[Recording], question: Question, by: str = "ass
         given = question.required if question.probe in (None, head.probe) else None
         required = given or head.requirement
         if required is not None:
-            asked.add(str((asdict(required), head.board, head.configuration and head.configuration.name, head.probe,
+            asked.add(str((asdict(required), head.board, head.configuration and asdict(head.configuration), head.probe,
                            head.implementation, load_name(recording))))
     return question_of(by, sorted(asked)) if asked else None
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Audit, measured: each change that can be made now on trial by itself under each load, then the best of them at once.
+"""Audit, measured: each change that can be made now on trial by itself under each load; those that are shown to do
+something once more, to confirm it; then the best of them at once.
 
 A trial is that of :mod:`ab`: runs without and with the change take turns, and the change is put back after each run.
 """
@@ -15,17 +16,23 @@ from fastenough.jobs.ab import Made, Trial
 from fastenough.model import BadInput, NotApplicable
 from fastenough.store import Store
 
+BOOT = "boot"
+"""What stands for the name of a setting where a configuration of the board is the change."""
+
 
 @dataclass(frozen=True)
 class Measured:
     """``alone``: each change under each load, judged together; ``refused``: the change and why it was not tried.
 
-    ``best``: the changes that help, and ``together`` what they do at once; empty where fewer than two do.  ``signal``:
+    ``again``: those shown to do something, tried once more and judged by these runs alone.  ``best``: the changes that
+    help both times, and ``together`` what the settings among them do at once; empty where
+    fewer than two do.  ``signal``:
     the number of what stopped it, or 0.
     """
 
     alone: tuple[Tried, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    again: tuple[Tried, ...] = ()
     best: Mapping[str, str] | None = None
     together: tuple[Tried, ...] = ()
     signal: int = 0
@@ -42,15 +49,36 @@ def _trial(plan: Plan, change: Mapping[str, str], load: str, rounds: int) -> Tri
 
 
 def measure(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds: int, *, store: Store,
-            make: Callable[[Trial], Made]) -> Measured:
-    """All trials, one after the other.  What the board refuses is told, and the others go on."""
-    alone, refused, signal = _made(trials(plan, changes, loads, rounds), store, make)
+            make: Callable[[Trial], Made], boots: Sequence[str] = ()) -> Measured:
+    """All trials, one after the other.  What the board refuses is told, and the others go on.
+
+    ``boots``: configurations of the board that are tried against the plan's, each by itself.
+    """
+    planned = trials(plan, changes, loads, rounds)
+    planned += [replace(_trial(plan, {}, load, rounds), booted=name) for name in boots for load in loads]
+    alone, refused, signal = _made(planned, store, make)
     found = judged_together(alone)
-    best = best_of(found)
-    if signal or len(best) < 2:
-        return Measured(found, refused, best, (), signal)
-    whole, more, signal = _made([_trial(plan, best, load, rounds) for load in loads], store, make)
-    return Measured(found, (*refused, *more), best, judged_together(whole), signal)
+    if signal:
+        return Measured(found, refused, signal=signal)
+    shown = {(each.name, each.load) for each in found if each.helps or each.harms}
+    once_more = [replace(trial, again=True) for trial in planned if _known_as(trial) in shown]
+    repeated, more, signal = _made(once_more, store, make)
+    again = judged_together(repeated)
+    best = best_of(again)
+    settings = {name: value for name, value in best.items() if name in changes}
+    if signal or len(settings) < 2:
+        return Measured(found, refused + more, again, best, (), signal)
+    whole, last, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
+    return Measured(found, refused + more + last, again, best, judged_together(whole), signal)
+
+
+def _change(trial: Trial) -> dict[str, str]:
+    return dict(trial.change) or {BOOT: trial.booted}
+
+
+def _known_as(trial: Trial) -> tuple[str, str]:
+    """The name and the load by which a trial's result is known."""
+    return (" ".join(f"{name}={value}" for name, value in _change(trial).items()), trial.plan.entries[0].loads[0])
 
 
 def _made(planned: Sequence[Trial], store: Store,
@@ -67,7 +95,8 @@ def _made(planned: Sequence[Trial], store: Store,
         except (NotApplicable, BadInput) as reason:
             refused[name] = str(reason)
             continue
-        tried.append(try_out(made.rounds(store.load), trial.change, trial.plan.entries[0].loads[0], made.campaign))
+        _, load = _known_as(trial)
+        tried.append(try_out(made.rounds(store.load), _change(trial), load, made.campaign))
         if made.signal:
             return tried, tuple(refused.items()), made.signal
     return tried, tuple(refused.items()), 0

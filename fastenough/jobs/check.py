@@ -22,7 +22,7 @@ from fastenough.analysis.gate import (
 )
 from fastenough.analysis.merged import judged_series
 from fastenough.jobs.assess import Question, asked_of
-from fastenough.model import FastenoughError, Outcome, Requirement, Verdict
+from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.store import Store
@@ -57,6 +57,8 @@ def read_baseline(store: Store, names: Sequence[str]) -> list[Recording]:
     found = []
     for name in names:
         path = Path(name)
+        if not path.is_file() and (len(path.parts) > 1 or path.suffix):
+            raise BadInput(f"{name}: the baseline is not there: there is no such file, and no run has such an id")
         found.append(read_recording(path) if path.is_file() else store.load(store.find(name)))
     return found
 

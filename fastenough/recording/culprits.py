@@ -31,8 +31,9 @@ def whole(culprit: Culprit, name: str) -> int | None:
 
 
 def _said(culprit: Culprit, name: str) -> str:
+    """On one line: a task is called what whoever started it likes, line ends and all."""
     value = culprit.get(name)
-    return "" if value is None else str(value)
+    return "" if value is None else "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 
 def _task(culprit: Culprit, which: str) -> str:

@@ -207,8 +207,9 @@ class Context:
 
 def named_entries(members: Sequence[tuple[Group, Kind]]) -> tuple[Entry, ...]:
     """Each with a name made of that by which it differs from the others: load, setup, series, labels; no two alike."""
-    parts = [{"load": f"load {group.load}", "setup": group.setup}
-             | {label: f"{label} {value}" for label, value in kind.series.labels.items() if value != kind.series.name}
+    parts: list[dict[str, str]] = [{"load": f"load {group.load}", "setup": group.setup}
+             | {label: told for label, value in kind.series.labels.items() if value != kind.series.name
+                and (told := f"{label} {value}") not in group.setup.split(" · ")}
              | {"series": kind.series.name} for group, kind in members]
     telling = [name for name in dict.fromkeys(name for one in parts for name in one)
                if name != "series" and len({one[name] for one in parts if name in one}) > 1]
@@ -232,11 +233,20 @@ _OF_THE_ACT = ("act", "parameters", "settings")
 """What one act is made of says nothing about another act: it tells runs of one probe apart only."""
 
 
+def _part(key: str, item: Any) -> str:
+    """A name and what it is; times in a unit that people read."""
+    if item is None:
+        return key
+    if key.endswith("_ns") and isinstance(item, int):
+        return f"{key.removesuffix('_ns').replace('_', ' ')} {words.exact_time(item)}"
+    return f"{key} {item}"
+
+
 def _short(name: str, value: Any) -> str:
     if name == "kernel" and isinstance(value, dict):
         return str(value.get("release", value))
     if isinstance(value, dict):
-        return ", ".join(key if item is None else f"{key} {item}" for key, item in value.items())
+        return ", ".join(_part(key, item) for key, item in value.items())
     if isinstance(value, list):
         value = ", ".join(map(str, value)) or "none"
     said = "none" if value is None else str(value)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
 _MOST_ROWS = 30
+_NAME_CHARS = 72
+"""Of a row's name in one line above it."""
 _LEAST_US = 0.01
 _MINUTE = timedelta(minutes=1)
 
@@ -142,15 +145,17 @@ def _limits_ns(context: Context, entries: Sequence[Entry]) -> list[float]:
 
 def _draw_ranges(context: Context, entries: Sequence[Entry]) -> Figure:
     """A row each, its name above it: thin from minimum to maximum, thick from 95 % to 99.9 %."""
+    names = ["\n".join(textwrap.wrap(entry.name, _NAME_CHARS)) for entry in entries]
+    row_in = 0.42 + 0.14 * max(name.count("\n") for name in names)
     figure, axes = plot.new_figure("Minimum, 95 % to 99.9 % (thick), maximum",
-                                   (_SIZE_IN[0], 1.1 + 0.42 * len(entries)))
+                                   (_SIZE_IN[0], 1.1 + row_in * len(entries)))
     axes.set_xscale("log")
     axes.set_yticks([])
     axes.set_ylim(len(entries) - 0.4, -0.6)
     axes.spines["left"].set_visible(False)
     for row, entry in enumerate(entries):
         _draw_range(axes, row + 0.15, entry)
-        axes.annotate(entry.name.replace("$", r"\$"), (0.0, row - 0.1), xycoords=("axes fraction", "data"), fontsize=9,
+        axes.annotate(names[row].replace("$", r"\$"), (0.0, row - 0.1), xycoords=("axes fraction", "data"), fontsize=9,
                       va="bottom")
     for limit_ns in _limits_ns(context, entries):
         axes.axvline(limit_ns / 1000.0, color=plot.LIMIT, linestyle="--", linewidth=1.2)

@@ -8,12 +8,13 @@ import secrets
 import socket
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from sqlalchemy.engine import URL
 
@@ -51,6 +52,7 @@ INDEX_SETTING = "FASTENOUGH_INDEX"
 _SETTLED = {"ended", "cut-off"}
 _INDEX_FILE = "index.sqlite"
 _IN_MEMORY = URL.create("sqlite")
+_Answer = TypeVar("_Answer")
 
 
 def new_run_id() -> str:
@@ -114,6 +116,7 @@ class Store:
             raise BadInput(f"{path}: no store can be made there: {error.strerror}; name a directory "
                            "you may write") from error
         self._place = os.fsencode(f"{socket.gethostname()}:{self.path}").decode(errors="backslashreplace")
+        self._turn = threading.Lock()
         self._shared_index = index_url or os.environ.get(INDEX_SETTING)
         self._open_index()
 
@@ -164,6 +167,15 @@ class Store:
         self._index.put(entry for entry in changed if known.get(entry[0].id) != (entry[0].state, entry[1]))
         self._index.remove(set(known) - set(present))
 
+    def _asked(self, question: Callable[[Index], _Answer]) -> _Answer:
+        """An answer of the index.  Nobody tells one in memory what other processes begin: it follows the directories
+        first, for one thread at a time."""
+        if not self._index.in_memory:
+            return question(self._index)
+        with self._turn:
+            self._refresh()
+            return question(self._index)
+
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
         """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned."""
         return StoreWriter(self._runs, RunSummary(new_run_id(), "running", **(origin or {})), self._remember)
@@ -204,16 +216,16 @@ class Store:
 
         ``last``: only so many of them, the newest.  ``brief``: without what their campaigns planned.
         """
-        return self._index.find(equal, last, brief=brief)
+        return self._asked(lambda index: index.find(equal, last, brief=brief))
 
     def newest_campaign(self) -> str | None:
         """The campaign that the newest run of those that name one belongs to."""
-        return self._index.newest_campaign()
+        return self._asked(Index.newest_campaign)
 
     def find(self, prefix: str) -> str:
         """The one run whose id begins so, ``last`` being the newest; raises BadInput for none or several."""
         searched = "" if prefix == "last" else prefix.encode(errors="replace").decode()
-        found = self._index.starting_with(searched)
+        found = self._asked(lambda index: index.starting_with(searched))
         found = found[-1:] if prefix == "last" else found
         if len(found) != 1:
             how_many = "no run" if not found else f"{len(found)} runs"

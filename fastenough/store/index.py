@@ -79,7 +79,7 @@ class Index:
         self._secrets = secrets_of(parsed)
         self._place = place
         sqlite = parsed.get_backend_name() == "sqlite"
-        memory = sqlite and parsed.database is None
+        self.in_memory = memory = sqlite and parsed.database is None
         arguments = {"timeout": _PATIENCE_S} if sqlite else {}
         try:
             self._engine: Engine = create_engine(

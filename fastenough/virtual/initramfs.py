@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastenough.model import FastenoughError
+from fastenough.virtual.kernels import Kernel, module_content
 from fastenough.virtual.module import CHECKOUT, compiler
-from fastenough.virtual.packages import GUEST_MODULES, Kernel, busybox, cache_lock
+from fastenough.virtual.packages import cache_lock
 
 _HERE = Path(__file__).resolve().parent
 AGENT = CHECKOUT / "target" / "agent"
@@ -66,12 +67,10 @@ def build_initramfs(kernel: Kernel) -> bytes:
     for directory in ("bin", "dev", "etc", "lib", "proc", "root", "run", "sys", "tmp", "var"):
         archive.directory(directory)
     archive.device("dev/console", _CONSOLE)
-    archive.file("bin/busybox", busybox(kernel).read_bytes(), 0o755)
+    archive.file("bin/busybox", kernel.busybox.read_bytes(), 0o755)
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
     archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
-    for module in GUEST_MODULES:
-        content = kernel.module(module)
-        if content is not None:
-            archive.file(f"lib/{module}.ko", content)
+    for number, (name, module) in enumerate(kernel.guest_modules().items()):
+        archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
     return archive.closed()

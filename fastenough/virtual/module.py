@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fastenough.model import FastenoughError, NotApplicable
-from fastenough.virtual.packages import Kernel, cache_lock
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.packages import cache_lock
 
 
 def _checkout() -> Path:
@@ -56,10 +57,11 @@ def _key(kernel: Kernel, sources: list[Path], variables: Sequence[str]) -> str:
 def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str] = ()) -> Path:
     """The module of a folder, built for a kernel; from the cache when nothing changed.
 
-    ``variables`` are further words for make, where this machine's tools are not those the kernel was built with.
+    ``variables`` are further words for make, behind those that the kernel itself needs (``KERNELS``).
     Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
     """
     sources = _sources(folder)
+    variables = (*kernel.make, *variables)
     compiler(kernel.arch)
     with cache_lock() as cache:
         built = cache / "modules" / kernel.release / f"{folder.name}-{_key(kernel, sources, variables)}"

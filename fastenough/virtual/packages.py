@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's own kernels, fetched by the machine's own apt from the machine's own sources; nothing is installed.
+"""Debian's own kernels, fetched by the machine's own apt; nothing is installed.
 
 A private apt state knows the guest's architecture too; the packages are unpacked into one tree in the cache.
 """
@@ -10,33 +10,22 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import lzma
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.files import changeable_by_others, replace_whole
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.virtual.kernels import KERNELS, Kernel
+from fastenough.virtual.suites import choose_suite, run_with_their_libc
 
 GUEST_ARCH = "arm64"
 
-KERNELS = {
-    "stock": "",
-    "rt": "rt-",
-    "stock-6.12": "6.12-",
-    "rt-6.12": "6.12-rt-",
-}
-"""Name of a kernel to what its meta package (``linux-image-…``) has before the architecture."""
-
 _FLAVOURS = {"armhf": "armmp"}
 """What Debian calls its kernel for an architecture, where that is not the architecture's own name."""
-
-GUEST_MODULES = ("virtio_mmio", "virtio_console")
-"""Of the kernel's own package, those a guest boots with."""
 
 _TREE_VERSION = 1
 """Part of the cache's name: raise it when the layout of the unpacked tree changes."""
@@ -47,44 +36,6 @@ Downloading = Callable[[Path, int], None]
 
 def nobody_waits(folder: Path, size_bytes: int) -> None:
     """Nobody wants to know how far a download is."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One unpacked kernel: its release, its image and where its headers and modules lie."""
-
-    name: str
-    arch: str
-    release: str
-    tree: Path
-
-    @property
-    def image(self) -> Path:
-        return self.tree / "boot" / f"vmlinuz-{self.release}"
-
-    @property
-    def headers(self) -> Path:
-        return self.tree / "usr/src" / f"linux-headers-{self.release}"
-
-    def module(self, name: str) -> bytes | None:
-        """A module of the kernel's own package, None where the kernel has it built in."""
-        found = self._module_file(name)
-        if found is None:
-            return None
-        return lzma.decompress(found.read_bytes()) if found.suffix == ".xz" else found.read_bytes()
-
-    def _module_file(self, name: str) -> Path | None:
-        folder = self.tree / "lib/modules" / self.release
-        if any(line.endswith(f"/{name}.ko") for line in (folder / "modules.builtin").read_text().splitlines()):
-            return None
-        for found in folder.rglob(f"{name}.ko*"):
-            return found
-        raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
-
-    def parts(self) -> list[Path]:
-        """What a guest is made of."""
-        modules = (self._module_file(name) for name in GUEST_MODULES)
-        return [self.image, busybox(self), *(module for module in modules if module is not None)]
 
 
 def cache_dir() -> Path:
@@ -241,16 +192,21 @@ def _names(packages: Sequence[str], pattern: str) -> list[str]:
     return [name for name in packages if re.fullmatch(pattern, name)]
 
 
-def _resolve(apt: Apt, name: str, arch: str) -> tuple[str, list[str]]:
-    """Release of the newest such kernel, and the packages to fetch for it (but for its image)."""
-    meta = f"linux-image-{KERNELS[name]}{_FLAVOURS.get(arch, arch)}"
+def _resolve(apt: Apt, name: str, arch: str, image: bool) -> tuple[str, list[str]]:
+    """Release of the newest such kernel, and the packages to fetch for it."""
+    origin = KERNELS[name]
+    meta = f"linux-image-{origin.before}{_FLAVOURS.get(arch, arch)}"
     images = _names(apt.depends(f"{meta}:{arch}"), r"linux-image-\d.*")
     if not images:
         raise FastenoughError(f"{meta} names no kernel")
     release = images[0].removeprefix("linux-image-")
     needs = apt.depends(f"linux-headers-{release}:{arch}")
-    shared = _names(needs, r"linux-(headers|kbuild)-.*")
-    return release, [f"linux-headers-{release}:{arch}", *(f"{package}:{host_arch()}" for package in shared)]
+    here = _names(needs, r"linux-(headers|kbuild)-.*") + (["libc6"] if origin.suite else [])
+    there = [f"linux-headers-{release}"]
+    if image:
+        parts = _names(apt.depends(f"{images[0]}:{arch}"), r"linux-(base|binary|modules)-\d.*")
+        there += [images[0], *parts, "busybox-static"]
+    return release, [*(f"{package}:{arch}" for package in there), *(f"{package}:{host_arch()}" for package in here)]
 
 
 def use_in_place(headers: Path, tree: Path) -> None:
@@ -279,32 +235,30 @@ def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool =
           downloading: Downloading = nobody_waits) -> Kernel:
     """The kernel of that name (see KERNELS), from the cache or else through apt.
 
-
     Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where
     apt has no such package.
     """
     if name not in KERNELS:
         raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join(KERNELS)}")
+    suite = KERNELS[name].suite
     with cache_lock() as cache:
-        tree = cache / f"tree-{_TREE_VERSION}"
+        place = cache / "suites" / suite if suite else cache
+        tree = place / f"tree-{_TREE_VERSION}"
         record = tree / f"{name}-{arch}-{'image' if image else 'headers'}.json"
         known = None if refresh else _known(record, name, arch, tree)
         if known is not None:
             return known
-        tree.mkdir(exist_ok=True)
-        apt = Apt(cache / "apt", arch)
+        tree.mkdir(parents=True, exist_ok=True)
+        if suite:
+            choose_suite(place / "apt", suite)
+        apt = Apt(place / "apt", arch)
         apt.update()
-        release, packages = _resolve(apt, name, arch)
-        if image:
-            packages += [f"linux-image-{release}:{arch}", f"busybox-static:{arch}"]
+        release, packages = _resolve(apt, name, arch, image)
         apt.unpack(packages, tree, downloading)
         kernel = Kernel(name, arch, release, tree)
         use_in_place(kernel.headers, tree)
+        if suite:
+            run_with_their_libc(tree)
         parts = {str(part.relative_to(tree)): file_hash(part) for part in (kernel.parts() if image else ())}
         replace_whole(record, json.dumps({"release": release, "sha256": parts}).encode())
         return kernel
-
-
-def busybox(kernel: Kernel) -> Path:
-    """The guest's only tool box."""
-    return next(place for place in (kernel.tree / "bin/busybox", kernel.tree / "usr/bin/busybox") if place.is_file())

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from labgrid.util.qmp import QMPError, QMPMonitor
 
 from fastenough.model import FastenoughError, NotApplicable
-from fastenough.virtual.packages import Kernel
+from fastenough.virtual.kernels import Kernel
 from fastenough.words import said_lines
 
 PROGRAM = "qemu-system-aarch64"

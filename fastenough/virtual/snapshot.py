@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fastenough.files import replace_whole, replacing
-from fastenough.virtual.packages import Kernel, cache_lock, file_hash
+from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.packages import cache_lock, file_hash
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,6 @@ def instant(at_s: int | None) -> str:
     return "never" if at_s is None else f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"
 
 
-def iso(at_s: int) -> str:
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def since(seconds: float) -> str:
     """How long ago, in one unit."""
     for unit, size_s in (("days", 2 * 86400), ("h", 2 * 3600), ("min", 60)):
@@ -64,8 +60,9 @@ def spark(daily_ns: Sequence[int | None], limit_ns: int | None) -> str:
 def _environment() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": iso,
-                     "number": words.number, "duration": words.duration, "counted": words.counted, "unbroken": unbroken}
+    made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
+                     "number": words.number, "duration": words.duration, "counted": words.counted,
+                     "unbroken": unbroken}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
 

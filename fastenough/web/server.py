@@ -6,21 +6,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fastenough.history import UnknownBoard
 from fastenough.model import FastenoughError
+from fastenough.web.addresses import is_served_as
 from fastenough.web.asset_files import assets
 from fastenough.web.kept import FRESH_S, Kept, Shelf
 from fastenough.web.live import Live
 from fastenough.web.pages import PAGES
+from fastenough.web.pages.run import prepare
 from fastenough.web.rendering import message
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
@@ -104,10 +108,24 @@ def _refused(_: Request, error: Exception) -> Response:
     return _nowhere()
 
 
+class _OnlyNamed:
+    """Before all else: who asks for another name than the site has is told nothing."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not is_served_as(Request(scope).headers.get("host", ""), self._names):
+            await _said(421, "Not this site", "This site does not have this name: start it with fastenough web --name, "
+                        "or ask for its address.")(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
 def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequence[Page] = PAGES,
-             more: Sequence[Route] = ()) -> Starlette:
+             more: Sequence[Route] = (), names: Collection[str] = ()) -> Starlette:
     """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
-    is served beside the pages.
+    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost.
     """
     live, shelf = Live(site), Shelf()
 
@@ -118,7 +136,7 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(live.run())]
+        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:
@@ -131,5 +149,5 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
     routes = [Route("/events", events, methods=["GET"]), *more,
               *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
               *(_route(site, shelf, page) for page in pages)]
-    return Starlette(routes=routes, lifespan=running,
+    return Starlette(routes=routes, lifespan=running, middleware=[Middleware(_OnlyNamed, names=names)],
                      exception_handlers={HTTPException: _refused, Exception: _failed})

@@ -10,9 +10,10 @@ from fastenough.report.document import Column, Section, Table, Text
 from fastenough.report.sections.stations import named
 
 _MOST = 40
-_RULE = ("To blame is what took at least half of the longest station (the hypervisor, an interrupt, a soft-IRQ), else "
-         "a system management interrupt, else the task itself (it was not done when its next timer was due), else the "
-         "task that had the CPU, else the idle state that was left.")
+_RULE = ("To blame is what took at least half of the longest station (an interrupt, a soft-IRQ), else the task itself "
+         "(it was not done when its next timer was due), else the task that had the CPU, else the idle state that was "
+         "left. What a hypervisor or system management interrupts took is known of whole intervals only: it is told, "
+         "and not blamed.")
 _LOST = {"monitor_unmatched": "could not be followed to their end", "monitor_dropped": "found no room",
          "monitor_suppressed": "were not seen, since the kernel suppressed tracing meanwhile"}
 

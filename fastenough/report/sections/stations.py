@@ -111,7 +111,7 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
 
 def _place(wakeup: Wakeup) -> str:
     cpu = "" if wakeup.cpu is None else f"CPU {wakeup.cpu}, "
-    return f"{cpu}after {wakeup.after_ns / 1e9:,.2f} s"
+    return f"{cpu}after {words.since_begin(wakeup.after_ns)}"
 
 
 def _cut(text: str) -> str:

@@ -103,7 +103,7 @@ async function fromFiles(chosen) {
   const sorted = [...counts].sort((a, b) => a[0] - b[0]);
   const all = {lower_ns: sorted.map(one => one[0]), upper_ns: sorted.map(one => one[1][0]), count: sorted.map(one => one[1][1])};
   return {events: told.events.filter(inside), changes: told.changes.filter(inside), distribution: {limit_ns: ridge.limit_ns, cpus: {all}},
-    said: rows.length ? `Whole cycles, all CPUs, from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
+    said: rows.length ? `Whole cycles, all CPUs, as published files know no less of a range: from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
 }
 
 /** All that is known of a range, to five minutes; null where no server is asked. */

@@ -25,14 +25,33 @@ function say(name, value) {
   history.replaceState(null, "", said.size ? `#${said}` : location.pathname + location.search);
 }
 
+const BARS = 30, HIGH = 16;
+
+/** Of each board some bars, each the greatest of its part of the span. */
+function drawBars(data, span) {
+  document.getElementById("over").textContent = `Maxima over ${span}`;
+  for (const row of rows) {
+    const values = data.boards[row.dataset.board] || [], svg = row.querySelector("svg.spark");
+    if (!svg) continue;
+    const count = Math.min(BARS, values.length), most = values.reduce((a, b) => Math.max(a, b), 0), high = Math.max(most, +svg.dataset.limit, 1);
+    const bars = Array.from({length: count}, (_, bar) => values.slice(Math.floor(bar * values.length / count), Math.floor((bar + 1) * values.length / count))
+      .reduce((a, b) => b === null ? a : Math.max(a, b), -1));
+    const x = bar => +(3 * BARS * (bar + 0.5) / count).toFixed(1);
+    svg.querySelector("path").setAttribute("d", bars.map((value, bar) => value < 0 ? "" : `M${x(bar)} ${HIGH}V${HIGH - Math.max(1, Math.round(HIGH * value / high))}`).join(""));
+    svg.setAttribute("aria-label", `maxima over ${span}, the greatest ${us(most || null)} µs`);
+  }
+}
+
 async function drawHeat() {
-  const span = new URLSearchParams(location.hash.slice(1)).get("span") || "24h", place = document.getElementById("heat");
+  const said = new URLSearchParams(location.hash.slice(1)).get("span"), place = document.getElementById("heat");
+  const span = document.querySelector(`[data-span="${CSS.escape(said || "")}"]`) ? said : "30d";
   document.querySelectorAll("[data-span]").forEach(button => button.setAttribute("aria-pressed", String(button.dataset.span === span)));
   document.querySelector("[data-files] , a[data-files]").href = `heat-${span}.json`;
   try {
     drawnFor = await figures(`heat-${span}.json`);
     if (drawnFor === null) throw new Error("no such span");
     show("heat", place, boardsFigure(drawnFor));
+    drawBars(drawnFor, span);
   } catch (error) { cannot(place, error); }
   drawn();
 }

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastenough.history import (
@@ -24,16 +25,20 @@ from fastenough.history import (
 )
 from fastenough.model import BadInput
 from fastenough.report.files import csv_lines
-from fastenough.web.rendering import as_json, iso
+from fastenough.web.rendering import as_json
 from fastenough.web.site import CSV, JSON, PARQUET, Page, Site
 from fastenough.web.spans import coarser, drawable_step, span_of
+from fastenough.words import iso
 
 Query = Sequence[tuple[str, str]]
+Rows = list[list[Any]]
+"""A table, its header first."""
 
 _HEAT_COLUMNS = 300
 _RIDGE_MONTHS = 18
 _RIDGE_ROWS = 110
 _MOST_SELECTED_EVENTS = 200
+_SECONDS = re.compile(r"[0-9]{1,12}")
 _LONGEST_S = 20 * 366 * 86400
 
 
@@ -71,29 +76,27 @@ def _maxima_json(site: Site, name: str, span: str) -> bytes:
     return as_json(_maxima_facts(site, board, found, *span_of(span).until(site.now_s)))
 
 
-def _maxima_rows(found: Maxima) -> list[list[Any]]:
+def _maxima_rows(site: Site, name: str, span: str) -> Rows:
+    _, found = _of_span(site, name, span)
     columns = [_without_nothing(values) for _, values in sorted(found.values_ns.items())]
     header = ["begin_utc", "step_s", *(f"cpu{cpu}_max_ns" for cpu in sorted(found.values_ns))]
     return [header, *([iso(at_s), found.step_s, *row] for at_s, *row in zip(found.times_s.tolist(), *columns,
                                                                           strict=True))]
 
 
-def _maxima_csv(site: Site, name: str, span: str) -> bytes:
-    return csv_lines(_maxima_rows(_of_span(site, name, span)[1]))
-
-
-def _parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
+def _parquet(rows: Rows) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - half a second, which no page waits for
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    out = io.BytesIO()
-    pq.write_table(pa.table(dict(columns)), out)
+    out, (header, *body) = io.BytesIO(), rows
+    pq.write_table(pa.table({title: [row[place] for row in body] for place, title in enumerate(header)}), out)
     return out.getvalue()
 
 
-def _maxima_parquet(site: Site, name: str, span: str) -> bytes:
-    header, *rows = _maxima_rows(_of_span(site, name, span)[1])
-    return _parquet({title: [row[place] for row in rows] for place, title in enumerate(header)})
+def _as_tables(pattern: str, rows: Callable[..., Rows]) -> list[Page]:
+    """The same rows as CSV and as Parquet."""
+    return [Page(f"{pattern}.csv", CSV, lambda site, **named: csv_lines(rows(site, **named))),
+            Page(f"{pattern}.parquet", PARQUET, lambda site, **named: _parquet(rows(site, **named)))]
 
 
 def _buckets(found: Buckets) -> dict[str, Any]:
@@ -117,19 +120,11 @@ def _distribution_json(site: Site, name: str, span: str) -> bytes:
     return as_json(distribution_facts(found, board.limit_ns))
 
 
-def _distribution_rows(found: Distribution) -> list[list[Any]]:
+def _distribution_rows(site: Site, name: str, span: str) -> Rows:
+    _, found = _distribution_of(site, name, span)
     rows = [[cpu, *row] for cpu, one in sorted(found.cpus.items())
             for row in zip(one.lower_ns.tolist(), one.upper_ns.tolist(), one.count.tolist(), strict=True)]
     return [["cpu", "lower_ns", "upper_ns", "count"], *rows]
-
-
-def _distribution_csv(site: Site, name: str, span: str) -> bytes:
-    return csv_lines(_distribution_rows(_distribution_of(site, name, span)[1]))
-
-
-def _distribution_parquet(site: Site, name: str, span: str) -> bytes:
-    header, *rows = _distribution_rows(_distribution_of(site, name, span)[1])
-    return _parquet({title: [row[place] for row in rows] for place, title in enumerate(header)})
 
 
 def _sparse(rows: Any) -> list[list[int]]:
@@ -137,7 +132,7 @@ def _sparse(rows: Any) -> list[list[int]]:
     return [[number for place in row.nonzero()[0].tolist() for number in (place, int(row[place]))] for row in rows]
 
 
-def _heat(site: Site, name: str, span: str) -> bytes:
+def _heat(site: Site, name: str, span: str) -> dict[str, Any]:
     """Counts by time and latency, all CPUs; of several steps in one column the counts are added."""
     board, chosen = _main(site, name), span_of(span)
     begin_s, end_s = chosen.until(site.now_s)
@@ -145,18 +140,45 @@ def _heat(site: Site, name: str, span: str) -> bytes:
     each = max(1, -(-found.times_s.size // _HEAT_COLUMNS))
     begins = range(0, found.times_s.size, each)
     columns = [found.count[at:at + each].sum(axis=0) for at in begins]
-    return as_json({"begin_s": begin_s, "end_s": end_s, "times_s": [int(found.times_s[at]) for at in begins],
-                    "step_s": found.step_s * each, "lower_ns": found.lower_ns, "upper_ns": found.upper_ns,
-                    "columns": _sparse(columns)})
+    return {"begin_s": begin_s, "end_s": end_s, "times_s": [int(found.times_s[at]) for at in begins],
+            "step_s": found.step_s * each, "lower_ns": found.lower_ns.tolist(), "upper_ns": found.upper_ns.tolist(),
+            "columns": _sparse(columns)}
 
 
-def _ridge(site: Site, name: str) -> bytes:
+def _heat_json(site: Site, name: str, span: str) -> bytes:
+    return as_json(_heat(site, name, span))
+
+
+_COUNTED = ["begin_utc", "step_s", "lower_ns", "upper_ns", "count"]
+
+
+def _heat_rows(site: Site, name: str, span: str) -> Rows:
+    """A row for each bucket of a step in which something was seen."""
+    found = _heat(site, name, span)
+    return [_COUNTED, *(
+        [iso(at_s), found["step_s"], found["lower_ns"][place], found["upper_ns"][place], count]
+        for at_s, column in zip(found["times_s"], found["columns"], strict=True)
+        for place, count in zip(column[::2], column[1::2], strict=True))]
+
+
+def _ridge(site: Site, name: str) -> dict[str, Any]:
     """Cycles, the oldest first; where there are more than can be drawn, those that follow each other are added."""
     board = _main(site, name)
     found = ridge(site.history, site.viewer, name, board.main, _RIDGE_MONTHS)
     each = max(1, -(-len(found.rows) // _RIDGE_ROWS))
     rows = [_added(found.rows[at:at + each]) for at in range(0, len(found.rows), each)]
-    return as_json({"cycle_s": found.cycle_s, "cycles": each, "rows": rows, "limit_ns": board.limit_ns})
+    return {"cycle_s": found.cycle_s, "cycles": each, "rows": rows, "limit_ns": board.limit_ns}
+
+
+def _ridge_json(site: Site, name: str) -> bytes:
+    return as_json(_ridge(site, name))
+
+
+def _ridge_rows(site: Site, name: str) -> Rows:
+    found = _ridge(site, name)
+    return [_COUNTED, *(
+        [iso(row["begin_s"]), found["cycle_s"] * found["cycles"], *bucket] for row in found["rows"]
+        for bucket in zip(row["lower_ns"], row["upper_ns"], row["count"], strict=True))]
 
 
 def _added(rows: Sequence[Any]) -> dict[str, Any]:
@@ -175,7 +197,7 @@ def _added(rows: Sequence[Any]) -> dict[str, Any]:
 def _second(query: Query, name: str) -> int:
     """A second that was asked for; raises BadInput."""
     said = dict(query).get(name, "")
-    if not said.isdigit() or int(said) > 1 << 40:
+    if not _SECONDS.fullmatch(said):
         raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
     return int(said)
 
@@ -198,12 +220,12 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
 _AT = "/board/{name}/"
 PAGES = [
     Page(_AT + "maxima-{span}.json", JSON, _maxima_json),
-    Page(_AT + "maxima-{span}.csv", CSV, _maxima_csv),
-    Page(_AT + "maxima-{span}.parquet", PARQUET, _maxima_parquet),
-    Page(_AT + "heat-{span}.json", JSON, _heat),
+    *_as_tables(_AT + "maxima-{span}", _maxima_rows),
+    Page(_AT + "heat-{span}.json", JSON, _heat_json),
+    *_as_tables(_AT + "heat-{span}", _heat_rows),
     Page(_AT + "distribution-{span}.json", JSON, _distribution_json),
-    Page(_AT + "distribution-{span}.csv", CSV, _distribution_csv),
-    Page(_AT + "distribution-{span}.parquet", PARQUET, _distribution_parquet),
-    Page(_AT + "ridge.json", JSON, _ridge),
+    *_as_tables(_AT + "distribution-{span}", _distribution_rows),
+    Page(_AT + "ridge.json", JSON, _ridge_json),
+    *_as_tables(_AT + "ridge", _ridge_rows),
     Page(_AT + "selection.json", JSON, _selection, asks=True, published=False),
 ]

@@ -76,6 +76,12 @@ def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
     return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
 
 
+def prepare() -> None:
+    """Import what the first page of a run would wait a second and more for."""
+    for name in _SECTIONS:
+        import_module(f"fastenough.report.sections.{name}")
+
+
 def _sections(context: Context) -> Iterator[Section]:
     for name in _SECTIONS:
         section: Section | None = import_module(f"fastenough.report.sections.{name}").section(context)

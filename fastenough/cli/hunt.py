@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough hunt``: which load this machine takes worst, as a load file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fastenough.analysis import words
+from fastenough.campaign import Entry, Plan, Progress
+from fastenough.campaign.toml import read_toml
+from fastenough.cli.live import Display
+from fastenough.cli.making import check_plan
+from fastenough.cli.output import print_json, readable, say
+from fastenough.cli.parameters import DURATION, json_option
+from fastenough.cli.privileges import as_granted_option, boards_for
+from fastenough.cli.run import parse_parameters
+from fastenough.cli.stores import store_option
+from fastenough.hunt.asking import Ask
+from fastenough.hunt.recipes import as_file, described
+from fastenough.hunt.stressors import STRESSORS
+from fastenough.implementations.catalogue import in_parameters
+from fastenough.implementations.task import Refused
+from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, Hunted, make_hunt
+from fastenough.loads import LOADS
+from fastenough.model import BadInput, ExitStatus
+from fastenough.store import Store
+
+_REPORT = "report"
+
+
+class _Asked:
+    """What the trial under way is for, as the display tells it."""
+
+    def __init__(self) -> None:
+        self.said = ""
+        self.display = Display(lambda _: self.said)
+
+    def __call__(self, progress: Progress, ask: Ask) -> None:
+        best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
+        self.said = f"{ask.phase}{best}"
+        self.display(progress)
+
+
+def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stressors and the fixed loads that a file names; raises BadInput."""
+    if path is None:
+        return (), FIXED
+    table = read_toml(path, "docs/hunt.md for an example")
+    stressors, fixed = table.words("stressors", (), STRESSORS), table.words("fixed", FIXED, LOADS)
+    table.finish(("stressors", "fixed"))
+    return stressors, fixed
+
+
+def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -> Plan:
+    given = parse_parameters(parameters)
+    if _REPORT in given:
+        raise BadInput(f"{_REPORT}: a hunt looks at blocks of {BLOCK}; leave it out")
+    return Plan("hunt", (Entry(probe, ("none",), turns_s, {**given, _REPORT: (BLOCK,)}, warm_up_s=0.5),),
+                boards=(board,))
+
+
+def conclusion(hunted: Hunted) -> str:
+    """One sentence."""
+    search = hunted.search
+    if search.found is None:
+        if not search.worst_fixed:
+            return "the hunt ended before all fixed loads were tried: nothing can be said"
+        if not search.confirmations:
+            return (f"the hunt ended after {words.counted(len(hunted.runs), 'trial')}, before a load was held against "
+                    "the fixed ones: nothing can be said; give a longer --budget")
+        return (f"nothing worse than the fixed loads was found in {words.counted(len(hunted.runs), 'trial')}; the "
+                f"worst of them is {search.worst_fixed}")
+    found = search.found
+    beside = f"load {found.beside}" if isinstance(found.beside, str) else "what was found before"
+    return (f"worse than {beside}: {described(search.space, found.recipe)}; the worst value of {BLOCK} is typically "
+            f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (chance {found.chance:.2g})")
+
+
+def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
+    load, search = hunted.load, hunted.search
+    if load is not None and out is not None:
+        out.write_text(as_file(load))
+    if as_json:
+        print_json({"conclusion": conclusion(hunted), "campaign": hunted.campaign, "runs": hunted.runs,
+                    "failed": hunted.failed, "worst_fixed": search.worst_fixed or None,
+                    "found": search.found, "load": load})
+    else:
+        say(conclusion(hunted))
+        if load is not None:
+            say(f"as a load file: {out}; use it: fastenough run PROBE --loads none,./{out}" if out
+                else "keep it as a load file with --out FILE.toml; it is:")
+            print("" if out else as_file(load), end="")
+        if hunted.failed:
+            say(f"{words.counted(hunted.failed, 'trial')} could not be made, and count as nothing")
+        say(f"runs: {hunted.campaign} (fastenough list)")
+    if hunted.signal:
+        return 128 + hunted.signal
+    return ExitStatus.DONE if search.confirmations else ExitStatus.INCONCLUSIVE
+
+
+@click.command()
+@click.argument("probe")
+@click.argument("parameters", nargs=-1)
+@click.option("--budget", "budget_ns", type=DURATION, default="30m", show_default=True,
+              help="How long to search; a quarter of an hour is a glance.")
+@click.option("--load-space", type=click.Path(path_type=Path), metavar="FILE",
+              help="A file that names the stressors to use, and the fixed loads (docs/hunt.md).")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
+              help="Where to write what was found, as a load file.")
+@click.option("--board", default="local", show_default=True, help="Which board to measure.")
+@click.option("--resume", is_flag=True, help="Go on with the newest hunt of the same words, which was cut short.")
+@as_granted_option
+@store_option
+@json_option
+def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_space: Path | None, out: Path | None,
+            board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool) -> int:
+    """Search for the load under which PROBE is worst, and keep it as a load file.
+
+    As in: fastenough hunt timer interval=1ms --budget 30m --out worst.toml.  Stressors of stress-ng are tried in
+    groups, the worst are tried again, confirmed beside the worst fixed load, and made as small as the effect allows.
+    """
+    if out is not None and out.suffix != ".toml":
+        raise BadInput(f"--out {out}: a load file ends in .toml; name it so")
+    only, fixed = _space(load_space)
+    sketch = Hunt(_plan(probe, parameters, 1.0, board), budget_ns / 1e9, only, fixed)
+    plan = _plan(probe, parameters, float(sketch.turns), board)
+    check_plan(plan)
+    asked = _Asked()
+    with asked.display as display:
+        opened, granted = boards_for(plan, as_granted, display.tell)
+        hunt = Hunt(granted, sketch.budget_s, only, fixed)
+        try:
+            hunted = make_hunt(hunt, Store(store_path), asked, opened=opened, resume=resume, tell=display.tell)
+        except Refused as error:
+            raise BadInput(in_parameters(str(error))) from error
+        if hunted.signal:
+            display.tell("stopped; what was tried is kept; to go on: the same command with --resume")
+    return _tell(hunted, out, as_json)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Confirmation: a recipe and the worst that is known in turns, by trials that nothing was chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from fastenough.hunt.asking import Asking, Phase, Trials
+from fastenough.hunt.space import Recipe
+from fastenough.hunt.tail import chance, level_of, typical_ns
+
+TURNS = 8
+"""Trials of each; the least chance that eight beside eight can show is 1 in 12,870."""
+_FIRST = 4
+"""After so many turns what is not ahead is given up: that can only make fewer false finds."""
+COST = 2 * TURNS
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """``tail`` and ``beside_tail``: means over the fresh trials; ``chance``: that of so much by chance alone."""
+
+    recipe: Recipe
+    beside: Recipe | str
+    tail: float
+    beside_tail: float
+    chance: float
+
+    @property
+    def octaves(self) -> float:
+        """How much worse it is."""
+        return self.tail - self.beside_tail
+
+    @property
+    def typical_ns(self) -> float:
+        return typical_ns(self.tail)
+
+    @property
+    def beside_ns(self) -> float:
+        return typical_ns(self.beside_tail)
+
+
+def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Confirmed | None]:
+    """None where the recipe was not shown to be worse than what it was tried beside."""
+    trials.confirmations += 1
+    worse: list[float] = []
+    better: list[float] = []
+    for turn in range(TURNS):
+        pair = [(recipe, worse), (beside, better)]
+        for subject, tails in pair if turn % 2 else reversed(pair):
+            tail = yield from trials.tail(subject, Phase.CONFIRMING)
+            if tail is None:
+                return None
+            tails.append(tail)
+        if turn + 1 == _FIRST and fmean(worse) <= fmean(better):
+            return None
+    by_chance = chance(worse, better)
+    enough = by_chance <= level_of(trials.confirmations)
+    return Confirmed(recipe, beside, fmean(worse), fmean(better), by_chance) if enough else None

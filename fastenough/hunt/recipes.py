@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A recipe as a load: the commands that it is, and the file that any plan can use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from fastenough.hunt.space import Part, Recipe, Space
+from fastenough.hunt.stressors import FIRST, LAST, PHASE, PHASES, PLACE, WORKERS
+from fastenough.loads import Expectation, Load
+
+FOUND_BY = "found by fastenough hunt"
+"""How the source of such a load begins."""
+_CPU_SHARE = 0.001
+_IN_PHASES = """
+on=$1 off=$2; shift 2
+setsid "$@" & load=$!
+while kill -0 $load 2>/dev/null; do
+	sleep $on; kill -STOP -- -$load; sleep $off; kill -CONT -- -$load
+done
+wait $load
+"""
+_IN_TURNS = """
+turns=$1; shift
+while :; do
+	turn=$(($(date +%s) % turns + 1)); eval "command=\\${$turn}"
+	[ -z "$command" ] || eval "setsid $command &"
+	sleep 0.$(printf %09d $((1999999999 - 1$(date +%N)))); sleep 0.01
+	[ -z "$command" ] || { kill -KILL -- -$! 2>/dev/null; wait; }
+done
+"""
+"""Each turn is a second of the clock, so that all commands change at once, and a recording's times say which it was."""
+
+
+def turn_of(wall_ns: int, turns: int) -> int:
+    """Which turn it is at a time of the clock."""
+    return wall_ns // 1_000_000_000 % turns
+
+
+def _arguments(space: Space, part: Part, cpus: int) -> list[str]:
+    own = [word for parameter in space.stressors[part.stressor].parameters
+           if parameter.name not in (WORKERS, PLACE, PHASE)
+           for word in (f"--{parameter.name}", space.value(part, parameter.name))]
+    place = {FIRST: ["--taskset", "0"], LAST: ["--taskset", str(cpus - 1)]}.get(space.value(part, PLACE), [])
+    return ["stress-ng", f"--{part.stressor}", space.value(part, WORKERS), *own, *place, "--temp-path", "{scratch}",
+            "--timeout", "{limit_s}s", "--quiet"]
+
+
+def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
+    """One part by itself."""
+    arguments = _arguments(space, part, cpus)
+    on_ms, off_ms = PHASES[space.value(part, PHASE)]
+    if not off_ms:
+        return tuple(arguments)
+    return ("sh", "-c", _IN_PHASES, "sh", f"{on_ms / 1000:g}", f"{off_ms / 1000:g}", *arguments)
+
+
+def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tuple[str, ...]:
+    """One stressor of a group: what it does in each turn, nothing where the bounds left it out.  It runs always while
+    it is its turn: a second is too short for phases of half of one."""
+    commands = [" ".join(_arguments(space, part, cpus)) if part else ""
+                for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)]
+    return ("sh", "-c", _IN_TURNS, "sh", str(len(turns)), *commands)
+
+
+def name_of(turns: Sequence[Recipe]) -> str:
+    """The same for the same, and another for another."""
+    text = json.dumps([[(part.stressor, part.levels) for part in recipe] for recipe in turns])
+    return f"hunt-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def load_of(space: Space, turns: Sequence[Recipe], cpus: int) -> Load:
+    """The load that tries recipes, in turns where there are several."""
+    if len(turns) == 1:
+        commands = tuple(_command(space, part, cpus) for part in turns[0])
+    else:
+        names = sorted({part.stressor for turn in turns for part in turn})
+        commands = tuple(_turning(space, name, turns, cpus) for name in names)
+    memory = max(sum(map(space.memory_of, recipe)) for recipe in turns)
+    return Load(name_of(turns), f"{FOUND_BY}: {described(space, turns[0])}", ("stress-ng",), commands,
+                Expectation(cpu_share=_CPU_SHARE), memory_bytes=-(-memory // cpus), start_s=1.0)
+
+
+def described(space: Space, recipe: Recipe) -> str:
+    """In words; what is as plain as can be is not told."""
+    return " + ".join(_part_in_words(space, part) for part in recipe)
+
+
+def _part_in_words(space: Space, part: Part) -> str:
+    said = [f"{parameter.name} {parameter.values[level]}" for parameter, level in zip(
+        space.stressors[part.stressor].parameters, part.levels, strict=True) if level]
+    return f"{part.stressor} ({', '.join(said)})" if said else part.stressor
+
+
+def as_file(load: Load) -> str:
+    """The load as a file that plans and ``--loads`` take."""
+    lines = [f"name = {_text(load.name)}", f"source = {_text(load.source)}", "commands = [",
+             *(f"    [{', '.join(map(_text, command))}]," for command in load.commands), "]",
+             f"tools = [{', '.join(map(_text, load.tools))}]", f"cpu-share = {load.expects.cpu_share:g}",
+             f"memory-mb = {-(-load.memory_bytes // (1 << 20))}"]
+    return "\n".join([*lines, ""])
+
+
+def _text(word: str) -> str:
+    """A basic string of TOML, whose escapes are JSON's."""
+    return json.dumps(word)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The search as a whole: fixed loads, then rounds of groups, halving, confirmation, and smaller recipes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from fastenough.hunt.asking import Asking, Phase, Spent, Trials, mean_tail
+from fastenough.hunt.confirming import COST, Confirmed, confirm
+from fastenough.hunt.groups import Groups, Look, candidates
+from fastenough.hunt.halving import affordable, halve
+from fastenough.hunt.minimising import minimise
+from fastenough.hunt.space import Recipe, Space
+from fastenough.hunt.tail import tail_of
+
+_EACH_FIXED = 2
+_GROUPS, _HALVING = 0.35, 0.3
+"""The shares of what is left that a round spends on groups and on halving; the rest confirms and makes smaller."""
+_REACHED = 0.8
+"""What is smaller must be worse than what both were tried beside by so much of the octaves that the whole one was."""
+_LEAST = 4
+"""Fewer candidates are no round."""
+
+
+@dataclass
+class Search:
+    """One search, and what it has come to so far: it can be ended at any time.
+
+    ``fixed``: the loads that are known.  ``turns``: how many recipes a trial of a group looks at.  ``worst_fixed``: of
+    the fixed loads, empty until each was tried.  ``found``: what was confirmed last, beside the worst fixed load, or
+    beside what an earlier round had found; ``whole``: the same before it was made smaller.
+    ``confirmations``: how many were made to their end; without any, nothing can be said.
+    """
+
+    space: Space
+    fixed: Sequence[str]
+    turns: int
+    random_: random.Random
+    worst_fixed: str = ""
+    found: Confirmed | None = None
+    whole: Confirmed | None = None
+    confirmations: int = 0
+    looks: list[Look] = field(default_factory=list)
+    _tried: frozenset[Recipe] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._groups = Groups(self.space, self.turns, self.random_)
+
+    def run(self, left: int) -> Asking[None]:
+        """Ask for trials until ``left`` are made, or nothing is worth another."""
+        trials = Trials(left)
+        with suppress(Spent):
+            yield from self._fixed_loads(trials)
+            while affordable(int(_HALVING * trials.left)) >= _LEAST:
+                yield from self._round(trials)
+
+    def _fixed_loads(self, trials: Trials) -> Asking[None]:
+        tails: dict[str, list[float]] = {name: [] for name in self.fixed}
+        for name in list(self.fixed) * _EACH_FIXED:
+            tail = yield from trials.tail(name, Phase.FIXED)
+            tails[name] += [] if tail is None else [tail]
+        self.worst_fixed = max(self.fixed, key=lambda name: mean_tail(tails[name]))
+
+    def _round(self, trials: Trials) -> Asking[None]:
+        most = affordable(int(_HALVING * trials.left))
+        yield from self._look_at_groups(trials, max(1, int(_GROUPS * trials.left)))
+        if len(self.looks) < 2:
+            raise Spent
+        chosen = candidates(self.looks, most, self._tried)
+        self._tried |= set(chosen)
+        for candidate in (yield from halve(trials, chosen)):
+            confirmed = yield from confirm(trials, candidate, self._worst)
+            self.confirmations += 1
+            if confirmed is not None:
+                self.whole = confirmed
+                self._now(trials, confirmed)
+                yield from self._made_smaller(trials, confirmed)
+                return
+
+    @property
+    def _worst(self) -> Recipe | str:
+        """The worst that is known: what the next must exceed."""
+        return self.found.recipe if self.found else self.worst_fixed
+
+    def _now(self, trials: Trials, confirmed: Confirmed) -> None:
+        self.found, trials.found_ns = confirmed, confirmed.typical_ns
+
+    def _look_at_groups(self, trials: Trials, count: int) -> Asking[None]:
+        for _ in range(count):
+            turns = self._groups.drawn()
+            maxima = yield from trials.make(turns, Phase.GROUPS)
+            each = len(maxima) // len(turns)
+            self.looks += [Look(recipe, tail_of(maxima[turn * each:(turn + 1) * each]))
+                           for turn, recipe in enumerate(turns) if each]
+
+    def _made_smaller(self, trials: Trials, confirmed: Confirmed) -> Asking[None]:
+        """Down to the smallest recipe that is confirmed as the whole one was, and nearly reaches it."""
+        steps = [confirmed.recipe]
+        with suppress(Spent):
+            yield from minimise(trials, confirmed, steps, self.random_)
+        smaller = len(steps) - 1
+        while smaller > 0 and trials.left >= COST:
+            again = yield from confirm(trials, steps[smaller], confirmed.beside)
+            if again is not None and again.octaves >= _REACHED * confirmed.octaves:
+                self._now(trials, again)
+                return
+            smaller //= 2

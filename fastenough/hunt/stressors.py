@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stressors of stress-ng that a hunt may use: a list of those known to be safe, with the parameters worth trying.
+
+None of them reboots, unplugs, changes clocks, modules or devices, fills a disk or all memory, or needs hardware.  Those
+that a board lacks are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from fastenough.hunt.space import Parameter, Space, Stressor
+
+_MOST_PER_CPU = 8
+_MEMORY_SHARE = 0.25
+"""Of the memory that is available, all of a recipe together."""
+_WORKER_BYTES = 8 << 20
+_SIZES = {"64K": 1 << 16, "1M": 1 << 20, "16M": 1 << 24, "64M": 1 << 26}
+
+WORKERS, PLACE, PHASE = "workers", "place", "phase"
+"""Parameters that every stressor has."""
+ANYWHERE, FIRST, LAST = "any CPU", "the first CPU", "the last CPU"
+ALWAYS = "always"
+PHASES = {ALWAYS: (0, 0), "on and off for 500 ms": (500, 500), "on for 100 ms, off for 400 ms": (100, 400)}
+"""How long each lets a stressor run, and how long it stops it, in ms."""
+
+_COMMON = (Parameter(WORKERS, ("1", "2", "4"), (1, 2, 4)), Parameter(PLACE, (ANYWHERE, FIRST, LAST)),
+           Parameter(PHASE, tuple(PHASES)))
+
+
+def _sized(name: str, option: str) -> Stressor:
+    """One that takes so much memory for each worker, which it then is in all."""
+    return Stressor(name, (*_COMMON, Parameter(option, tuple(_SIZES), tuple(_SIZES.values()))), 2)
+
+
+def _plain(name: str, option: str = "", values: tuple[str, ...] = ()) -> Stressor:
+    return Stressor(name, (*_COMMON, *((Parameter(option, values),) if option else ())), _WORKER_BYTES)
+
+
+_FREQUENCIES = ("100", "1000", "10000", "50000")
+STRESSORS: Mapping[str, Stressor] = {stressor.name: stressor for stressor in (
+    _plain("cpu", "cpu-method", ("sqrt", "int64", "matrixprod", "fft", "ackermann")),
+    _plain("matrix", "matrix-size", ("32", "128", "512")),
+    _plain("cache"), _plain("l1cache"), _plain("lockbus"), _plain("membarrier"), _plain("tsc"),
+    _plain("memcpy"), _plain("zlib"), _plain("crypt"), _plain("qsort", "qsort-size", ("1024", "65536", "262144")),
+    _sized("vm", "vm-bytes"), _sized("mmap", "mmap-bytes"), _sized("malloc", "malloc-bytes"),
+    _sized("memrate", "memrate-bytes"),
+    _plain("fault"), _plain("mremap", "mremap-bytes", ("4K", "1M", "4M")), _plain("tlb-shootdown"), _plain("mlock"),
+    _plain("timer", "timer-freq", _FREQUENCIES), _plain("timerfd", "timerfd-freq", _FREQUENCIES),
+    _plain("itimer", "itimer-freq", _FREQUENCIES), _plain("hrtimers"), _plain("nanosleep"), _plain("clock"),
+    _plain("switch", "switch-freq", _FREQUENCIES), _plain("yield"), _plain("schedpolicy"), _plain("context"),
+    _plain("futex"), _plain("mutex"), _plain("sem"), _plain("eventfd"), _plain("poll"), _plain("epoll"),
+    _plain("pipe", "pipe-data-size", ("8", "512", "4096")), _plain("fifo"), _plain("msg"), _plain("sock"),
+    _plain("udp"), _plain("sockpair"), _plain("splice"), _plain("signal"), _plain("kill"), _plain("rseq"),
+    _plain("fork", "fork-max", ("1", "8", "32")), _plain("vfork"), _plain("clone", "clone-max", ("1", "8", "32")),
+    _plain("exec", "exec-max", ("1", "8")), _plain("dentry", "dentries", ("16", "256")), _plain("flock"),
+    _plain("getdent"), _plain("procfs"), _plain("sysinfo"),
+)}
+"""By name.  ``workers`` comes to so many processes, each of which may have children of its own."""
+
+
+def space_of(present: Collection[str], cpus: int, available_bytes: int) -> Space:
+    """What a board with these stressors can be asked."""
+    stressors = {name: stressor for name, stressor in STRESSORS.items() if name in present}
+    return Space(stressors, round(_MEMORY_SHARE * available_bytes), _MOST_PER_CPU * cpus)

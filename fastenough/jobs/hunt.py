@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hunting: the search asks, a run of the board answers; every trial is a run of one campaign in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from fastenough.analysis.paired import judged_name
+from fastenough.board import AS_BOOTED, Board
+from fastenough.campaign import Plan, Progress, run_campaign
+from fastenough.campaign.expand import expand, plan_sha256
+from fastenough.campaign.stopping import Stopping, listening
+from fastenough.campaign.transcript import Writer
+from fastenough.facts import collect
+from fastenough.hunt.asking import Answer, Ask
+from fastenough.hunt.recipes import load_of, turn_of
+from fastenough.hunt.search import Search
+from fastenough.hunt.space import Space
+from fastenough.hunt.stressors import STRESSORS, space_of
+from fastenough.link import Link
+from fastenough.loads import Load, find_load
+from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
+from fastenough.recording import Recording
+from fastenough.store import Store
+
+FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
+"""What every find is held against: the loads of Enea's matrix, and the one that passes messages."""
+BLOCK = "250ms"
+KEPT_FILE = "hunt.json"
+_BESIDE_S = 3.5
+"""What a trial takes beyond its measuring, as a guess until one was seen."""
+_LONG_S, _TURNS, _SHORT_TURNS = 900.0, 8, 4
+_LEAST_TRIALS = 40
+_AT_ONCE = 8
+_TOO_HOT_MILLIDEGREES, _COOLING_S = 90_000, 60.0
+_TRY_ALL = """
+scratch=$1; shift; mkdir -p "$scratch"; count=0
+for name; do
+	( timeout -k 1 5 stress-ng --$name 1 --timeout 1s --temp-path "$scratch" --quiet >/dev/null 2>&1 </dev/null &&
+		echo $name ) &
+	count=$((count + 1)); [ $((count % 8)) != 0 ] || wait
+done
+wait; rm -rf "$scratch"
+"""
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """``plan``: one run under no load.  ``only``: the stressors that may be used, all that there are where empty."""
+
+    plan: Plan
+    budget_s: float
+    only: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = FIXED
+
+    @property
+    def turns(self) -> int:
+        """How many recipes a trial of a group looks at, a second each; a short hunt has shorter trials."""
+        return _TURNS if self.budget_s >= _LONG_S else _SHORT_TURNS
+
+    @property
+    def sha256(self) -> str:
+        specs = expand(self.plan)
+        said = repr((plan_sha256(self.plan, specs), self.budget_s, self.only, self.fixed, "hunt"))
+        return hashlib.sha256(said.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Hunted:
+    """What came of it.  ``runs``: of all trials, in order; ``signal``: the number of what stopped it, or 0."""
+
+    campaign: str
+    search: Search
+    cpus: int
+    runs: tuple[str, ...]
+    failed: int
+    signal: int = 0
+
+    @property
+    def load(self) -> Load | None:
+        """What was found, as a load."""
+        found = self.search.found
+        return load_of(self.search.space, (found.recipe,), self.cpus) if found else None
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is known of the board before the hunt."""
+
+    cpus: int
+    present: tuple[str, ...]
+    available_bytes: int
+
+    def space(self, only: Sequence[str]) -> Space:
+        chosen = [name for name in self.present if not only or name in only]
+        if len(chosen) < 2:
+            raise NotApplicable(f"of the stressors asked for only {', '.join(chosen) or 'none'} works on this board; a "
+                                "hunt needs two")
+        return space_of(chosen, self.cpus, self.available_bytes)
+
+
+def look_at(board: Board, only: Sequence[str]) -> Ground:
+    """Which stressors work on the board, each tried for a second; raises NotApplicable where there are none."""
+    with board.boot(AS_BOOTED) as booted:
+        if booted.link.which("stress-ng") is None:
+            raise NotApplicable("a hunt needs stress-ng on the board, which is not there: apt-get install stress-ng")
+        names = [name for name in STRESSORS if not only or name in only]
+        said = booted.link.run(["sh", "-c", _TRY_ALL, "sh", booted.link.scratch_name(), *names],
+                               timeout_s=30.0 + 6.0 * len(names) / _AT_ONCE).text.split()
+        cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
+        free = next(line.split()[1] for line in booted.link.read("/proc/meminfo").decode().splitlines()
+                    if line.startswith("MemAvailable:"))
+        return Ground(int(cpus), tuple(sorted(said)), int(free) << 10)
+
+
+def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
+    """Wait while the hottest sensor is too hot, a minute at most; a board without sensors is not waited for."""
+    end_s = time.monotonic() + _COOLING_S
+    while time.monotonic() < end_s:
+        seen = []
+        for path in link.glob("/sys/class/thermal/thermal_zone*/temp"):
+            with suppress(OSError, ValueError):
+                seen.append(int(link.read(path)))
+        if max(seen, default=0) < _TOO_HOT_MILLIDEGREES or sleep(1.0):
+            return
+
+
+def block_maxima(recording: Recording, turns: int) -> list[int]:
+    """The greatest latency on any CPU in each block, in ns: turn by turn, as many of each; none where it failed."""
+    if recording.outcome is not Outcome.COMPLETED:
+        return []
+    name = judged_name(recording)
+    judged = [series.id for series in recording.series if series.name == name]
+    found: dict[int, list[int]] = {turn: [] for turn in range(turns)}
+    for interval in recording.intervals:
+        maxima = [interval.histograms[each].maximum for each in judged if each in interval.histograms]
+        known = [maximum for maximum in maxima if maximum is not None]
+        if known:
+            middle_ns = (interval.begin_wall_ns + interval.end_wall_ns) // 2
+            found[turn_of(middle_ns, turns)].append(max(known))
+    least = min(map(len, found.values()))
+    return [value for values in found.values() for value in values[:least]]
+
+
+@dataclass
+class _Trials:
+    """The store, as the runs of one hunt need it: one campaign, each trial at its position.
+
+    ``spent_s``: what all trials took so far.  ``answered``: trials of an earlier start, by position.
+    """
+
+    store: Store
+    hunt: Hunt
+    campaign: str = ""
+    position: int = 0
+    left: int = 0
+    spent_s: float = 0.0
+    title: str = ""
+    ground: Ground | None = None
+    made: dict[int, str] = field(default_factory=dict)
+    kept: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.campaign = f"hunt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+
+    def go_on(self) -> None:
+        """Be the newest hunt of the same words; raises BadInput where there is none, or another bench makes it."""
+        self.store.settle()
+        earlier = [run for run in self.store.runs(plan_sha256=self.hunt.sha256) if run.campaign]
+        if not earlier:
+            raise BadInput(f"--resume: {self.store.path} has no hunt of this probe, board, budget and load space; "
+                           "leave out --resume to begin one (see: fastenough list)")
+        self.campaign = earlier[-1].campaign or ""
+        mine = [run for run in earlier if run.campaign == self.campaign]
+        if any(run.state == "running" for run in mine):
+            raise BadInput(f"hunt {self.campaign} is being made by another bench; wait for it, or end that one")
+        whole = {run.position: run.id for run in mine if run.state == "ended" and run.position is not None
+                 and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)}
+        for position in range(len(whole)):
+            kept = self.store.kept(whole[position], KEPT_FILE) if position in whole else None
+            if kept is None:
+                break
+            self.made[position], self.kept[position] = whole[position], json.loads(kept)
+        if self.kept:
+            of = self.kept[0]["ground"]
+            self.ground = Ground(int(of["cpus"]), tuple(map(str, of["present"])), int(of["available_bytes"]))
+
+    def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
+        planned = (*[""] * self.position, self.title)
+        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.hunt.sha256,
+                                   "position": self.position, "positions": self.position + 1, "planned": planned})
+        writer.keep(KEPT_FILE, json.dumps({"left": self.left, "spent_s": self.spent_s,
+                                            "ground": asdict(self.ground) if self.ground else None}).encode())
+        self.made[self.position] = writer.id
+        return writer
+
+    def runs(self, **equal: Any) -> list[Any]:
+        return self.store.runs(**equal)
+
+    def load(self, run: str) -> Recording:
+        return self.store.load(run)
+
+    def settle(self) -> None:
+        """The hunt did so when it began; a trial need not."""
+
+    def fault(self, run_id: str) -> str | None:
+        return self.store.fault(run_id)
+
+
+@dataclass
+class _Hunting:
+    """One hunt on its way."""
+
+    hunt: Hunt
+    trials: _Trials
+    ground: Ground
+    search: Search
+    opened: Callable[[str], Board]
+    on_progress: Callable[[Progress, Ask], None]
+    tell: Callable[[str], None] | None
+    stopping: Stopping = field(default_factory=Stopping)
+    failed: int = 0
+
+    def whole(self) -> int:
+        """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
+        earlier = dict(self.trials.made)
+        left = self._left() if 0 not in self.trials.kept else int(self.trials.kept[0]["left"])
+        asking = self.search.run(left)
+        with suppress(StopIteration):
+            ask = next(asking)
+            while True:
+                self.trials.left = left
+                answered = self.trials.position in earlier
+                recording = self.trials.load(earlier[self.trials.position]) if answered else self._made(ask)
+                if self.stopping.asked or recording is None:
+                    return self.stopping.signal
+                self.failed += recording.outcome is not Outcome.COMPLETED
+                self.trials.position += 1
+                left = self._left_after()
+                turns = 1 if isinstance(ask.subject, str) else len(ask.subject)
+                ask = asking.send(Answer(block_maxima(recording, turns), left))
+        return 0
+
+    def _left_after(self) -> int:
+        """For how many trials there is time; of an earlier start, what was so then."""
+        kept = self.trials.kept.get(self.trials.position)
+        if kept is not None:
+            self.trials.spent_s = float(kept["spent_s"])
+            return int(kept["left"])
+        return self._left()
+
+    def _left(self) -> int:
+        made = self.trials.position
+        each_s = self.trials.spent_s / made if made else self.hunt.turns + _BESIDE_S
+        return max(0, int((self.hunt.budget_s - self.trials.spent_s) / each_s))
+
+    def _plan(self, ask: Ask) -> Plan:
+        if isinstance(ask.subject, str):
+            load = find_load(ask.subject)
+        else:
+            load = load_of(self.search.space, ask.subject, self.ground.cpus)
+        entry = replace(self.hunt.plan.entries[0], loads=(load.name,))
+        loads = {} if isinstance(ask.subject, str) else {load.name: load}
+        return replace(self.hunt.plan, entries=(entry,), loads=loads)
+
+    def _made(self, ask: Ask) -> Recording | None:
+        """One trial; None where it was stopped."""
+        begun_s = time.monotonic()
+        plan = self._plan(ask)
+        self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
+        campaign = run_campaign(plan, self.trials, lambda progress: self._told(progress, ask), opened=self.opened,
+                                stopping=self.stopping, tell=self.tell)
+        if campaign.stopped or not campaign.runs:
+            return None
+        with self.opened(plan.boards[0]).boot(AS_BOOTED) as booted:
+            _cool_down(booted.link, self.stopping.sleep)
+        self.trials.spent_s += time.monotonic() - begun_s
+        recording = self.trials.load(campaign.runs[0])
+        if recording.outcome is Outcome.NOT_APPLICABLE:
+            raise NotApplicable("; ".join(recording.reasons) or "no reason is recorded")
+        return recording
+
+    def _told(self, progress: Progress, ask: Ask) -> None:
+        left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
+        self.on_progress(replace(progress, campaign=self.trials.campaign, run=self.trials.position + 1,
+                                 runs=self.trials.position + max(1, self.trials.left), remaining_s=left_s,
+                                 later_s=0.0), ask)
+
+
+def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], None], *,
+              opened: Callable[[str], Board], resume: bool = False,
+              tell: Callable[[str], None] | None = None) -> Hunted:
+    """Hunt for the budget.  With ``resume`` the newest hunt of the same words goes on: the search is told again what
+    the trials that are kept answered.
+
+    SIGINT and SIGTERM end the trial under way in good order and the hunt with it.  Raises as ``run_campaign`` does,
+    BadInput where the budget is too short, NotApplicable where nothing can be tried here.
+    """
+    fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
+    if hunt.budget_s < fewest_s:
+        raise BadInput(f"--budget: a hunt needs {_LEAST_TRIALS} trials at least; give {fewest_s / 60:.0f}m or more")
+    trials = _Trials(store, hunt)
+    if resume:
+        trials.go_on()
+    else:
+        store.settle()
+    trials.ground = trials.ground or look_at(opened(hunt.plan.boards[0]), hunt.only)
+    ground = trials.ground
+    seed = random.Random(trials.campaign)
+    search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
+    hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell)
+    with listening(hunting.stopping):
+        signal = hunting.whole()
+    if trials.made and hunting.failed == trials.position:
+        raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
+    return Hunted(trials.campaign, search, ground.cpus, tuple(trials.made[key] for key in sorted(trials.made)),
+                  hunting.failed, signal)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels that guests boot: where each comes from, and what lies where once its packages are unpacked."""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import FastenoughError
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a kernel comes from: what its meta package (``linux-image-…``) has before the architecture, the release
+    of Debian (empty: what this machine's own sources have), and further words for make to build modules for it."""
+
+    before: str
+    suite: str = ""
+    make: tuple[str, ...] = ()
+
+
+_NEWER_TOOLS = ("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=", "KCFLAGS=-Wno-attributes", "CONFIG_DEBUG_INFO_BTF_MODULES=")
+"""For make, where a kernel is newer than this machine's compiler and pahole: what they do not know is left out."""
+
+KERNELS = {
+    "stock": Origin(""),
+    "rt": Origin("rt-"),
+    "stock-6.12": Origin("6.12-"),
+    "rt-6.12": Origin("6.12-rt-"),
+    "stock-5.10": Origin("", "bullseye"),
+    "rt-5.10": Origin("rt-", "bullseye"),
+    "stock-sid": Origin("", "sid", _NEWER_TOOLS),
+    "rt-sid": Origin("rt-", "sid", _NEWER_TOOLS),
+}
+"""Every kernel that a guest can boot, by its name."""
+
+GUEST_MODULES = ("virtio_mmio", "virtio_console")
+"""Of the kernel's own package, those a guest boots with."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One unpacked kernel: its release, its image and where its headers and modules lie."""
+
+    name: str
+    arch: str
+    release: str
+    tree: Path
+
+    @property
+    def image(self) -> Path:
+        """Newer packages have it beside the modules."""
+        return _first(self.tree / "boot" / f"vmlinuz-{self.release}", self._modules / "vmlinuz")
+
+    @property
+    def _modules(self) -> Path:
+        return _first(*(self.tree / place / self.release for place in ("lib/modules", "usr/lib/modules")))
+
+    @property
+    def make(self) -> tuple[str, ...]:
+        """Words for make to build modules for it here."""
+        return KERNELS[self.name].make
+
+    @property
+    def headers(self) -> Path:
+        return self.tree / "usr/src" / f"linux-headers-{self.release}"
+
+    @property
+    def busybox(self) -> Path:
+        """The guest's only tool box."""
+        return _first(self.tree / "bin/busybox", self.tree / "usr/bin/busybox")
+
+    def module(self, name: str) -> bytes | None:
+        """A module of the kernel's own package, None where the kernel has it built in."""
+        found = self._module_file(name)
+        return None if found is None else module_content(found)
+
+    def _module_file(self, name: str) -> Path | None:
+        if any(line.endswith(f"/{name}.ko") for line in (self._modules / "modules.builtin").read_text().splitlines()):
+            return None
+        for found in self._modules.rglob(f"{name}.ko*"):
+            return found
+        raise FastenoughError(f"the package of kernel {self.release} has no module {name}")
+
+    def guest_modules(self) -> dict[str, Path]:
+        """Files of the modules that a guest boots with and that are not built in, each behind those it depends on."""
+        return dict(self._with_needed(GUEST_MODULES))
+
+    def _with_needed(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+        for name in names:
+            found = self._module_file(name)
+            if found is not None:
+                yield from self._with_needed(re.findall("[^,]+", _information(module_content(found), "depends")))
+                yield name, found
+
+    def parts(self) -> list[Path]:
+        """What a guest is made of."""
+        return [self.image, self.busybox, *self.guest_modules().values()]
+
+
+def _first(*places: Path) -> Path:
+    """The first that there is, or else the last."""
+    return next((place for place in places if place.exists()), places[-1])
+
+
+def module_content(module: Path) -> bytes:
+    """What is in a module's file, unpacked."""
+    return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
+
+
+def _information(module: bytes, field: str) -> str:
+    """One field of a module's information section."""
+    found = re.search(rb"\0%s=([^\0]*)\0" % field.encode(), module)
+    return found[1].decode() if found else ""

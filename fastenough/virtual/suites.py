@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other releases of Debian than this machine's: fetched from the same server, signed by the same keys.
+
+Their kernels' build tools are programs of this machine's architecture, but may need a newer C library than it has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from fastenough.model import NotApplicable
+
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_PROGRAM = ".program"
+
+
+def _server() -> str:
+    """Where this machine gets Debian from; raises NotApplicable where it is no Debian."""
+    if shutil.which("apt-get") is None:
+        raise NotApplicable("apt-get is missing; the virtual bench needs a Debian machine")
+    command = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    found = re.search(r"^Debian (\S+)$", done.stdout, re.MULTILINE)
+    if found is None:
+        raise NotApplicable("no package source of this machine is Debian's")
+    return found[1]
+
+
+def choose_suite(folder: Path, suite: str) -> None:
+    """Let the apt whose folder that is (``packages.Apt``) read that release alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {_server()} {suite} main\n")
+
+
+def run_with_their_libc(tree: Path) -> None:
+    """Put each build tool that this machine's C library is too old for behind a script that names the tree's own."""
+    for tools in (tree / "usr/lib").glob("linux-kbuild-*"):
+        for tool in sorted(tools.rglob("*")):
+            if tool.suffix != _PROGRAM and not tool.is_symlink() and tool.is_file() and _is_too_new(tool):
+                _wrap(tool, tree)
+
+
+def _is_too_new(tool: Path) -> bool:
+    if tool.read_bytes()[:4] != b"\x7fELF":
+        return False
+    needs = subprocess.run(["ldd", str(tool)], capture_output=True, text=True, check=False)
+    return "not found" in needs.stdout + needs.stderr
+
+
+def _wrap(tool: Path, tree: Path) -> None:
+    loader = next((tree / "usr/lib").glob("*/ld-linux-*.so.*"), None) or next((tree / "lib").glob("*/ld-*.so*"))
+    host = f"/lib/{loader.parent.name}:/usr/lib/{loader.parent.name}"
+    program = tool.rename(tool.with_name(tool.name + _PROGRAM))
+    tool.write_text(f'#!/bin/sh\nexec "{loader}" --library-path "{loader.parent}:{host}" "{program}" "$@"\n')
+    tool.chmod(0o755)

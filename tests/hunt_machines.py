@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Made-up machines with a hidden trigger: a latency that is there only while two stressors run at certain levels.
+
+And who looks for it: the hunt, random search, and the fixed loads, each with the same number of trials of equal length.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fastenough.hunt.asking import Answer, Ask, Asking, Phase, Spent, Trials, mean_tail
+from fastenough.hunt.confirming import COST, confirm
+from fastenough.hunt.search import Search
+from fastenough.hunt.space import Parameter, Recipe, Space, Stressor
+
+STRESSORS, LEVELS = 40, 8
+TURNS, BLOCKS = 8, 32
+"""Of a trial: 8 s in blocks of 250 ms; a group changes its levels each second."""
+BASE_NS = 30_000
+CONFIRMED_AT_MOST = 3
+"""Candidates, one after the other; of a round of the hunt there are no more either."""
+
+_PARAMETERS = (Parameter("size", tuple(map(str, range(LEVELS)))), Parameter("instances", ("1", "2", "4")),
+               Parameter("phase", ("always", "slow", "fast")))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What machines of one kind have in common.
+
+    ``width``: in how many of the 8 levels of one parameter of each of its two stressors a trigger is.  ``often``: the
+    share of blocks in which it is seen then, where no more than ``full`` stressors run; with more, each gets less of
+    the machine, and they meet less often, by the square.  ``disturbed``: the share of trials that something else
+    disturbs, in two of five blocks by up to 5 ms; a hundredth of the blocks of others is disturbed too.
+    ``main_effects``: each stressor alone has a latency of 30 to 240 us; else it does nothing to the 30 us there are.
+    """
+
+    width: int = 2
+    triggers: int = 1
+    often: float = 0.9
+    full: float = 10.0
+    size_ns: float = 2e6
+    disturbed: float = 0.1
+    main_effects: bool = True
+
+
+@dataclass
+class Machine:
+    """One of a kind, made by its seed."""
+
+    kind: Kind
+    seed: int
+    space: Space = field(init=False)
+    fixed: Mapping[str, Recipe] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [f"stressor-{number:02}" for number in range(STRESSORS)]
+        self.space = Space({name: Stressor(name, _PARAMETERS) for name in names}, 1, STRESSORS)
+        self._numbers = random_ = np.random.default_rng(self.seed)
+        self._alone_ns = {name: BASE_NS * 8**random_.random() * self.kind.main_effects for name in names}
+        self._triggers = [self._drawn_trigger(names) for _ in range(self.kind.triggers)]
+        drawn = random.Random(self.seed)
+        self.fixed = {f"fixed-{place}": self.space.drawn(size, drawn) for place, size in enumerate((1, 1, 1, 4, 4))}
+
+    def _drawn_trigger(self, names: Sequence[str]) -> dict[str, range]:
+        begins = self._numbers.integers(0, LEVELS - self.kind.width + 1, 2)
+        return {str(name): range(begin, begin + self.kind.width)
+                for name, begin in zip(self._numbers.choice(names, 2, replace=False), begins, strict=True)}
+
+    def provokes(self, recipe: Recipe) -> bool:
+        """Whether the latency of a trigger is there under it."""
+        sizes = {part.stressor: part.levels[0] for part in recipe}
+        return any(all(sizes.get(name) in levels for name, levels in trigger.items()) for trigger in self._triggers)
+
+    def alone_ns(self, recipe: Recipe) -> float:
+        """What its stressors do by themselves."""
+        return float(sum(each**4 for each in (BASE_NS, *(self._alone_ns[part.stressor] for part in recipe)))**0.25)
+
+    def trial(self, subject: tuple[Recipe, ...] | str) -> list[int]:
+        """The greatest values of the blocks of one trial."""
+        turns = (self.fixed[subject],) if isinstance(subject, str) else subject
+        disturbed = self._numbers.random() < self.kind.disturbed
+        length = BLOCKS // len(turns)
+        run = math.exp(self._numbers.normal(0.0, 0.1))
+        values = np.concatenate([run * self._blocks(recipe, length) for recipe in turns])
+        others = 3e5 * 17**self._numbers.random(values.size)
+        struck = self._numbers.random(values.size) < (0.4 if disturbed else 0.01)
+        return [int(value) for value in np.where(struck, np.maximum(values, others), values)]
+
+    def _blocks(self, recipe: Recipe, length: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        random_ = self._numbers
+        values = self.alone_ns(recipe) * np.exp(random_.normal(0.0, 0.25, length))
+        if self.provokes(recipe):
+            seen = self.kind.often * min(1.0, self.kind.full / len(recipe)) ** 2
+            triggered = self.kind.size_ns * np.exp(random_.normal(0.0, 0.2, length))
+            values = np.where(random_.random(length) < seen, np.maximum(values, triggered), values)
+        return np.asarray(values)
+
+
+def driven(asking: Asking[None], machine: Machine, budget: int) -> list[Ask]:
+    """Answer until nothing more is asked for; what was asked for."""
+    asked: list[Ask] = []
+    try:
+        asked.append(next(asking))
+        while True:
+            left = budget - len(asked)
+            asked.append(asking.send(Answer(machine.trial(asked[-1].subject), left)))
+    except StopIteration:
+        return asked
+
+
+def hunted(machine: Machine, budget: int) -> Recipe:
+    """What the hunt finds; nothing where it finds nothing."""
+    search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(machine.seed))
+    driven(search.run(budget), machine, budget)
+    return search.found.recipe if search.found else ()
+
+
+Draw = Callable[[Space, random.Random], tuple[Recipe, ...]]
+
+
+def same_size(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
+    """As many stressors as the hunt's groups have, levels drawn evenly."""
+    return (space.drawn(space.group_size, random_),)
+
+
+def any_size(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
+    """One stressor to as many as the hunt's groups have, each number as likely as any other."""
+    return (space.drawn(random_.randint(1, space.group_size), random_),)
+
+
+def in_turns(space: Space, random_: random.Random) -> tuple[Recipe, ...]:
+    """As any_size, their levels drawn anew in each turn, as in the hunt's groups."""
+    first = space.drawn(random_.randint(1, space.group_size), random_)
+    return first, *(tuple(space.drawn_part(part.stressor, random_) for part in first) for _ in range(TURNS - 1))
+
+
+class RandomSearch:
+    """Draws until what is left suffices to confirm; then confirms the worst, as the hunt does, until one is."""
+
+    def __init__(self, machine: Machine, draw: Draw) -> None:
+        self._machine, self._draw = machine, draw
+        self._random = random.Random(machine.seed)
+        self.found: Recipe = ()
+
+    def run(self, left: int) -> Asking[None]:
+        trials = Trials(left)
+        fixed: dict[str, list[float]] = {name: [] for name in self._machine.fixed}
+        for name in list(fixed) * 2:
+            tail = yield from trials.tail(name, Phase.FIXED)
+            fixed[name] += [] if tail is None else [tail]
+        worst = max(fixed, key=lambda name: mean_tail(fixed[name]))
+        drawn: list[tuple[float, Recipe]] = []
+        while trials.left > CONFIRMED_AT_MOST * COST:
+            turns = self._draw(self._machine.space, self._random)
+            maxima = np.log2((yield from trials.make(turns, Phase.GROUPS)))
+            drawn += [(float(part.mean()), recipe) for part, recipe in zip(np.split(maxima, len(turns)), turns,
+                                                                          strict=True)]
+        for _, recipe in sorted(drawn, reverse=True)[:CONFIRMED_AT_MOST]:
+            try:
+                if (yield from confirm(trials, recipe, worst)) is not None:
+                    self.found = recipe
+                    return
+            except Spent:
+                return
+
+
+def searched_at_random(machine: Machine, budget: int, draw: Draw) -> Recipe:
+    search = RandomSearch(machine, draw)
+    driven(search.run(budget), machine, budget)
+    return search.found
+
+
+def worst_of_fixed(machine: Machine, budget: int) -> Recipe:
+    """The fixed loads, in turns, for all trials; the worst of them."""
+    tails: dict[str, list[float]] = {name: [] for name in machine.fixed}
+    for trial in range(budget):
+        name = list(machine.fixed)[trial % len(machine.fixed)]
+        tails[name].append(float(np.mean(np.log2(machine.trial(name)))))
+    return machine.fixed[max(tails, key=lambda name: mean_tail(tails[name]))]

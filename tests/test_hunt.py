@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough hunt`` on this machine: what it tries runs as it says, goes on where it was cut, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_calls import command_line, environment
+from processes import eventually
+
+from fastenough.campaign.written import read_load
+from fastenough.hunt.recipes import as_file, described, load_of, turn_of
+from fastenough.hunt.space import Part, Recipe, Space
+from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
+from fastenough.jobs.hunt import KEPT_FILE
+from fastenough.store import Store
+
+FEW = 'stressors = ["cpu", "switch", "fork"]\nfixed = ["none", "cpu"]\n'
+HUNT = ("hunt", "timer", "interval=1ms", "--budget", "6m", "--load-space", "few.toml")
+SPACE = space_of(tuple(STRESSORS), 2, 8 << 30)
+
+
+def part(name: str, **levels: int) -> Part:
+    return Part(name, tuple(levels.get(each.name.replace("-", "_"), 0) for each in STRESSORS[name].parameters))
+
+
+RECIPE: Recipe = (part("cpu", phase=1, workers=1), part("vm", vm_bytes=2, place=2))
+
+
+def test_a_recipe_is_a_load_file_that_plans_take(tmp_path: Path) -> None:
+    load = load_of(SPACE, (RECIPE,), 2)
+    (tmp_path / "worst.toml").write_text(as_file(load))
+    read = read_load(tmp_path / "worst.toml")
+    assert (read.name, read.source, read.commands, read.tools) == (load.name, load.source, load.commands, load.tools)
+    assert read.expects == load.expects and read.memory_bytes >= load.memory_bytes > 0
+    assert "--vm-bytes" in load.commands[1] and load.commands[1][load.commands[1].index("--taskset") + 1] == "1"
+    assert described(SPACE, RECIPE) == "cpu (workers 2, phase on and off for 500 ms) + vm (place the last CPU, " \
+                                       "vm-bytes 16M)"
+
+
+def test_no_recipe_takes_more_memory_than_it_may() -> None:
+    small = space_of(tuple(STRESSORS), 2, 1 << 30)
+    largest = [part(name, **{each.name.replace("-", "_"): len(each.values) - 1 for each in stressor.parameters})
+               for name, stressor in STRESSORS.items()]
+    for space in (small, SPACE):
+        assert sum(map(space.memory_of, space.fitting(largest))) <= space.memory_bytes
+    assert small.memory_bytes == 256 << 20 and len(SPACE.stressors) > 40 and set(PHASES)
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ('stressors = ["reboot"]', "few.toml:1"), ("fixed = []", "fixed"), ("colour = 1", "colour"),
+])
+def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, said: str) -> None:
+    (tmp_path / "few.toml").write_text(wrong)
+    done = command_line(*HUNT, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    (("--budget", "1m"), "--budget"), (("--out", "worst.txt"), ".toml"), (("report=1s",), "report"),
+    (("--resume",), "--resume"),
+])
+def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    done = command_line(*HUNT, *more, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
+
+
+def test_a_turn_is_a_second_of_the_clock() -> None:
+    assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
+
+
+def stress_in(folder: Path) -> list[str]:
+    """What runs of stress-ng under a guard of this test's bench."""
+    found = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True, check=True).stdout.splitlines()
+    return [line for line in found if line.startswith("stress-ng") and str(folder) in line]
+
+
+def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: Path) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    more = environment(TMPDIR=str(scratch), FASTENOUGH_STATE=str(tmp_path / "state"))
+    (tmp_path / "state").mkdir(mode=0o700)
+    store = Store(tmp_path / "fastenough-data")
+
+    def ended() -> int:
+        return (tmp_path / "said").read_text().count("completed")
+
+    def hunt(*words: str, until: int, by: signal.Signals) -> int:
+        with (tmp_path / "said").open("w") as said:
+            bench = subprocess.Popen([sys.executable, "-m", "fastenough", *HUNT, *words], cwd=tmp_path, env=more,
+                                     stdout=said, stderr=said)
+        assert eventually(lambda: ended() >= until or bench.poll() is not None, 120)
+        os.kill(bench.pid, by)
+        return bench.wait()
+
+    assert hunt(until=2, by=signal.SIGKILL) == -signal.SIGKILL, (tmp_path / "said").read_text()
+    assert eventually(lambda: not stress_in(scratch), 20)
+    assert hunt("--resume", until=1, by=signal.SIGTERM) == 128 + signal.SIGTERM
+    said = (tmp_path / "said").read_text()
+    assert "--resume" in said
+    assert eventually(lambda: not stress_in(scratch), 20)
+    runs = Store(store.path).runs()
+    whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
+    assert len({run.campaign for run in runs}) == 1
+    assert [run.load for run in whole[:3]] == ["none", "cpu", "none"][:len(whole[:3])]
+    kept = [json.loads(store.kept(run.id, KEPT_FILE) or b"") for run in whole]
+    spent = [each["spent_s"] for each in kept]
+    assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
+    assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}
+
+
+def test_bounds_are_of_the_space() -> None:
+    assert isinstance(SPACE, Space) and SPACE.most == 16
