@@ -25,6 +25,18 @@ def with_words(*words: str) -> list[int]:
     return found
 
 
+def living_with(mark: str) -> list[int]:
+    """Processes that have this in their environment, which each got from who started it, and have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (path / "environ").read_bytes() and not ended(int(path.name)):
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
 def running(command: str) -> list[int]:
     """Processes that have this command line, word by word; none on its way there by fork and exec."""
     words = command.split()

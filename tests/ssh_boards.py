@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import living_with
 
 from fastenough.link.ssh import CONFIG_SETTING
 
@@ -59,15 +60,7 @@ class Server:
 
     def processes(self) -> list[int]:
         """What sessions have started, their shells included, that lives."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                state = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-                if f"TMARK={self.place}".encode() in (path / "environ").read_bytes() and state != "Z":
-                    found.append(int(path.name))
-            except OSError:
-                continue
-        return found
+        return living_with(f"TMARK={self.place}")
 
 
 def _free_port() -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import command_line, environment
-from processes import eventually
+from processes import eventually, living_with
 
 from fastenough.campaign.written import read_load
 from fastenough.hunt.recipes import as_file, described, load_of, turn_of
@@ -76,17 +76,10 @@ def test_a_turn_is_a_second_of_the_clock() -> None:
     assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
-def stress_in(folder: Path) -> list[str]:
-    """What runs of stress-ng under a guard of this test's bench."""
-    found = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True, check=True).stdout.splitlines()
-    return [line for line in found if line.startswith("stress-ng") and str(folder) in line]
-
-
 def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: Path) -> None:
     (tmp_path / "few.toml").write_text(FEW)
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    more = environment(TMPDIR=str(scratch), FASTENOUGH_STATE=str(tmp_path / "state"))
+    mark = f"TMARK={tmp_path}"
+    more = environment(TMARK=str(tmp_path), FASTENOUGH_STATE=str(tmp_path / "state"))
     (tmp_path / "state").mkdir(mode=0o700)
     store = Store(tmp_path / "fastenough-data")
 
@@ -102,11 +95,11 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
         return bench.wait()
 
     assert hunt(until=2, by=signal.SIGKILL) == -signal.SIGKILL, (tmp_path / "said").read_text()
-    assert eventually(lambda: not stress_in(scratch), 20)
+    assert eventually(lambda: not living_with(mark), 20)
     assert hunt("--resume", until=1, by=signal.SIGTERM) == 128 + signal.SIGTERM
     said = (tmp_path / "said").read_text()
     assert "--resume" in said
-    assert eventually(lambda: not stress_in(scratch), 20)
+    assert eventually(lambda: not living_with(mark), 20)
     runs = Store(store.path).runs()
     whole = sorted((run for run in runs if run.outcome == "completed"), key=lambda run: run.position or 0)
     assert len({run.campaign for run in runs}) == 1

@@ -10,7 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import OWN_KERNELS, booted, load_module, parsed, reading, recorded, unload_module
+from virtual_boards import (
+    ONE_OF_EACH,
+    OWN_KERNELS,
+    booted,
+    every_kernel,
+    load_module,
+    parsed,
+    reading,
+    recorded,
+    unload_module,
+)
 
 from fastenough.model import FastenoughError, Outcome
 from fastenough.virtual.board import VirtualBoard
@@ -19,7 +29,7 @@ WIDTH_NS, WINDOW_NS = 20_000_000, 40_000_000
 STOPS, STOPPED_S = 12, 0.3
 
 
-@pytest.fixture(scope="module", params=OWN_KERNELS)
+@pytest.fixture(scope="module", params=every_kernel(*ONE_OF_EACH, among=OWN_KERNELS))
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from virtual_boards import (
     DEVICE,
+    ONE_OF_EACH,
     OWN_KERNELS,
     PERIODIC,
     RESPONSE,
     booted,
     counted,
+    every_kernel,
     insert,
     leave_output_low,
     load_module,
@@ -42,7 +44,7 @@ EDGES = 500
 TURNS = 50
 
 
-@pytest.fixture(scope="module", params=OWN_KERNELS)
+@pytest.fixture(scope="module", params=every_kernel(*ONE_OF_EACH, among=OWN_KERNELS))
 def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 

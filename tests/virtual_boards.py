@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,8 @@ PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_n
 DEVICE = "/dev/fastenough"
 OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite]
 """Those of this machine's own release of Debian."""
+ONE_OF_EACH = ("rt", "stock-6.12")
+"""Both models of preemption, and both versions."""
 BOOT_S = 240.0
 """A guest needs some ten seconds of a CPU to come up: a busy machine gives it those in minutes."""
 _SINCE = "_since_load"
@@ -41,9 +43,9 @@ def require_simulated_gauge() -> None:
     fetch("stock")
 
 
-def every_kernel(*first: str) -> list[ParameterSet]:
+def every_kernel(*first: str, among: Iterable[str] = KERNELS) -> list[ParameterSet]:
     """Parameters of a test: these kernels in ``make check``, all the others in ``make bench``."""
-    others = (name for name in KERNELS if name not in first)
+    others = (name for name in among if name not in first)
     return [*(pytest.param(name) for name in first), *(pytest.param(name, marks=pytest.mark.matrix) for name in others)]
 
 
