@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The terms of the composed bound, read from the kernel's own trace as text (docs/bound.md).
+
+Needs the events preempt_disable, preempt_enable, irq_disable, irq_enable (preemptirq), sched_switch, and the entry and
+exit of interrupts; the columns of flags say whether the scheduler was asked for.  Without an event where the scheduler
+is entered, a section with preemption off is one to schedule where a switch is in it; one that found nobody to switch to
+counts as another section, which lengthens the bound and never shortens it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from fastenough.analysis.composed_bound import Blocking, Interrupt
+from fastenough.model import BadInput
+
+_LINE = re.compile(r"\s*.{1,40}?-(?P<pid>\d{1,9})\s+(?:\([ \d-]{1,9}\)\s+)?\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})\s+"
+                   r"(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>\w+):\s*(?P<rest>.*)", re.ASCII)
+_LOST = re.compile(r"CPU:\s?\d+ \[LOST", re.IGNORECASE)
+_NEXT = re.compile(r"next_pid=(\d{1,9}) next_prio=(\d{1,4})|==> .{0,40}?:(\d{1,9}) \[(\d{1,4})\]")
+_WOKEN = re.compile(r"pid=(\d{1,9}) prio=(\d{1,4}) .*?target_cpu=(\d{1,5})|:(\d{1,9}) \[(\d{1,4})\].*? CPU:(\d{1,5})")
+_INTERRUPT = re.compile(r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
+                        r"thermal_apic|x86_platform_ipi)_(entry|exit)")
+_LOWEST_REAL_TIME = 99
+"""Priorities as the kernel counts them: the lower the number, the sooner; from 100 on there is no real-time policy."""
+_MOST_CPUS = 4096
+
+
+@dataclass(frozen=True)
+class _Event:
+    pid: int
+    cpu: int
+    asked: bool
+    at_ns: int
+    name: str
+    rest: str
+
+
+@dataclass(frozen=True)
+class TracedCpu:
+    """What a trace tells of one CPU.
+
+    ``observed_ns``: the longest from a real-time task being made runnable, none of its priority or above running or in
+    front of it, to its being switched in; None: none was seen.  ``resolution_ns``: of the trace's clock; each term is
+    that much longer than what was read.
+    """
+
+    cpu: int
+    blocking: Blocking
+    interrupts: tuple[Interrupt, ...]
+    sections: int
+    switches: int
+    observed_ns: int | None
+    wakeups: int
+    resolution_ns: int
+
+
+@dataclass
+class _Cpu:
+    """One CPU while its events are followed.  Times are instants unless their name says what lasted."""
+
+    cpu: int
+    irqs_off: bool = False
+    preemption_off: bool = False
+    known: bool = False
+    begin: int | None = None
+    to_schedule: int | None = None
+    unaware: int | None = None
+    asked: int | None = None
+    switched: bool = False
+    from_idle: bool = False
+    idle_until: int | None = None
+    taken_ns: int = 0
+    taken_at: dict[str, int] = field(default_factory=dict)
+    open_interrupts: list[tuple[str, int, int]] = field(default_factory=list)
+    interrupts: list[Interrupt] = field(default_factory=list)
+    longest: dict[str, int] = field(default_factory=dict)
+    sections: int = 0
+    switches: int = 0
+    running: int = 120
+    waiting: dict[int, tuple[int, int]] = field(default_factory=dict)
+    waited: list[int] = field(default_factory=list)
+
+    def mark(self, name: str) -> None:
+        """From here on interrupts are of this part."""
+        self.taken_at[name] = self.taken_ns
+
+    def lasted(self, name: str, begin: int, end: int) -> None:
+        """A part has ended, whose mark this is."""
+        self.longest[name] = max(self.longest.get(name, 0), end - begin - (self.taken_ns - self.taken_at[name]))
+
+
+def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
+    """What a trace tells of each CPU; raises BadInput for what is none, has lost events, or lacks what is needed."""
+    cpus: dict[int, _Cpu] = {}
+    resolution_ns, names = 1, set()
+    for number, line in enumerate(lines, 1):
+        if _LOST.search(line[:200]):
+            raise BadInput(f"line {number}: the trace has lost events, and with them perhaps the longest; record it "
+                           "again with a larger buffer")
+        match = _LINE.match(line[:1000])
+        if match is None:
+            continue
+        if len(match["part"]) == 6:
+            resolution_ns = 1000
+        event = _event(match)
+        names.add(event.name)
+        _follow(cpus, event)
+    _require(names)
+    return tuple(_told(one, resolution_ns) for _, one in sorted(cpus.items()) if one.sections)
+
+
+def _event(match: re.Match[str]) -> _Event:
+    at_ns = int(match["s"]) * 10**9 + int(match["part"].ljust(9, "0"))
+    cpu = int(match["cpu"])
+    if cpu >= _MOST_CPUS:
+        raise BadInput(f"CPU {cpu}: no machine has so many; this is no trace of a kernel")
+    return _Event(int(match["pid"]), cpu, match["flags"][1] in "Nn", at_ns, match["event"], match["rest"])
+
+
+def _require(names: set[str]) -> None:
+    for needed in ("preempt_disable", "preempt_enable", "irq_disable", "irq_enable", "sched_switch"):
+        if needed not in names:
+            raise BadInput(f"there is no event {needed} in it: record preemptirq:*, sched:sched_switch, "
+                           "sched:sched_wakeup, irq:* and irq_vectors:* on a kernel that has them (docs/bound.md)")
+
+
+def _told(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
+    exact = resolution_ns if resolution_ns > 1 else 0
+
+    def term(name: str) -> int:
+        return max(0, cpu.longest[name]) + exact if name in cpu.longest else 0
+
+    blocking = Blocking(term("poid"), term("paie"), term("psd"), term("dst"))
+    interrupts = tuple(replace(one, took_ns=one.took_ns + exact) for one in cpu.interrupts)
+    return TracedCpu(cpu.cpu, blocking, interrupts, cpu.sections, cpu.switches, max(cpu.waited, default=None),
+                     len(cpu.waited), resolution_ns)
+
+
+# --- following one CPU
+
+def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
+    cpu = cpus.setdefault(event.cpu, _Cpu(event.cpu))
+    interrupt = _INTERRUPT.fullmatch(event.name)
+    if event.name in _STEPS:
+        _STEPS[event.name](cpu, event)
+    elif interrupt is not None:
+        _interrupt(cpu, event, interrupt[1], enters=interrupt[2] == "entry")
+    elif event.name == "sched_wakeup":
+        _wakeup(cpus, event)
+
+
+def _begin(cpu: _Cpu, event: _Event) -> None:
+    if not cpu.irqs_off and not cpu.preemption_off:
+        cpu.begin = event.at_ns
+        cpu.mark("poid")
+
+
+def _irqs_off(cpu: _Cpu, event: _Event) -> None:
+    _begin(cpu, event)
+    cpu.irqs_off = True
+    if cpu.to_schedule is not None and cpu.unaware is None:
+        cpu.unaware = event.at_ns
+        cpu.mark("dst")
+
+
+def _irqs_on(cpu: _Cpu, event: _Event) -> None:
+    cpu.irqs_off = False
+    if not cpu.switched:
+        cpu.unaware = None
+        if event.pid == 0:
+            cpu.idle_until = event.at_ns
+            cpu.mark("idle")
+    _end(cpu, event)
+
+
+def _preemption_off(cpu: _Cpu, event: _Event) -> None:
+    if cpu.asked is not None:
+        cpu.lasted("paie", cpu.asked, event.at_ns)
+        cpu.asked = None
+    _begin(cpu, event)
+    cpu.preemption_off, cpu.to_schedule, cpu.unaware = True, event.at_ns, None
+    cpu.mark("psd")
+
+
+def _preemption_on(cpu: _Cpu, event: _Event) -> None:
+    cpu.preemption_off = False
+    _end(cpu, event)
+
+
+def _end(cpu: _Cpu, event: _Event) -> None:
+    """Where both are on again: what the section was is known now.  The first one seen may have begun before."""
+    if cpu.irqs_off or cpu.preemption_off:
+        return
+    begin, first = cpu.begin, not cpu.known
+    cpu.known, cpu.begin = True, None
+    if begin is not None and not first:
+        cpu.sections += 1
+        if cpu.switched:
+            _scheduled(cpu, begin, event.at_ns)
+        elif event.pid != 0:
+            cpu.lasted("poid", begin, event.at_ns)
+    cpu.switched, cpu.from_idle, cpu.to_schedule, cpu.unaware = False, False, None, None
+    if event.asked:
+        cpu.asked = event.at_ns
+        cpu.mark("paie")
+
+
+def _scheduled(cpu: _Cpu, begin: int, end: int) -> None:
+    """A section with a switch in it: to schedule from where preemption was switched off last, another before.
+
+    The idle task has it off all the time: it schedules from where it let interrupts in last.
+    """
+    start = cpu.to_schedule
+    if cpu.from_idle and cpu.idle_until is not None:
+        start = cpu.idle_until
+        cpu.taken_at["psd"] = cpu.taken_at["idle"]
+    if start is None:
+        return
+    cpu.lasted("psd", start, end)
+    if cpu.unaware is not None:
+        cpu.lasted("dst", cpu.unaware, end)
+    if begin < start and not cpu.from_idle:
+        before_ns = start - begin - (cpu.taken_at["psd"] - cpu.taken_at["poid"])
+        cpu.longest["poid"] = max(cpu.longest.get("poid", 0), before_ns)
+
+
+def _interrupt(cpu: _Cpu, event: _Event, kind: str, *, enters: bool) -> None:
+    if enters:
+        number = re.match(r"irq=(\d+)", event.rest)
+        cpu.open_interrupts.append((f"{kind} {number[1]}" if number else kind, event.at_ns, cpu.taken_ns))
+    elif cpu.open_interrupts:
+        name, began, taken_before_ns = cpu.open_interrupts.pop()
+        took_ns = event.at_ns - began - (cpu.taken_ns - taken_before_ns)
+        cpu.taken_ns += took_ns
+        cpu.interrupts.append(Interrupt(name, began, took_ns))
+
+
+def _switch(cpu: _Cpu, event: _Event) -> None:
+    found = _NEXT.search(event.rest)
+    if found is None:
+        raise BadInput(f"a sched_switch says no next task: '{event.rest[:60]}'; this is no trace of a kernel")
+    pid, priority = (int(found[place] or found[place + 2]) for place in (1, 2))
+    cpu.switches += 1
+    cpu.switched, cpu.from_idle, cpu.running = True, event.pid == 0, priority
+    if pid in cpu.waiting:
+        cpu.waited.append(event.at_ns - cpu.waiting.pop(pid)[0])
+    cpu.waiting = {other: said for other, said in cpu.waiting.items() if said[1] < priority}
+
+
+def _wakeup(cpus: dict[int, _Cpu], event: _Event) -> None:
+    """Of a real-time task that goes before all that its CPU has."""
+    found = _WOKEN.search(event.rest)
+    if found is None:
+        return
+    pid, priority, where = (int(found[place] or found[place + 3]) for place in (1, 2, 3))
+    target = cpus.setdefault(where, _Cpu(where)) if where < _MOST_CPUS else None
+    if target is None or priority > _LOWEST_REAL_TIME or priority >= target.running:
+        return
+    if all(priority < other for _, other in target.waiting.values()):
+        target.waiting = {pid: (event.at_ns, priority)}
+
+
+_STEPS = {"irq_disable": _irqs_off, "irq_enable": _irqs_on, "preempt_disable": _preemption_off,
+          "preempt_enable": _preemption_on, "sched_switch": _switch}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The scheduling latency that the kernel's own blocking allows, composed of terms that were measured apart.
+
+De Oliveira, Casini, de Oliveira and Cucinotta, "Demystifying the real-time Linux scheduling latency" (ECRTS 2020): the
+thread of highest priority runs no later than L after it was made runnable, L the least with
+L = max(D_ST, D_POID) + D_PAIE + D_PSD + I(L), where I(L) is what interrupts take of L.  The composition holds for true
+maxima; of measured ones it is the bound only as far as these were seen.  All times are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+_MOST_STEPS = 10_000
+"""A latency that grows for longer is said to have no bound: interrupts then take all of the CPU, or nearly."""
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """One interrupt: its kind, when it began, and what it took itself, less those in between."""
+
+    kind: str
+    at_ns: int
+    took_ns: int
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The longest that was seen of each term, in ns, less interrupts.
+
+    ``poid_ns``: preemption or interrupts off, not to schedule.  ``paie_ns``: both on, and the scheduler not called yet
+    though it was asked for.  ``psd_ns``: preemption off to schedule, to the end.  ``dst_ns``: from where the scheduler
+    can no longer take a wake-up into account, interrupts off, to the end.
+    """
+
+    poid_ns: int = 0
+    paie_ns: int = 0
+    psd_ns: int = 0
+    dst_ns: int = 0
+
+    @property
+    def undisturbed_ns(self) -> int:
+        """The bound without interrupts."""
+        return max(self.dst_ns, self.poid_ns) + self.paie_ns + self.psd_ns
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The bound by one way to count interrupts; ``latency_ns`` None: interrupts of that kind take all of the CPU."""
+
+    interrupts: str
+    latency_ns: int | None
+
+
+def composed(blocking: Blocking, interrupts: Sequence[Interrupt]) -> tuple[Composed, ...]:
+    """The bound by each way to count interrupts, the most careful last but one; the last is what windows held."""
+    return tuple(Composed(name, _least(blocking.undisturbed_ns, way)) for name, way in _ways(interrupts))
+
+
+def _least(undisturbed_ns: int, taken: Callable[[int], int]) -> int | None:
+    """The least L = undisturbed + taken(L), from below: ``taken`` never falls."""
+    latency_ns = undisturbed_ns
+    for _ in range(_MOST_STEPS):
+        longer_ns = undisturbed_ns + taken(latency_ns)
+        if longer_ns == latency_ns:
+            return latency_ns
+        latency_ns = longer_ns
+    return None
+
+
+def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int], int]]]:
+    longest = {kind: max(one.took_ns for one in interrupts if one.kind == kind)
+               for kind in dict.fromkeys(one.kind for one in interrupts)}
+    apart = {kind: _closest_ns([one.at_ns for one in interrupts if one.kind == kind]) for kind in longest}
+
+    def sporadic(latency_ns: int) -> int:
+        return sum(took_ns * (1 if between is None else -(-latency_ns // between))
+                   for kind, took_ns in longest.items() for between in (apart[kind],))
+
+    return (("none", lambda _: 0),
+            ("the longest, once", lambda _: max(longest.values(), default=0)),
+            ("the longest of each kind, once", lambda _: sum(longest.values())),
+            ("each kind as often as its closest two", sporadic),
+            ("the fullest window seen", _Windows(interrupts)))
+
+
+def _closest_ns(at_ns: Sequence[int]) -> int | None:
+    """The shortest time from one to the next; None where there is one only."""
+    ordered = sorted(at_ns)
+    return min((max(1, later - at) for at, later in itertools.pairwise(ordered)), default=None)
+
+
+class _Windows:
+    """What interrupts took of the fullest window of a length, among all that were seen."""
+
+    def __init__(self, interrupts: Sequence[Interrupt]) -> None:
+        self._ordered = sorted(interrupts, key=lambda one: one.at_ns)
+
+    def __call__(self, latency_ns: int) -> int:
+        fullest, held, first = 0, 0, 0
+        for one in self._ordered:
+            held += one.took_ns
+            while self._ordered[first].at_ns <= one.at_ns - max(1, latency_ns):
+                held -= self._ordered[first].took_ns
+                first += 1
+            fullest = max(fullest, held)
+        return fullest

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``fastenough bound``: the scheduling latency that a kernel's own blocking allows, beside the longest seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TextIO
+
+import click
+
+from fastenough import words
+from fastenough.cli.looking import looked_at
+from fastenough.cli.output import print_json, print_table, say
+from fastenough.cli.parameters import json_option
+from fastenough.jobs.bound import EVENTS, CpuBound, bounds_of, require_events
+from fastenough.model import BadInput
+
+_MOST_LINE = 1 << 16
+_RECORD = " ".join(f"-e {event.replace('/', ':')}" for event in EVENTS) + " -e irq -e irq_vectors"
+_MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
+            "longer one. It is never a PASS.")
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """In bounded pieces: no trace has lines so long."""
+    return iter(lambda: stream.readline(_MOST_LINE), "")
+
+
+def _us(value_ns: int | None, otherwise: str) -> str:
+    return otherwise if value_ns is None else words.microseconds(value_ns)
+
+
+def _print(found: Sequence[CpuBound]) -> None:
+    print_table("Terms [µs], each the longest seen, less interrupts",
+                ("CPU", "off (POID)", "asked (PAIE)", "to schedule (PSD)", "unaware (DST)", "sections", "switches"),
+                [(str(one.traced.cpu), *map(words.microseconds, (terms.poid_ns, terms.paie_ns, terms.psd_ns,
+                                                                 terms.dst_ns)),
+                  f"{one.traced.sections:,}", f"{one.traced.switches:,}")
+                 for one in found for terms in (one.traced.blocking,)])
+    print()
+    ways = [bound.interrupts for bound in found[0].bounds]
+    print_table("Bound [µs], by how interrupts are counted",
+                ("interrupts", *(f"CPU {one.traced.cpu}" for one in found)),
+                [(way, *(_us(one.bounds[place].latency_ns, "no bound") for one in found))
+                 for place, way in enumerate(ways)]
+                + [("longest seen", *(_us(one.traced.observed_ns, "none") for one in found)),
+                   ("of so many wake-ups", *(f"{one.traced.wakeups:,}" for one in found))])
+    print()
+    if any(one.traced.resolution_ns > 1 for one in found):
+        say("The trace's clock tells microseconds: each term was made 1 µs longer.")
+    say(_MEANING)
+
+
+@click.command()
+@click.argument("trace", type=click.File(errors="replace"), required=False)
+@click.option("--board", default="local", show_default=True,
+              help="Without TRACE: the board whose kernel is asked for what such a trace needs.")
+@json_option
+def command(trace: TextIO | None, board: str, as_json: bool) -> None:
+    """Say which scheduling latency the kernel's own blocking allows, by TRACE; without, whether one can be recorded.
+
+    TRACE is text of the kernel's trace or of trace-cmd report, or - for standard input.  What it must hold, and what
+    recording it costs, is in docs/bound.md.
+    """
+    if trace is None:
+        _look(board, as_json)
+        return
+    try:
+        found = bounds_of(_lines(trace))
+    except BadInput as reason:
+        raise BadInput(f"{trace.name}: {reason}") from reason
+    if as_json:
+        print_json([asdict(one) for one in found])
+    else:
+        _print(found)
+
+
+def _look(board: str, as_json: bool) -> None:
+    """What to do where the board's kernel has the events; raises NotApplicable where it has not."""
+    with looked_at(board) as (link, _):
+        require_events(link.raised)
+    how = f"trace-cmd record {_RECORD} sleep 60; trace-cmd report >trace.txt; fastenough bound trace.txt"
+    if as_json:
+        print_json({"board": board, "record": how})
+    else:
+        say(f"{board} can be traced: {how}")
