@@ -26,6 +26,7 @@ from fastenough.analysis.task_set import (
     judged_with,
     measured_of,
 )
+from fastenough.cli.tasks import print_tasks
 from fastenough.jobs.assess import Question, judge_and_report
 from fastenough.jobs.task_set import task_plan, task_set_of
 from fastenough.model import BadInput, Requirement, Verdict
@@ -131,6 +132,15 @@ def test_it_is_never_a_pass(tmp_path: Path) -> None:
     page = (tmp_path / "report" / "index.html").read_text()
     assert "The tasks of the application" in page and "measured terms are no bounds" in page
     assert ">PASS<" not in page
+
+
+def test_no_margin_is_rounded_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """790 of 800 µs are left for 209, 3.7799 times; and of 3 µs nothing is left."""
+    runs = _recorded(tmp_path, _wakeups([5_000]), _gaps([[], []]))
+    loop = task_set_of([LOOP.replace("200us", "209us")])
+    assert "could be 3.77 times" in judged_with(judge(runs), answer_of(loop, runs)).headline
+    print_tasks(answer_of(task_set_of(["period=1ms compute=1us deadline=3us"]), runs))
+    assert "leaves no time to compute" in capsys.readouterr().out
 
 
 def test_all_terms_at_once_are_no_proof_of_a_miss(tmp_path: Path) -> None:

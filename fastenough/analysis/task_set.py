@@ -6,6 +6,7 @@ Measured terms are no bounds: the answer is never a PASS (docs/task.md says what
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -227,7 +228,8 @@ def _headline(answer: TaskAnswer) -> str:
     word, least = answer.word[0].upper() + answer.word[1:], answer.tightest
     if answer.word != SCHEDULABLE or least is None or least.margin.added_ns is None:
         return word
-    return (f"{word}: all compute times could be {least.margin.factor:.2f} times as long, or every wake-up "
+    factor = math.floor(least.margin.factor * 100) / 100
+    return (f"{word}: all compute times could be {factor:.2f} times as long, or every wake-up "
             f"{words.microseconds_down(least.margin.added_ns)} µs later")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from fastenough import words
+from fastenough.analysis.response_time import Margin
 from fastenough.analysis.task_set import NEVER, TaskAnswer, TaskSet
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.jobs.task_set import task_set_of
@@ -52,6 +53,13 @@ def print_tasks(answer: TaskAnswer) -> None:
     if rows:
         print_table("longest responses, every term at its worst at once [µs]", _COLUMNS, rows)
     for on in answer.cpus:
-        later = ("no later wake-up" if on.margin.added_ns is None else
-                 f"every wake-up {words.microseconds_down(on.margin.added_ns)} µs later")
-        say(f"{words.cpus([on.measured.cpu])} bears all compute times {on.margin.factor:.4f} times as long, or {later}")
+        say(f"{words.cpus([on.measured.cpu])} {_bears(on.margin)}")
+
+
+def _bears(margin: Margin) -> str:
+    """What a CPU would bear; the factor was rounded down to the digits shown."""
+    if not margin.factor:
+        return "leaves no time to compute: what was measured alone outlasts a deadline"
+    later = ("no later wake-up" if margin.added_ns is None else
+             f"every wake-up {words.microseconds_down(margin.added_ns)} µs later")
+    return f"bears all compute times {margin.factor:.4f} times as long, or {later}"
