@@ -36,5 +36,5 @@ def section(context: Context) -> Section | None:
                       (Column("fact", numeric=False), Column("value", numeric=False)), list(_flat("", profile)))
         folded.append(Folded(f"{board}: {len(table.rows):,} facts", [table], printed=False))
     return Section("profile", "Profile of the system",
-                   "Complete enough to rebuild the system and to see what changed when the tail changed. In print, see "
-                   "tables/profile-1.csv.", folded)
+                   "Complete enough to rebuild the system and to see what changed when the tail changed; not printed.",
+                   folded)
