@@ -15,6 +15,7 @@ import pytest
 from gauge_simulation import HERTZ, Build, counters, paced
 from hypothesis import given
 from hypothesis import strategies as st
+from recordings import Plan, recording
 
 from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.protocol import Identity, Running, parse_take
@@ -23,7 +24,8 @@ from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, Splitter
 from fastenough.model import Outcome
 from fastenough.recording import Histogram, Recording, read_recording
-from fastenough.recording.histogram import bucket_index, bucket_lowest
+from fastenough.recording.histogram import bucket_index, bucket_lowest, sums_fault
+from fastenough.recording.reader import as_counted
 
 K = 4
 TICK_NS = 62.5
@@ -177,6 +179,18 @@ def test_samples_that_did_not_come_are_not_understated() -> None:
     level = Fine("periodic", K)
     level.add(Frame(number, (3200,)) for number in range(50))
     assert level.histogram(0, Histogram.from_values([3200] * 100, K)).value_at_rank(99) == 3200
+
+
+def test_sums_are_held_against_the_buckets_that_the_gauge_counted_in(tmp_path: Path) -> None:
+    """What did not come stands with the greatest that came: the exact sum is less than of values in such buckets."""
+    coarse = Histogram.from_values([3200] * 50 + [3300] * 50, K)
+    fine = Fine("periodic", K)
+    fine.add(Frame(number, (3300,)) for number in range(50))
+    histogram = fine.histogram(0, coarse)
+    head = replace(recording(tmp_path, Plan([[np.array([1, 2, 3])]])).head, instrument={"k": K})
+    assert sums_fault(histogram) is not None
+    assert sums_fault(as_counted(head, histogram)) is None
+    assert sums_fault(as_counted(head, replace(histogram, sum=histogram.sum * 2))) is not None
 
 
 def test_a_sample_counted_in_the_next_reading_waits_for_it() -> None:

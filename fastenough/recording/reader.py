@@ -131,11 +131,17 @@ def _readable(name: str) -> Iterator[None]:
         raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
 
 
+def as_counted(head: Head, total: Histogram) -> Histogram:
+    """Of an instrument in its own buckets: samples that it counted and could not send stand anywhere in one."""
+    k = (head.instrument or {}).get("k")
+    return total.folded(k) if isinstance(k, int) and 0 < k < total.k else total
+
+
 def assembled(name: str, head: Head, end: End | None, added: Aggregate, *, intervals: Sequence[Interval],
               events: Sequence[Event], over_time: Callable[[], Timeline] | None = None) -> Recording:
     """A recording of parts that were checked one by one; raises BadInput where they contradict each other."""
     faults = [(number, total_fault(count)) for number, count in added.limits.items()]
-    faults += [(number, sums_fault(total)) for number, total in added.totals.items()]
+    faults += [(number, sums_fault(as_counted(head, total))) for number, total in added.totals.items()]
     for number, fault in faults:
         if fault is not None:
             raise BadInput(f"{name}: series {number}: {fault}")
