@@ -18,7 +18,7 @@ from fastenough.model import NotApplicable
 _FIFO = 98
 _MODULE = "kernel module"
 _VIRTUAL = "virtual"
-_GAPS = "fastenough run spin --implementation linux-kernel measures the gaps"
+_GAPS = "to measure the gaps: fastenough run spin --implementation linux-kernel"
 _UNLIMITED = "unlimited"
 _SETUID = 0o4000
 
@@ -104,7 +104,7 @@ def module(patient: Patient) -> Finding:
     try:
         place = installed_module(patient.link, MODULE)
     except NotApplicable:
-        return Finding(_MODULE, State.MISSING, f"{MODULE} is not installed for this kernel: no timer, no pin and no "
+        return Finding(_MODULE, State.MISSING, f"{MODULE}.ko is not installed for this kernel: no timer, no pin and no "
                        "spin with interrupts off (gaps that SMIs and hypervisors make) by linux-kernel",
                        "install the kernel's headers and the package fastenough-dkms, or see docs/module.md")
     return Finding(_MODULE, State.FINE, f"{place}; {_GAPS}")
