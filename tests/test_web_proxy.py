@@ -95,7 +95,7 @@ def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 _wait(goal, running)
                 yield goal, store, token
             finally:
-                running.terminate()
+                running.kill()  # asked to, Caddy waits a minute for the streams that the site has open
 
 
 def _wait(goal: Goal, proxy: subprocess.Popen[bytes]) -> None:
