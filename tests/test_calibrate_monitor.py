@@ -20,6 +20,8 @@ from fastenough.jobs.watched_task import Watching
 
 EACH = 10
 SIZES_NS = [300_000, 1_000_000]
+MOST_TRIALS = 5
+"""Of one in which everything came too late: the machine had no time for it."""
 as_root = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2,
                              reason="BPF and real-time priorities need root, and keeping interrupts off a second CPU")
 
@@ -73,7 +75,10 @@ def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_bin
     """The proof can fail: what was injected behind the system call is looked for before it."""
     plan = Plan((1_000_000,), 5, min(os.sched_getaffinity(0)), 2_000_000)
     with open_board("local").boot(AS_BOOTED) as booted:
-        watched = Watching(booted, plan).injecting("running-to-return")
+        for _ in range(MOST_TRIALS):
+            watched = Watching(booted, plan).injecting("running-to-return")
+            if trial_of(watched, "running-to-return", plan).rows[0].injected:
+                break
     assert trial_of(watched, "running-to-return", plan).rows[0].found > 0
     wrong = trial_of(watched, "interrupt-to-runnable", plan)
     assert wrong.missed

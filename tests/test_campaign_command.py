@@ -138,7 +138,7 @@ def _stored(store: Store, *runs: tuple[int, str, str | None, str | None]) -> Non
 
 
 def test_every_state_is_told_with_its_reason(tmp_path: Path) -> None:
-    store = Store(tmp_path, index_url="sqlite://")
+    store = Store(tmp_path)
     _stored(store, (0, "cut-off", None, None), (0, "cut-off", None, None), (0, "ended", Outcome.COMPLETED, None),
             (1, "ended", Outcome.NOT_APPLICABLE, "no such tool"), (2, "ended", Outcome.FAILED, "the load died"),
             (3, "cut-off", None, None))

