@@ -33,6 +33,11 @@ def resumable(keeper: Keeper, plan_hash: str, positions: int, each: int = 1) -> 
     return newest, {position: run for position, run in sound.items() if position - position % each in whole}
 
 
+def new_campaign(name: str) -> str:
+    """What a campaign that begins now is called: no other is."""
+    return f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+
+
 @dataclass(frozen=True)
 class Newest:
     """The newest campaign of a plan, None where none was begun; ``left``: whether anything of it is to be made yet;
@@ -71,8 +76,7 @@ class Ledger:
         """A new one, or that of the newest unfinished campaign of this plan, which expands into these runs."""
         plan_hash, planned, each = plan_sha256(plan, specs), titles(plan, specs), kept(plan)
         found, done = resumable(keeper, plan_hash, len(planned), len(each)) if resume else (None, {})
-        new = f"{plan.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-        return cls(found or new, plan_hash, planned, each, plan.text, done)
+        return cls(found or new_campaign(plan.name), plan_hash, planned, each, plan.text, done)
 
     def has(self, spec: RunSpec) -> bool:
         return spec.position * len(self.kept) in self.done

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-import secrets
-import time
 from dataclasses import dataclass, replace
 
 from fastenough.board import configuration_in, marks_in
+from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.transcript import Keeper, Writer
 from fastenough.facts import collect, profile_sha256
 from fastenough.link import LocalLink
@@ -53,7 +52,7 @@ class StoredRun:
     def __init__(self, keeper: Keeper, probe: str, outside: Outside) -> None:
         self._keeper = keeper
         self._outside = outside
-        self._campaign = f"gauge-{probe}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+        self._campaign = new_campaign(f"gauge-{probe}")
         self._added = outside.added()
         self.writer: Writer | None = None
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,10 @@ from fastenough.analysis.paired import ORDER, judged_name
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
+from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.transcript import Writer
+from fastenough.jobs.one_campaign import OneCampaign
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
 from fastenough.recording import Recording
 from fastenough.recording.head import Setting
@@ -107,17 +108,10 @@ def _require_one(entries: Sequence[Setting]) -> None:
 
 
 @dataclass
-class _Turns:
-    """The store, as the runs of one trial need it: all of them are one campaign, each at its position.
+class _Turns(OneCampaign):
+    """The runs of one trial; those of earlier rounds that were whole are made."""
 
-    ``made``: the run at each position, those of earlier whole rounds included.
-    """
-
-    store: Store
     trial: Trial
-    campaign: str = ""
-    position: int = 0
-    made: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         specs = expand(self.trial.plan)
@@ -127,7 +121,7 @@ class _Turns:
                    *(("again",) if self.trial.again else ()))
         said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
-        self.campaign = f"ab-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+        self.campaign = new_campaign("ab")
 
     def go_on(self) -> None:
         """Be the newest campaign of this trial; raises BadInput where there is none, or another bench makes it.
@@ -135,15 +129,7 @@ class _Turns:
         The rounds that were whole stay; one that was cut is made again from its first run, since what drifts
         cancels only between runs that follow each other.
         """
-        self.store.settle()
-        earlier = [run for run in self.store.runs(plan_sha256=self.sha256) if run.campaign]
-        if not earlier:
-            raise BadInput(f"--resume: {self.store.path} has no trial of this probe, load, board, duration, change and "
-                           "number of rounds; leave out --resume to begin one (see: fastenough list)")
-        self.campaign = earlier[-1].campaign or ""
-        mine = [run for run in earlier if run.campaign == self.campaign]
-        if any(run.state == "running" for run in mine):
-            raise BadInput(f"campaign {self.campaign} is being measured by another bench; wait for it, or end that one")
+        mine = self.newest(self.sha256, "trial of this probe, load, board, duration, change and number of rounds")
         sound = {run.position: run.id for run in mine
                  if run.outcome == Outcome.COMPLETED.value and self.store.fault(run.id) is None}
         for first in range(0, self.trial.runs, len(ORDER)):
@@ -161,22 +147,7 @@ class _Turns:
         return tuple(self.made[position] for position in sorted(self.made))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
-        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.sha256, "position": self.position,
-                                   "positions": len(self._planned), "planned": self._planned})
-        self.made[self.position] = writer.id
-        return writer
-
-    def runs(self, **equal: Any) -> list[Any]:
-        return self.store.runs(**equal)
-
-    def load(self, run: str) -> Recording:
-        return self.store.load(run)
-
-    def settle(self) -> None:
-        self.store.settle()
-
-    def fault(self, run_id: str) -> str | None:
-        return self.store.fault(run_id)
+        return self.placed(self.sha256, self._planned)
 
 
 @dataclass

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
+from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
@@ -25,6 +25,7 @@ from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
 from fastenough.hunt.stressors import STRESSORS, space_of
+from fastenough.jobs.one_campaign import OneCampaign
 from fastenough.link import Link
 from fastenough.loads import Load, find_load
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
@@ -125,11 +126,9 @@ def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
     """Wait while the hottest sensor is too hot, a minute at most; a board without sensors is not waited for."""
     end_s = time.monotonic() + _COOLING_S
     while time.monotonic() < end_s:
-        seen = []
-        for path in link.glob("/sys/class/thermal/thermal_zone*/temp"):
-            with suppress(OSError, ValueError):
-                seen.append(int(link.read(path)))
-        if max(seen, default=0) < _TOO_HOT_MILLIDEGREES or sleep(1.0):
+        zones = (collect(link, ("thermal",)).get("thermal") or {}).get("zones", {})
+        hottest = max((zone["millidegrees"] or 0 for zone in zones.values()), default=0)
+        if hottest < _TOO_HOT_MILLIDEGREES or sleep(1.0):
             return
 
 
@@ -151,37 +150,23 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 
 
 @dataclass
-class _Trials:
-    """The store, as the runs of one hunt need it: one campaign, each trial at its position.
+class _Trials(OneCampaign):
+    """The trials of one hunt.  ``spent_s``: what all of them took so far; ``kept``: what an earlier start noted beside
+    each."""
 
-    ``spent_s``: what all trials took so far.  ``answered``: trials of an earlier start, by position.
-    """
-
-    store: Store
     hunt: Hunt
-    campaign: str = ""
-    position: int = 0
     left: int = 0
     spent_s: float = 0.0
     title: str = ""
     ground: Ground | None = None
-    made: dict[int, str] = field(default_factory=dict)
     kept: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.campaign = f"hunt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+        self.campaign = new_campaign("hunt")
 
     def go_on(self) -> None:
         """Be the newest hunt of the same words; raises BadInput where there is none, or another bench makes it."""
-        self.store.settle()
-        earlier = [run for run in self.store.runs(plan_sha256=self.hunt.sha256) if run.campaign]
-        if not earlier:
-            raise BadInput(f"--resume: {self.store.path} has no hunt of this probe, board, budget and load space; "
-                           "leave out --resume to begin one (see: fastenough list)")
-        self.campaign = earlier[-1].campaign or ""
-        mine = [run for run in earlier if run.campaign == self.campaign]
-        if any(run.state == "running" for run in mine):
-            raise BadInput(f"hunt {self.campaign} is being made by another bench; wait for it, or end that one")
+        mine = self.newest(self.hunt.sha256, "hunt of this probe, board, budget and load space")
         whole = {run.position: run.id for run in mine if run.state == "ended" and run.position is not None
                  and run.outcome in (Outcome.COMPLETED.value, Outcome.FAILED.value)}
         for position in range(len(whole)):
@@ -194,25 +179,13 @@ class _Trials:
             self.ground = Ground(int(of["cpus"]), tuple(map(str, of["present"])), int(of["available_bytes"]))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
-        planned = (*[""] * self.position, self.title)
-        writer = self.store.begin({"campaign": self.campaign, "plan_sha256": self.hunt.sha256,
-                                   "position": self.position, "positions": self.position + 1, "planned": planned})
+        writer = self.placed(self.hunt.sha256, (*[""] * self.position, self.title))
         writer.keep(KEPT_FILE, json.dumps({"left": self.left, "spent_s": self.spent_s,
                                             "ground": asdict(self.ground) if self.ground else None}).encode())
-        self.made[self.position] = writer.id
         return writer
-
-    def runs(self, **equal: Any) -> list[Any]:
-        return self.store.runs(**equal)
-
-    def load(self, run: str) -> Recording:
-        return self.store.load(run)
 
     def settle(self) -> None:
         """The hunt did so when it began; a trial need not."""
-
-    def fault(self, run_id: str) -> str | None:
-        return self.store.fault(run_id)
 
 
 @dataclass
