@@ -49,3 +49,22 @@ def number_in(name: str, what: str, path: str, low: int, high: int) -> Setting:
         return [(FilePlace(path), str(value))]
 
     return Setting(name, what, steps, files=(path,))
+
+
+def word_of_each_cpu(name: str, what: str, files: str, offered: str, absent: str) -> Setting:
+    """A setting that is one of the words which the kernel offers, in a file of each CPU.
+
+    ``files``: where they lie, as a pattern; ``offered``: the name of the file beside each that has the words;
+    ``absent``: why there is none.
+    """
+
+    def steps(link: Link, requested: Requested) -> list[Step]:
+        paths = link.glob(files)
+        if not paths:
+            raise NotApplicable(absent)
+        words = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode().split()
+        if requested not in words:
+            raise BadInput(f"setting {name} = {requested!r} cannot be: write one of {', '.join(words)}")
+        return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(requested)) for path in paths]
+
+    return Setting(name, what, steps, files=(files,))
