@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -16,24 +14,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-
-def _tool(name: str) -> str:
-    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(installed[-1]) if installed else shutil.which(name)
-    if found is None:
-        pytest.skip("no PostgreSQL server: apt-get install postgresql")
-    return found
-
-
-def _as_server_user() -> list[str]:
-    """PostgreSQL refuses to run as root."""
-    if os.geteuid() != 0:
-        return []
-    try:
-        pwd.getpwnam("postgres")
-    except KeyError:
-        pytest.skip("root needs a user postgres to run the server as")
-    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+from fastenough.farm.postgres import as_server_user, server_tool
+from fastenough.model import NotApplicable
 
 
 @dataclass(frozen=True)
@@ -48,7 +30,7 @@ class Server:
         return f"postgresql+psycopg://fe@/postgres?host={self.directory}"
 
     def control(self, *what: str) -> None:
-        subprocess.run([*self.user, _tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what], check=True,
+        subprocess.run([*self.user, server_tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what], check=True,
                        cwd=self.directory, stdout=subprocess.DEVNULL)
 
     def start(self) -> None:
@@ -73,12 +55,15 @@ def empty(server: Server) -> str:
 def running_server() -> Iterator[Server]:
     """Gone without trace when the context ends."""
     pytest.importorskip("psycopg", reason="no PostgreSQL driver: pip install 'psycopg[binary]'")
-    user = _as_server_user()
+    try:
+        user, initialise = as_server_user(), server_tool("initdb")
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
     directory = Path(tempfile.mkdtemp(prefix="fe-pg-"))
     if user:
         shutil.chown(directory, "postgres")
     server = Server(directory, tuple(user))
-    subprocess.run([*user, _tool("initdb"), "-A", "trust", "-U", "fe", "-N", "-D", str(directory / "data")], check=True,
+    subprocess.run([*user, initialise, "-A", "trust", "-U", "fe", "-N", "-D", str(directory / "data")], check=True,
                    capture_output=True, cwd=directory)
     server.start()
     try:

@@ -16,7 +16,8 @@ _USER = "fastenough"
 _READY_S = 30.0
 
 
-def _tool(name: str) -> str:
+def server_tool(name: str) -> str:
+    """The newest installed program of that name; raises NotApplicable where there is none."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = str(installed[-1]) if installed else shutil.which(name)
     if found is None:
@@ -24,8 +25,11 @@ def _tool(name: str) -> str:
     return found
 
 
-def _server_user() -> list[str]:
-    """PostgreSQL refuses to run as root."""
+def as_server_user() -> list[str]:
+    """The words before a command that make it the server's user, since PostgreSQL refuses to run as root.
+
+    Raises NotApplicable where there is no such user.
+    """
     if os.geteuid() != 0:
         return []
     try:
@@ -40,7 +44,7 @@ def private_server(folder: Path) -> str:
 
     Raises NotApplicable where there is none to start, FastenoughError where it does not come up.
     """
-    user, server, initialise = _server_user(), _tool("postgres"), _tool("initdb")
+    user, server, initialise = as_server_user(), server_tool("postgres"), server_tool("initdb")
     folder.mkdir(mode=0o700)
     if user:
         shutil.chown(folder, "postgres")
