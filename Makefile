@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check bench fresh lint lock man monitor package release setup setup-test site clean
+.PHONY: assess check check-c bench fresh lint lock man monitor package release setup setup-test site clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
 	@$(PYTHON) -m fastenough assess $(ARGS) || { status=$$?; case $$status in 1|3|4|5) ;; *) exit $$status;; esac; }
 
-check: setup-test lint
-	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
+check: setup-test
+	@$(MAKE) --no-print-directory -j2 lint check-c
 	$(PYTHON) $(if $(ARGS),-m pytest $(ARGS),-m tests.both_cores)
 
 bench: setup-test
@@ -33,6 +33,9 @@ bench: setup-test
 # Both commands of the README on bare Debian systems, as root and as an ordinary user: an hour or two, needs root.
 fresh:
 	@setup/fresh $(ARGS)
+
+check-c:
+	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
 
 lint:
 	.venv/bin/ruff check
