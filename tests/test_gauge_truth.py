@@ -132,3 +132,39 @@ def test_waits_too_short_to_keep_are_counted(gauge_build: Build, tmp_path: Path)
     waits = _waits(trace)
     kept = waits[waits > 2000]
     assert abs(kept.size - waits.size / 2) < 150  # what could be kept has not been shifted
+
+
+@pytest.mark.parametrize("mcu", SETTINGS)
+def test_three_microseconds_after_an_answer_the_next_stimulus_goes_out(gauge_build: Build, tmp_path: Path,
+                                                                       mcu: str) -> None:
+    """The shortest wait of the paper.  What else interrupts the gauge makes a few late: just those are counted, and
+    the first, which follows no answer."""
+    shortest = 48
+    trace = tmp_path / "edges"
+    stats = gauge_build.play([f"trace {trace}", "follow 1600 4000",
+                              f"say response min={shortest} max={shortest} count=2000 timeout=16000", "run 30000000",
+                              "say stats"], mcu)[1]
+    waits = _waits(trace)
+    assert waits.min() == shortest
+    assert np.count_nonzero(waits > shortest) + 1 == counters(stats)["late"]
+    assert np.mean(waits == shortest) > 0.95
+    assert waits.max() < 1000
+
+
+def test_random_waits_from_three_microseconds_are_all_kept(gauge_build: Build, tmp_path: Path) -> None:
+    trace = tmp_path / "edges"
+    stats = gauge_build.play([f"trace {trace}", "follow 800 4000", "say response min=48 max=8000 count=5000 seed=4",
+                              "run 80000000", "say stats"])[1]
+    waits = _waits(trace)
+    assert waits.min() < 60
+    assert counters(stats)["late"] <= 3
+
+
+def test_an_answer_after_the_time_out_is_lost_and_nothing_else(gauge_build: Build) -> None:
+    stats, taken = gauge_build.play(["follow 900 1200", "say response min=2000 max=3000 timeout=1000 count=2000 seed=7",
+                                     "run 60000000", "say stats", "say take"]).blocks[1:3]
+    count = counters(stats)
+    lost = count["timeouts0"] + count["timeouts1"] + count["cut0"] + count["cut1"]
+    assert sum(rows(taken).values()) + lost == count["sent"]
+    assert int(statistics(taken)[0]["max"]) <= 1000
+    assert 0.6 < lost / count["sent"] < 0.74

@@ -5,6 +5,7 @@
 #include "gauge.h"
 #include "machine.h"
 #include "parts.h"
+#include "quick.h"
 
 #define STACK_PAINT 0xC5
 
@@ -26,10 +27,16 @@ uint16_t machine_stack_free(void)
 	return (uint16_t)(byte - &_end);
 }
 
-/* No program writes these registers, and a chip's reset clears them: only the simulator sets them. */
+/* A chip's reset clears these registers: only the simulator sets them.  The program uses them from here on. */
+static void look_for_simulator(void)
+{
+	if (GPIOR1 == 'S' && GPIOR2 == 'I')
+		GPIOR0 |= 1 << SIMULATED;
+}
+
 bool machine_is_simulated(void)
 {
-	return GPIOR1 == 'S' && GPIOR2 == 'I';
+	return GPIOR0 & 1 << SIMULATED;
 }
 
 /* Wakes at each received byte and at each timer wrap. */
@@ -42,6 +49,7 @@ static void rest(void)
 
 int main(void)
 {
+	look_for_simulator();
 	gauge_begin();
 	timer_begin();
 	uart_begin();

@@ -9,6 +9,7 @@
 #include "machine.h"
 #include "parts.h"
 #include "port.h"
+#include "quick.h"
 
 /* A compare can be armed this far ahead: the sign of a 16-bit difference must tell before from after. */
 #define NEAR 30000
@@ -18,10 +19,13 @@
 #define LEAD 112
 /* A read of the counter may be this old by the time it is compared. */
 #define DOUBT 4
-/* The bit of GPIOR0 that says for whom edges are captured. */
-#define MEANT_PERIODIC 0
+/* The shortest wait that an answer can arm by itself. */
+#define QUICKEST 48
 
 static uint32_t wraps;
+
+/* From an answer to the next stimulus where that is prepared, less the tick from a match to the output's change. */
+uint16_t quick_wait;
 
 /* What the capture interrupt calls is part of it: a call would make it save every register. */
 #define PART_OF_INTERRUPT static inline __attribute__((always_inline))
@@ -96,31 +100,38 @@ PART_OF_INTERRUPT void stop_listening(void)
 	TIMER(MASK) &= ~FLAG_CAPTURE;
 }
 
-/*
- * Arms the compare for gauge.response.stimulus, which is less than NEAR away.  A match that was
- * missed would come 65,536 ticks later and nobody would know: so look whether it is still to come
- * or has come, and if neither, move the stimulus.
- */
+/* Whether the armed stimulus is still to come or has come.  A match that was missed would come 65,536 ticks later and
+ * nobody would know. */
+PART_OF_INTERRUPT bool comes(uint32_t stimulus, uint8_t level)
+{
+	if ((int16_t)((uint16_t)stimulus - TIMER(COUNT)) > DOUBT)
+		return true;
+	__builtin_avr_delay_cycles(2 * DOUBT);
+	return output_is_high() == level;
+}
+
+/* Arms the compare for a stimulus that is near; one that would be missed is moved.  The tick it comes at. */
+PART_OF_INTERRUPT uint32_t armed(uint32_t stimulus, uint8_t level)
+{
+	for (;;) {
+		TIMER(COMPARE_A) = (uint16_t)stimulus - 1;
+		set_on_match(level);
+		if (comes(stimulus, level))
+			return stimulus;
+		stimulus = extend(TIMER(COUNT)) + LEAD;
+	}
+}
+
+/* Arms the compare for gauge.response.stimulus, which is less than NEAR away. */
 PART_OF_INTERRUPT void arm(uint32_t now)
 {
-	uint8_t level = gauge.response.level;
 	uint32_t stimulus = gauge.response.stimulus;
 
 	if ((int32_t)(stimulus - now) < LEAD) {
 		stimulus = now + LEAD;
 		gauge.response.late++;
 	}
-	for (;;) {
-		TIMER(COMPARE_A) = (uint16_t)stimulus - 1;
-		set_on_match(level);
-		if ((int16_t)((uint16_t)stimulus - TIMER(COUNT)) > DOUBT)
-			break;
-		__builtin_avr_delay_cycles(2 * DOUBT);
-		if (output_is_high() == level)
-			break;
-		stimulus = extend(TIMER(COUNT)) + LEAD;
-	}
-	gauge.response.stimulus = stimulus;
+	gauge.response.stimulus = armed(stimulus, gauge.response.level);
 }
 
 /* Matching an old level is harmless: the output has it already.  The answer may come at once, so
@@ -167,7 +178,8 @@ PART_OF_INTERRUPT void take_answer(uint32_t when)
 
 	if (!response_edge(&gauge.response, when, &latency))
 		return;
-	queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
+	if (latency <= gauge.response.timeout)
+		queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
 	if (response_next(&gauge.response))
 		schedule(extend(TIMER(COUNT)));
 	else
@@ -194,18 +206,56 @@ void __attribute__((signal, used)) __vector_periodic(void)
 	queue_push(&gauge.queue, take_edge());
 }
 
-/* Two interrupts, each of which saves only what it uses.  Which one is meant stands in a register whose bits can be
- * asked without saving anything. */
-ISR(TIMER(CAPTURE_VECTOR), ISR_NAKED)
+/* The stimulus is armed already, quick_wait after the edge.  An edge that was no answer has armed it too, where it came in
+ * the moment between the stimulus before and the question whether that is out: the sample is cut, as in a storm. */
+void __attribute__((signal, used)) __vector_quick(void)
 {
-	__asm__ volatile("sbis %0, %1\n\tjmp __vector_response\n\tjmp __vector_periodic"
-			 : : "I"(_SFR_IO_ADDR(GPIOR0)), "I"(MEANT_PERIODIC));
+	uint8_t level = gauge.response.level;
+	uint32_t when = extend(TIMER(COMPARE_A) - quick_wait);
+	uint32_t latency, planned;
+
+	GPIOR0 &= ~(1 << MEANT_QUICK);
+	queue_spend(&gauge.queue);
+	if (!response_edge(&gauge.response, when, &latency)) {
+		stop_listening();
+		gauge.queue.shut = true;
+		return;
+	}
+	if (latency <= gauge.response.timeout)
+		queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
+	planned = when + quick_wait + 1;
+	response_go(&gauge.response);
+	if (!comes(planned, !level))
+		planned = armed(extend(TIMER(COUNT)) + LEAD, !level);
+	if (planned != gauge.response.stimulus)
+		gauge.response.late++;
+	gauge.response.stimulus = planned;
+}
+
+bool machine_prepared(void)
+{
+	return GPIOR0 & 1 << MEANT_QUICK;
+}
+
+/* A wait that is too short even for that is late, but no later than it must be. */
+void machine_prepare(void)
+{
+	uint32_t wait = gauge.response.wait;
+
+	if (wait >= NEAR || gauge.queue.grant < 2)
+		return;
+	quick_wait = wait < QUICKEST ? QUICKEST - 1 : (uint16_t)wait - 1;
+	if (gauge.response.level)
+		GPIOR0 |= 1 << IN_FLIGHT_RISES;
+	else
+		GPIOR0 &= ~(1 << IN_FLIGHT_RISES);
+	GPIOR0 |= 1 << MEANT_QUICK;
 }
 
 void machine_drive(bool high)
 {
 	machine_deaf();
-	GPIOR0 &= ~(1 << MEANT_PERIODIC);
+	GPIOR0 &= ~(1 << MEANT_PERIODIC | 1 << MEANT_QUICK);
 	TIMER(MASK) = FLAG_OVERFLOW;
 	TIMER(CONTROL_B) = CONTROL_B_CLOCK;
 	set_on_match(high);

@@ -169,12 +169,29 @@ static void poll(void)
 	machine_unlock();
 }
 
+/* Before samples are counted: the next answer may come sooner than that is done. */
+static void prepare(void)
+{
+	if (!gauge.response.wait_ready)
+		response_draw_wait(&gauge.response, &gauge.random);
+	machine_lock();
+	if (response_goes_on(&gauge.response))
+		machine_prepare();
+	machine_unlock();
+}
+
+/* While the machine is prepared for an answer, interrupts should be off seldom; a time-out can wait that long. */
+static bool is_time_to_poll(void)
+{
+	return !machine_prepared() || ++gauge.turns == 0;
+}
+
 void gauge_serve(void)
 {
+	if (gauge.mode == GAUGE_RESPONSE && !machine_prepared())
+		prepare();
 	drain();
-	if (gauge.mode == GAUGE_RESPONSE && !gauge.response.wait_ready)
-		response_draw_wait(&gauge.response, &gauge.random);
-	if (gauge.mode != GAUGE_NONE)
+	if (gauge.mode != GAUGE_NONE && is_time_to_poll())
 		poll();
 	if (gauge.stream.on && machine_sent_all())
 		stream_flush(&gauge.stream);

@@ -19,6 +19,7 @@ enum gauge_mode { GAUGE_NONE, GAUGE_RESPONSE, GAUGE_PERIODIC };
 
 struct gauge {
 	volatile uint8_t mode;
+	uint8_t turns; /* of the main loop, while the machine was prepared */
 	uint32_t unkept[2]; /* samples the histogram could not keep */
 	uint32_t random; /* state of the generator of waits */
 	union {          /* by mode */

@@ -52,6 +52,8 @@ uint16_t machine_bytes_dropped(void);
 
 /* The pins.  All want interrupts off. */
 void machine_send(void);             /* schedule the change to response.level at response.stimulus */
+void machine_prepare(void);          /* the answer awaited may schedule the next stimulus, response.wait after it */
+bool machine_prepared(void);         /* and will; with interrupts on too */
 void machine_drive(bool high);       /* change the output now; awaited edges are forgotten */
 void machine_listen_periodic(void);  /* each falling edge goes to the queue from now on */
 void machine_deaf(void);             /* no edge is taken in any more */

@@ -80,29 +80,44 @@ static inline bool response_is_done(const struct response *response)
 	return response->level == 0 && (response->stopping || response->remaining == 0);
 }
 
-/* Takes the prepared wait, if there is one and another stimulus is due. */
-static inline bool response_next(struct response *response)
+/* The answer awaited is not the last, and the wait after it is drawn. */
+static inline bool response_goes_on(const struct response *response)
 {
-	if (!response->wait_ready || response_is_done(response))
-		return false;
+	return response->phase == RESPONSE_FLIGHT && response->wait_ready &&
+	       !(response->level && (response->stopping || response->remaining == 0));
+}
+
+/* Takes the wait that is drawn. */
+static inline void response_go(struct response *response)
+{
 	response->stimulus = response->since + response->wait;
 	response->wait_ready = false;
 	response->phase = RESPONSE_FLIGHT;
 	response->sent++;
 	if (response->level == 0)
 		response->remaining--;
+}
+
+/* Goes on if a wait is drawn and another stimulus is due. */
+static inline bool response_next(struct response *response)
+{
+	if (!response->wait_ready || response_is_done(response))
+		return false;
+	response_go(response);
 	return true;
 }
 
-/* An edge of the awaited direction at tick `when`; true if it answers.  One that comes before its
- * stimulus looks, unsigned, like one that comes far too late. */
+/* An edge of the awaited direction at tick `when`; true if it answers.  The sample is lost, and counted so, where the
+ * latency is above the time-out and nobody has noticed yet: board and gauge are in step. */
 static inline bool response_edge(struct response *response, uint32_t when, uint32_t *latency)
 {
 	*latency = when - response->stimulus;
-	if (response->phase != RESPONSE_FLIGHT || *latency > response->timeout) {
+	if (response->phase != RESPONSE_FLIGHT || (int32_t)*latency < 0) {
 		response->spurious++;
 		return false;
 	}
+	if (*latency > response->timeout)
+		response->timeouts[response->level]++;
 	response->level ^= 1;
 	response->since = when;
 	response->phase = RESPONSE_REST;

@@ -87,9 +87,19 @@ void machine_send(void)
 
 		host.input = host.output;
 		host.ticks += host.delay;
-		if (response_edge(&gauge.response, (uint32_t)host.ticks, &latency))
+		if (response_edge(&gauge.response, (uint32_t)host.ticks, &latency) &&
+		    latency <= gauge.response.timeout)
 			queue_push(&gauge.queue, host.input ? latency | SAMPLE_RISING : latency);
 	}
+}
+
+void machine_prepare(void)
+{
+}
+
+bool machine_prepared(void)
+{
+	return false;
 }
 
 void machine_drive(bool high)
