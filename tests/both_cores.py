@@ -31,7 +31,7 @@ PROGRAMS_AND_NUMBERS = (
     "mutants", "packaging", "primitive_faults", "probe_builds", "probe_files", "probe_input", "probe_platform",
     "probe_refused", "probe_stack", "recording_*", "reference", "release", "response_time", "said_lines",
     "samples_parquet", "settings_journal", "source_tables", "store_*", "task_set", "virtual_bench", "virtual_board",
-    "virtual_keeper", "virtual_kernels", "virtual_tools", "wheel")
+    "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools", "wheel")
 BESIDE = (MACHINES_AND_PAGES, PROGRAMS_AND_NUMBERS)
 """Two lots of files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is
 among them.  A new file is in neither, so it is in the third."""

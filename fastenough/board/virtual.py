@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The virtual board: one of Debian's kernels in QEMU, booted for the purpose, or the virtual bench that is up."""
+"""The virtual board: a kernel of Debian's or the user's, booted in QEMU for the purpose, or the bench that is up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.keeper import open_virtual
 from fastenough.virtual.kernels import KERNELS
 from fastenough.virtual.module import SOURCES, build_module
-from fastenough.virtual.packages import fetch
+from fastenough.virtual.own import find_kernel, own_names
 from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
@@ -37,7 +37,7 @@ class GuestBoard:
         return f"virtual:{self.which}" if self.which else "virtual"
 
     def configurations(self) -> tuple[str, ...]:
-        return AS_BOOTED, *((self.which,) if self.which else KERNELS)
+        return AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *own_names()))
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
@@ -66,7 +66,7 @@ def _module(link: Link, kernel: str, name: str) -> str:
     if name not in _MODULES:
         raise NotApplicable(f"no kernel module is called {name}; there are {', '.join(_MODULES)}")
     path = f"/tmp/{name}.ko"
-    link.write(path, build_module(fetch(kernel), _MODULES[name]).read_bytes())
+    link.write(path, build_module(find_kernel(kernel), _MODULES[name]).read_bytes())
     return path
 
 

@@ -15,7 +15,7 @@ from fastenough.model import FastenoughError
 from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
-from fastenough.virtual.packages import fetch
+from fastenough.virtual.own import find_kernel
 from fastenough.virtual.pins import Pins
 from fastenough.virtual.qemu import PACED, Qemu, require_qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
@@ -38,7 +38,7 @@ class VirtualBoard:
     def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
                  directory: Path | None = None, boot_timeout_s: float = 120.0,
                  pace: tuple[str, ...] = PACED) -> None:
-        self.kernel = fetch(kernel)
+        self.kernel = find_kernel(kernel)
         self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
         self._pace = pace

@@ -39,6 +39,20 @@ class Archive:
     def file(self, path: str, content: bytes, mode: int = 0o644) -> None:
         self._entry(path, stat.S_IFREG | mode, content)
 
+    def link(self, path: str, to: str) -> None:
+        self._entry(path, stat.S_IFLNK | 0o777, to.encode())
+
+    def tree(self, root: Path) -> None:
+        """All that lies in a folder; what is neither file, folder nor link is left out."""
+        for path in sorted(root.rglob("*")):
+            name = str(path.relative_to(root))
+            if path.is_symlink():
+                self.link(name, str(path.readlink()))
+            elif path.is_dir():
+                self.directory(name)
+            elif path.is_file():
+                self.file(name, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+
     def device(self, path: str, numbers: tuple[int, int]) -> None:
         self._entry(path, stat.S_IFCHR | 0o600, device=numbers)
 
@@ -62,8 +76,12 @@ def build_agent(arch: str) -> bytes:
 
 
 def build_initramfs(kernel: Kernel) -> bytes:
-    """What the guest boots into: busybox, the agent, and the modules of the port they talk over."""
+    """What the guest boots into: busybox, the agent, and the modules of the port they talk over.
+
+    What comes later takes the place of a file of the user's that has its name.
+    """
     archive = Archive()
+    archive.tree(kernel.root)
     for directory in ("bin", "dev", "etc", "lib", "proc", "root", "run", "sys", "tmp", "var"):
         archive.directory(directory)
     archive.device("dev/console", _CONSOLE)

@@ -26,7 +26,8 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.guest_link import connect_guest
 from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import Downloading, fetch, nobody_waits
+from fastenough.virtual.own import OwnFiles, find_kernel, keep_own
+from fastenough.virtual.packages import Downloading, nobody_waits
 from fastenough.virtual.probe import build_probe, install
 from fastenough.virtual.qemu import require_qemu
 
@@ -98,9 +99,11 @@ def bench_state() -> BenchState | None:
     return BenchState(**json.loads(state.read_text()))
 
 
-def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits) -> BenchState:
+def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_waits,
+       own: OwnFiles | None = None) -> BenchState:
     """Fetch, build, boot and wire; returns when all of it runs, on its own.
 
+    ``own``: where a kernel of the user's lies that is called so from now on.
     Raises BadInput when one runs already or the kernel is unknown, NotApplicable where a tool is missing, and
     FastenoughError when the guest does not come up; nothing is left running then.
     """
@@ -109,7 +112,9 @@ def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_wai
     if running is not None:
         raise BadInput(f"a virtual bench is running already (process {running}); end it with: fastenough bench down")
     require_qemu()
-    build_module(fetch(kernel, downloading=downloading))
+    found = find_kernel(kernel, downloading) if own is None else keep_own(kernel, own, downloading)
+    if found.headers.exists():
+        build_module(found)
     build_probe()
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],

@@ -62,7 +62,7 @@ class Kernel:
     @property
     def make(self) -> tuple[str, ...]:
         """Words for make to build modules for it here."""
-        return KERNELS[self.name].make
+        return KERNELS[self.name].make if self.name in KERNELS else ()
 
     @property
     def headers(self) -> Path:
@@ -72,6 +72,11 @@ class Kernel:
     def busybox(self) -> Path:
         """The guest's only tool box."""
         return _first(self.tree / "bin/busybox", self.tree / "usr/bin/busybox")
+
+    @property
+    def root(self) -> Path:
+        """Files that its guests have besides; where there are none, no such folder."""
+        return self.tree / "root"
 
     def module(self, name: str) -> bytes | None:
         """A module of the kernel's own package, None where the kernel has it built in."""

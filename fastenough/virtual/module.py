@@ -49,7 +49,8 @@ def _sources(folder: Path) -> list[Path]:
 
 def _key(kernel: Kernel, sources: list[Path], variables: Sequence[str]) -> str:
     digest = hashlib.sha256("\0".join((kernel.release, *variables)).encode())
-    for source in sources:
+    symbols = kernel.headers / "Module.symvers"
+    for source in [*sources, *([symbols] if symbols.is_file() else ())]:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -60,6 +61,9 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
     ``variables`` are further words for make, behind those that the kernel itself needs (``KERNELS``).
     Raises FastenoughError with the compiler's first error, NotApplicable where a tool is missing.
     """
+    if not kernel.headers.exists():
+        raise NotApplicable(f"no module can be built for kernel {kernel.name}: it came without its headers; name the "
+                            "folder in which it was built (fastenough bench up --headers)")
     sources = _sources(folder)
     variables = (*kernel.make, *variables)
     compiler(kernel.arch)

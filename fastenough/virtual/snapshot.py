@@ -17,7 +17,7 @@ from fastenough.virtual.packages import cache_lock, file_hash
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of one kernel with one initramfs and so many CPUs; there or not."""
+    """The state of one kernel's image with one initramfs and so many CPUs; there or not."""
 
     path: Path
     release: str
@@ -58,7 +58,7 @@ class Snapshot:
 
 def snapshot_of(kernel: Kernel, initramfs: bytes, cpus: int) -> Snapshot:
     """Where the state of such a guest is kept."""
-    key = hashlib.sha256(b"%d" % cpus + kernel.release.encode() + initramfs).hexdigest()[:16]
+    key = hashlib.sha256(b"%d %s " % (cpus, file_hash(kernel.image).encode()) + initramfs).hexdigest()[:16]
     with cache_lock() as cache:
         folder = cache / "snapshots"
         with contextlib.suppress(FileExistsError):

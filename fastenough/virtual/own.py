@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels that users built themselves, by the names they gave them.
+
+Each is a tree in the cache that is laid out as Debian's unpacked packages are, of links to what lies with the user: so
+what is built there again is what boots next.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput, NotApplicable
+from fastenough.virtual.kernels import GUEST_MODULES, KERNELS, Kernel
+from fastenough.virtual.packages import GUEST_ARCH, Downloading, cache_dir, cache_lock, fetch, nobody_waits
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
+_RESERVED = "as-booted"
+_ARM64 = (56, b"ARM\x64")
+_X86 = (0x202, b"HdrS")
+_BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
+_SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """Where a user's kernel lies.
+
+    ``image``: arm64's Image or Image.gz.  ``modules``: what ``make modules_install`` wrote (its INSTALL_MOD_PATH, or
+    the folder of the release in it); None where the kernel has all built in.  ``headers``: the folder in which it was
+    built; None where no module is to be built for it.  ``root``: files that the guest has besides; or None.
+    """
+
+    image: Path
+    modules: Path | None = None
+    headers: Path | None = None
+    root: Path | None = None
+
+
+def _content(image: Path) -> bytes:
+    try:
+        content = image.read_bytes()
+        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except (OSError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadInput(f"--image {image}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _has(content: bytes, mark: tuple[int, bytes]) -> bool:
+    place, word = mark
+    return content[place:place + len(word)] == word
+
+
+def release_of(image: Path) -> str:
+    """The release that a kernel's image calls itself; raises BadInput, or NotApplicable for an x86 kernel."""
+    content = _content(image)
+    if _has(content, _X86):
+        raise NotApplicable(f"--image {image}: an x86 kernel; the virtual bench has pins for arm64 only")
+    said = _SAYS_RELEASE.search(content) if _has(content, _ARM64) else None
+    if said is None:
+        raise BadInput(f"--image {image}: no kernel of arm64; name arch/arm64/boot/Image or Image.gz of your build")
+    return said[1].decode()
+
+
+def _modules(given: Path, release: str) -> Path:
+    for place in (given / "lib" / "modules" / release, given / "usr" / "lib" / "modules" / release, given):
+        if (place / "modules.builtin").is_file():
+            if place.resolve().name != release:
+                raise BadInput(f"--modules {given}: of kernel {place.resolve().name}, and the image is {release}")
+            return place
+    raise BadInput(f"--modules {given}: no modules of kernel {release} (no lib/modules/{release}/modules.builtin); "
+                   "run: make modules_install INSTALL_MOD_PATH=…")
+
+
+def _headers(given: Path, release: str) -> Path:
+    try:
+        said = _BUILT_RELEASE.search((given / "include" / "generated" / "utsrelease.h").read_text())
+    except OSError:
+        said = None
+    if said is None:
+        raise BadInput(f"--headers {given}: not a folder in which a kernel was built (no "
+                       "include/generated/utsrelease.h)")
+    if said[1] != release:
+        raise BadInput(f"--headers {given}: of kernel {said[1]}, and the image is {release}")
+    return given
+
+
+def _trees(cache: Path) -> Path:
+    return cache / "own"
+
+
+def _link(place: Path, to: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(to.resolve())
+
+
+def own_names() -> tuple[str, ...]:
+    """What users' kernels are called here."""
+    trees = _trees(cache_dir())
+    return tuple(sorted(tree.name for tree in trees.iterdir() if _NAME.fullmatch(tree.name))) if trees.is_dir() else ()
+
+
+def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits) -> Kernel:
+    """Call a user's kernel by a name from now on, in place of one that was called so.
+
+    Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable for another
+    architecture.
+    """
+    if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
+        raise BadInput(f"--kernel {name}: no name for a kernel of your own; lower-case letters, digits, '.', '+' and "
+                       "'-', and none of Debian's")
+    if files.root is not None and not files.root.is_dir():
+        raise BadInput(f"--root {files.root}: no folder")
+    release = release_of(files.image)
+    parts = [(f"boot/vmlinuz-{release}", files.image), ("bin/busybox", fetch("stock", downloading=downloading).busybox)]
+    if files.modules is not None:
+        parts.append((f"lib/modules/{release}", _modules(files.modules, release)))
+    if files.headers is not None:
+        parts.append((f"usr/src/linux-headers-{release}", _headers(files.headers, release)))
+    if files.root is not None:
+        parts.append(("root", files.root))
+    with cache_lock() as cache:
+        tree = _trees(cache) / name
+        shutil.rmtree(tree, ignore_errors=True)
+        for place, to in parts:
+            _link(tree / place, to)
+        if files.modules is None:
+            folder = tree / "lib" / "modules" / release
+            folder.mkdir(parents=True)
+            (folder / "modules.builtin").write_text("".join(f"kernel/{name}.ko\n" for name in GUEST_MODULES))
+    return Kernel(name, GUEST_ARCH, release, tree)
+
+
+def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
+    """The kernel of that name, a user's own or one of Debian's (see ``fetch`` for what else it raises).
+
+    Raises BadInput for an unknown name, and where a user's kernel is not what, or where, it was.
+    """
+    if name in KERNELS:
+        return fetch(name, downloading=downloading)
+    own = own_names()
+    if name not in own:
+        raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join((*KERNELS, *own))}, or name "
+                       "one of your own with --image")
+    tree = _trees(cache_dir()) / name
+    image = next((tree / "boot").iterdir())
+    release = image.name.removeprefix("vmlinuz-")
+    if not image.is_file() or release_of(image) != release:
+        raise BadInput(f"kernel {name}: {image.resolve()} is no longer the image of {release}; name its files again "
+                       f"with: fastenough bench up --kernel {name} --image FILE …")
+    return Kernel(name, GUEST_ARCH, release, tree)
