@@ -26,6 +26,7 @@ from confidence import (
     coverage,
     errors,
     errors_of_cpus,
+    errors_of_runs,
     made,
     most_errors,
 )
@@ -96,6 +97,24 @@ def several_cpus(repetitions: int, random: np.random.Generator) -> Iterator[Row]
         yield _error_row(f"{name}; {CPUS} CPUs, each by itself", errors_of_cpus(each, allowed), most, True)
         yield _error_row(f"{name}; {CPUS} CPUs, the same stalls on all", errors_of_cpus([each[0]] * CPUS, allowed),
                          most, True)
+
+
+RUNS = 5
+SHAPES = {"of one rate": None, "rates differ by a quarter": 16.0, "rates differ by half": 4.0,
+          "rates differ as much as they are": 1.0}
+"""By name: the shape of the gamma distribution that the rates of runs are drawn from; its square root is mean over
+standard deviation."""
+
+
+def several_runs(repetitions: int, seed: int) -> Iterator[Row]:
+    """Runs of one CPU, of which each may have a rate of its own; their mean in the long run is what is allowed."""
+    most, (intervals, disturbances), (machine, size) = most_errors(repetitions), SHORT, STEADY["bursts of 20"]
+    allowed = _rate(intervals, disturbances, size)
+    for number, (name, shape) in enumerate(SHAPES.items()):
+        random = np.random.default_rng([seed, number])
+        drawn = np.ones((repetitions, RUNS)) if shape is None else random.gamma(shape, 1 / shape, (repetitions, RUNS))
+        found = errors_of_runs(machine, random, allowed * drawn, intervals, allowed)
+        yield _error_row(f"bursts of 20; {RUNS} runs, {name}", found, most, shape is None, (percent(found.changing),))
 
 
 def advised(repetitions: int, seed: int) -> Iterator[Row]:
@@ -204,6 +223,9 @@ def simulated(repetitions: int) -> tuple[str, bool]:
          list(fewer(repetitions, random))),
         (f"Eight CPUs judged together, {repetitions:,} measurements each:", ERRORS,
          list(several_cpus(repetitions, random))),
+        (f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the mean "
+         "of all runs that could be made is what is allowed:", (*ERRORS, "not merged"),
+         list(several_runs(fewer_repetitions, SEED))),
         (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
          list(advised(fewer_repetitions, SEED))),
         (f"Looking until it passes, with {EACH_LOOK} s at 1 kHz more at each look, {months:,} times each:",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from math import ceil
 
 import numpy as np
@@ -16,7 +17,7 @@ from late_values import Late, Machine, Values
 from numpy.typing import NDArray
 from scipy import stats
 
-from fastenough.analysis.blocks import resampled
+from fastenough.analysis.blocks import resampled, runs_agree
 from fastenough.analysis.clusters import confidence_of_look, holm, size_of
 from fastenough.analysis.disturbances import Disturbances, Source, grouped_counts
 from fastenough.analysis.merged import Merged
@@ -132,6 +133,24 @@ def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
     return Errors(sum(all(one.within for one in cpus) for cpus in together) / n,
                   sum(any(holm([one.p_value for one in cpus], STATED)) for cpus in together) / n,
                   sum(any(not one.steady for one in cpus) for cpus in together) / n)
+
+
+def errors_of_runs(machine: Machine, random: np.random.Generator, rates: NDArray[np.float64], intervals: int,
+                   allowed: float) -> Errors:
+    """The same of runs of one CPU, merged where they agree; ``changing``: where not.  ``rates``: repetitions x runs."""
+    requirement, found = Requirement(1, allowed, 1 - STATED), []
+    for each in rates:
+        runs = [made(machine, random, 1, intervals, rate) for rate in each]
+        merged = runs_agree([run.counts[0] for run in runs])
+        shown = [_of_merged(runs, requirement)] if merged else [*chain(*(verdicts(run, requirement) for run in runs))]
+        found.append((all(one.within for one in shown), any(holm([one.p_value for one in shown], STATED)), not merged))
+    return Errors(*map(float, np.mean(found, axis=0)))
+
+
+def _of_merged(runs: list[Counted], requirement: Requirement) -> Shown:
+    seen = disturbances_of(joined(runs, 1), 0, Source.LIMIT)
+    run_of = np.repeat(np.arange(len(runs)), [run.counts.shape[1] for run in runs])
+    return decided(_VALUES, replace(seen, run_of=run_of), requirement, requirement.confidence)
 
 
 MOST_LOOKS = 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,20 @@ def of_series(series: Line, intervals: list[Line], end: Line, asked: tuple[float
             yield f"series {series['id']}: {n} values for {due:.0f} periods"
 
 
+def of_acts(series: Line, others: list[Line], intervals: list[Line]) -> Iterator[str]:
+    """A corrected series holds each act of the plain one, in the same bucket."""
+    for plain in others:
+        if plain["corrected"] or plain.get("cpu") != series.get("cpu") or plain["k"] != series["k"] or plain.get(
+                "labels", {}) != series.get("labels", {}) or series["name"].rpartition("_")[0] != plain["name"]:
+            continue
+        left: Counter[int] = Counter()
+        for entry in (entry for interval in intervals for entry in interval["series"]):
+            for index, count in entry["buckets"]:
+                left[index] += count * ((entry["id"] == plain["id"]) - (entry["id"] == series["id"]))
+        if any(count > 0 for count in left.values()):
+            yield f"series {series['id']} lacks acts of series {plain['id']}"
+
+
 def of_load(head: Line, intervals: list[Line], end: Line) -> Iterator[str]:
     name, proof = head.get("load", {}).get("name"), end.get("load") or {}
     if name is None or (name == "none" and proof.get("ran") is False):
@@ -166,6 +181,7 @@ def contradictions(content: bytes, limit_ns: float, miss_rate: float = 0.0) -> l
         found.append("no series is for a verdict")
     for series in judged:
         found += of_series(series, intervals, end, (limit_ns, miss_rate))
+        found += of_acts(series, list(roles(head)), intervals) if series["corrected"] else ()
     if any(entry["lost"] for line in [*intervals, end] for entry in line["series"]):
         found.append("values were lost")
     return found

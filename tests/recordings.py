@@ -94,6 +94,8 @@ class Plan:
     end: dict[str, Any] = field(default_factory=dict)
     rise_k: int | None = None
     limit_ns: int = 50_000
+    plain_only: int | None = None
+    """A value, of CPU 0, of the first view that the others have not."""
     load_use: Sequence[dict[str, Any] | None] = (RAN,)
     """What the load did in each interval, again and again where these are fewer; None: not told."""
 
@@ -193,6 +195,11 @@ class _Ordered:
         return {"rises": Rises.merged((rises for rises, _ in parts), self._k), "limit": limit}
 
 
+def _values(plan: Plan, identity: int, seq: int) -> NDArray[np.int64]:
+    values = plan.values[identity // len(plan.views)][seq]
+    return values if plan.plain_only is None or identity or seq else np.append(values, plan.plain_only)
+
+
 def write(path: Path, plan: Plan) -> Path:
     """Write the planned recording; with ``outcome`` None it ends without an end line."""
     cpus, views = len(plan.values), len(plan.views)
@@ -206,10 +213,11 @@ def write(path: Path, plan: Plan) -> Path:
         for seq in range(intervals):
             entries = []
             for identity, held in totals.items():
-                held.append(Histogram.from_values(plan.values[identity // views][seq], K))
+                values = _values(plan, identity, seq)
+                held.append(Histogram.from_values(values, K))
                 first = seq == 0
                 entries.append(interval_series(identity, held[-1], plan.lost * first, plan.missed * first,
-                                               **ordered.interval(identity, plan.values[identity // views][seq])))
+                                               **ordered.interval(identity, values)))
             length = plan.interval_ns or len(plan.values[0][seq]) * plan.period_ns
             counters = {name: value if seq == 0 or value is None else 0 for name, value in plan.counters.items()}
             writer.line({"type": "interval", "seq": seq, "begin": instant(now), "end": instant(now + length),

@@ -8,7 +8,19 @@ import re
 import bench_confidence as bench
 import numpy as np
 import pytest
-from confidence import STATED, Again, by_advice, by_looks, by_night, counted, coverage, errors, errors_of_cpus, made
+from confidence import (
+    STATED,
+    Again,
+    by_advice,
+    by_looks,
+    by_night,
+    counted,
+    coverage,
+    errors,
+    errors_of_cpus,
+    errors_of_runs,
+    made,
+)
 from late_values import CHANGING, COVERED, STEADY
 from scipy import stats
 from simulated import SEED, block_of, with_block
@@ -66,6 +78,22 @@ def test_eight_cpus_err_no_more_often_than_one() -> None:
     for cpus in (each, [each[0]] * 8):
         found = errors_of_cpus(cpus, allowed)
         assert max(found.passed, found.failed) <= most
+
+
+def test_runs_of_one_rate_are_merged_and_err_no_more_often() -> None:
+    machine, size = STEADY["bursts of 20"]
+    allowed = 25 * size / 120_000
+    found = errors_of_runs(machine, np.random.default_rng(10), np.full((100, 5), allowed), 120, allowed)
+    assert max(found.passed, found.failed) <= float(stats.binom.ppf(0.9999, 100, STATED)) / 100
+    assert found.changing <= float(stats.binom.ppf(0.9999, 100, 0.01)) / 100
+
+
+def test_runs_of_rates_that_differ_are_not_merged() -> None:
+    """Merged they would pass: in the mean they keep what is allowed."""
+    machine, size = STEADY["bursts of 20"]
+    rates = np.tile(np.array([1, 1, 1, 1, 4]) * 25 * size / 120_000, (20, 1))
+    found = errors_of_runs(machine, np.random.default_rng(11), rates, 120, 50 * size / 120_000)
+    assert found.changing > 0.9 and found.passed <= 0.1
 
 
 def test_following_the_advice_errs_no_more_often() -> None:
@@ -136,7 +164,7 @@ def test_the_tables_of_the_method_are_those_of_the_program() -> None:
     assert f"seed {SEED}" in block and measurements and int(measurements[1].replace(",", "")) >= 300
     rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
     titles = [row for row in rows if row[0] in ("| machine", "| values")]
-    assert len(titles) == 7
+    assert len(titles) == 8
     for row in rows:
         if row not in titles:
             assert all(re.fullmatch(r"\d+(\.\d\d?)? %|–|never", cell.strip(" |")) for cell in row[1:])

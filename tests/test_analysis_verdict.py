@@ -94,6 +94,8 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("values all the time", {"views": ("wakeup",), "values": [[*cpu[:20], *[cpu[0][:0]] * 10] for cpu in VALUES],
                              "interval_ns": 2 * 10**9}, Verdict.INCONCLUSIVE, "has no value in 20 s of the 60 s"),
     ("the due periods", {"interval_ns": 4 * 10**9}, Verdict.BROKEN, "of about 120,000 due periods"),
+    ("every act", {"plain_only": 900_000}, Verdict.BROKEN,
+     "wakeup_corrected on CPU 0 lacks 1 value of the series that it corrects"),
     ("a measurement of our own", {"marks": ("imported",)}, Verdict.INCONCLUSIVE,
      "imported from test: it does not show"),
     ("silicon", {"marks": ("emulated",)}, Verdict.INCONCLUSIVE, "emulated: no verdict"),

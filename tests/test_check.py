@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from cli_calls import command_line
+from junit_rules import faults
 from numpy.typing import NDArray
 from recordings import PROFILE, Plan, latencies, write
 from test_cli_variants import keep
@@ -124,6 +125,7 @@ def test_files_for_a_ci(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 3000, head={"configuration": "<b>|evil"})
     bench.check(GROWTH.format("1us") + GROWTH.format("50us") + GROWTH.format("3us"), "--junit", "check.xml",
                 "--markdown", "check.md")
+    assert faults((tmp_path / "check.xml").read_bytes()) == []
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "1", "0"]
     failure = suite[0].find("failure")
@@ -141,6 +143,7 @@ def test_files_for_a_ci(tmp_path: Path) -> None:
     unlimited = bench.check(None, "--junit", "none.xml")
     assert unlimited.returncode == 0
     assert ElementTree.parse(tmp_path / "none.xml").getroot()[0].get("skipped") == "1"
+    assert faults((tmp_path / "none.xml").read_bytes()) == []
 
 
 def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> None:

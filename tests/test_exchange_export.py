@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cli_calls import ROOT, command_line
+from junit_rules import faults
 from recordings import Plan, latencies, quiet, recording
 
 from fastenough.exchange import EXPORTERS, export, found_in, read_source, recording_lines
@@ -183,14 +184,20 @@ def test_openmetrics_is_cumulative_and_complete(tmp_path: Path) -> None:
 
 
 def case_of(recordings: list[Recording]) -> ElementTree.Element:
-    suite = ElementTree.fromstring(export(recordings, "junit")).find("testsuite")
-    assert suite is not None
-    case = suite.find("testcase")
-    assert case is not None
-    counts = {name: int(suite.get(name, "0")) for name in ("failures", "errors", "skipped")}
-    assert suite.get("tests") == "1" and sum(counts.values()) == sum(
-        case.find(kind) is not None for kind in ("failure", "error", "skipped"))
+    content = export(recordings, "junit")
+    assert faults(content) == []
+    [case] = ElementTree.fromstring(content).findall("testsuite/testcase")
     return case
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    (b' tests="1"', b""), (b' tests="1"', b' tests="2"'), (b"testcase", b"case"), (b' name="load', b' label="load'),
+    (b'time="', b'time="about '), (b"<system-out>", b"<failure /><error /><system-out>"),
+    (b"testsuites", b"suites")])
+def test_what_a_ci_server_would_not_take_is_found(tmp_path: Path, old: bytes, new: bytes) -> None:
+    content = export([recording(tmp_path, Plan(quiet("run-1")))], "junit")
+    assert old in content and faults(content) == []
+    assert faults(content.replace(old, new))
 
 
 @pytest.mark.parametrize(("limit_ns", "change", "expected"), [

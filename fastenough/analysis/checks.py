@@ -17,7 +17,7 @@ from fastenough.analysis.machine import (
     went_backwards,
 )
 from fastenough.analysis.merged import judged_series, load_name
-from fastenough.analysis.periods import absent_before_the_end, lateness_ns, time_of_periods_ns
+from fastenough.analysis.periods import absent_before_the_end, acts_not_corrected, lateness_ns, time_of_periods_ns
 from fastenough.model import IMPORTED, Outcome, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import Change, Setting
@@ -296,6 +296,17 @@ def _periods_accounted(recording: Recording) -> Iterator[Finding]:
             return
 
 
+def _acts_corrected(recording: Recording) -> Iterator[Finding]:
+    """A corrected series that lacks an act may lack the late one."""
+    for series in judged_series(recording):
+        absent = acts_not_corrected(recording, series) if series.corrected and recording.end else 0
+        if absent:
+            yield Finding(Verdict.BROKEN, f"{series.name} on CPU {series.cpu} lacks {words.counted(absent, 'value')} "
+                          "of the series that it corrects, and a late one may be among them",
+                          "run it again; if it stays, the probe is at fault")
+            return
+
+
 def _without_holes(recording: Recording) -> Iterator[Finding]:
     """A time without values is no part of what they show; of a corrected series, its periods tell that."""
     for series in judged_series(recording):
@@ -326,7 +337,7 @@ def _measured_by_us(recording: Recording) -> Iterator[Finding]:
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
     _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
-    _without_holes, _not_suspended, _not_emulated, _measured_by_us,
+    _acts_corrected, _without_holes, _not_suspended, _not_emulated, _measured_by_us,
 )
 
 

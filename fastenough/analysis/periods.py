@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fastenough.analysis.merged import variant
 from fastenough.model import Series
-from fastenough.recording import Recording
+from fastenough.recording import Histogram, Recording
 
 START_AND_END_NS = 100_000_000
 """How long the threads may take to begin and to end, in which no period is due."""
@@ -35,3 +37,22 @@ def absent_before_the_end(recording: Recording, series: Series, due_ns: float) -
     length_ns -= round(max(0.0, lateness_ns(recording, series)))
     held = int(course.count[course.at < len(timeline) - 1].sum()) + recording.lost(series.id)
     return length_ns / series.period_ns - held - 2
+
+
+def acts_not_corrected(recording: Recording, corrected: Series) -> int:
+    """How many values of the plain series are not in the corrected one of the same act, which holds them all, and more.
+
+    Series are parted from their warm-up one after the other, so that one act may count in the plain one only.
+    """
+    held, absent = recording.totals[corrected.id], 0
+    for series in recording.series:
+        if not series.corrected and variant(series) == variant(corrected):
+            acts = recording.totals[series.id]
+            k = min(acts.k, held.k)
+            there = dict(_counts(held.folded(k)))
+            absent += sum(max(0, count - there.get(index, 0)) for index, count in _counts(acts.folded(k)))
+    return max(0, absent - int("warm_up_ns" in recording.head.parameters))
+
+
+def _counts(values: Histogram) -> Iterator[tuple[int, int]]:
+    return zip(values.index.tolist(), values.count.tolist(), strict=True)
