@@ -44,6 +44,15 @@ def exact_time(ns: int) -> str:
     return f"{ns // length_ns:,} {unit}" if ns else "0 ns"
 
 
+def part(name: str, value: object) -> str:
+    """A name and what it is; times in a unit that people read."""
+    if value is None:
+        return name
+    if name.endswith("_ns") and isinstance(value, int):
+        return f"{name.removesuffix('_ns').replace('_', ' ')} {exact_time(value)}"
+    return f"{name} {value}"
+
+
 def measured_time(ns: float) -> str:
     """How long was measured: some imported runs do not say it, and reach from no instant to none."""
     return duration(ns) if ns else "a time not stated"

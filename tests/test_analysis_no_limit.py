@@ -147,3 +147,14 @@ def test_a_failure_shown_by_sound_runs_is_not_hidden_by_a_broken_one_of_their_ke
     assert len(assessment.judgments) == 1
     assert assessment.verdict is Verdict.FAIL and "run broken: 4 values lost" in _text(assessment)
     assert judge([broken], LIMIT).verdict is Verdict.BROKEN
+
+
+def test_parameters_in_which_runs_of_one_probe_differ_are_named_in_each_reason(tmp_path: Path) -> None:
+    differing: list[dict[str, Any]] = [{"method": "nanosleep", "priority": 99}, {"method": "timerfd", "priority": 98},
+                                       {"method": "posix-timer"}]
+    runs = [_run(tmp_path, run_id=f"run-{seed}", values=latencies(seed), head={"parameters": some})
+            for seed, some in enumerate(differing)]
+    assert [reason.split(": ")[0] for reason in judge(runs[:2]).reasons] == [
+        "load cpu, method nanosleep, priority 99", "load cpu, method timerfd, priority 98"]
+    assert [reason.split(": ")[0] for reason in judge(runs).reasons] == [
+        "load cpu, method nanosleep", "load cpu, method timerfd", "load cpu, method posix-timer"]

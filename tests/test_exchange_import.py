@@ -343,3 +343,42 @@ def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Pa
     assert total.wide == ((42, 30),) and total.standard_deviation is None
     assert judge([recording], Requirement(35_000)).verdict is Verdict.FAIL  # one value of 42 µs is certain
     assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE
+
+
+def text_of(name: str) -> str:
+    return (ROOT / "tests" / "exchange_cases" / name).read_text()
+
+
+@pytest.mark.parametrize(("one", "other"), [("cyclictest-2.4.json", "cyclictest-2.4-quiet.txt"),
+                                            ("oslat-2.4.txt", "cyclictest-2.4-quiet.txt"),
+                                            ("cyclictest-2.4-quiet.txt", "xenomai-3.txt"),
+                                            ("jitterdebugger-0.3.json", "oslat-2.4.txt")])
+def test_what_two_tools_wrote_into_one_file_is_refused(one: str, other: str) -> None:
+    with pytest.raises(BadInput, match=r"several tools wrote it|its JSON is cut"):
+        of_bytes((text_of(one) + text_of(other)).encode())
+
+
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    content = text_of("cyclictest-2.4-quiet.txt").replace("9", "\u0669", 1)
+    with pytest.raises(BadInput, match=r"^file:\d+: not imported: it holds a digit that no tool writes, '.u0669'"):
+        of_bytes(content.encode())
+
+
+def test_a_row_that_oslat_would_have_printed_is_missed() -> None:
+    rows = text_of("oslat-2.4.txt").splitlines(keepends=True)
+    place = next(place for place, row in enumerate(rows) if "005 (us)" in row)
+    with pytest.raises(BadInput, match="a bucket is missing"):
+        of_bytes("".join(rows[:place] + rows[place + 1:]).encode())
+
+
+@pytest.mark.parametrize("name", ["jitterdebugger-0.3.csv", "jitterdebugger-0.3.raw"])
+def test_a_latency_longer_than_jitterdebugger_measured_is_refused(name: str) -> None:
+    content = bytearray((ROOT / "tests" / "exchange_cases" / name).read_bytes())
+    if name.endswith(".raw"):
+        content[28 * 50 + 24] = 1
+    else:
+        lines = bytes(content).splitlines(keepends=True)
+        lines[50] = lines[50].replace(b"\n", b"0000000\n")
+        content = bytearray(b"".join(lines))
+    with pytest.raises(BadInput, match="longer than the CPU was measured"):
+        of_bytes(bytes(content))

@@ -48,6 +48,14 @@ def test_who_could_not_be_tried_says_so() -> None:
         assert "NOT YET BUILT" in path.read_text()
 
 
+def test_buildroots_package_begins_as_its_check_package_demands() -> None:
+    lines = (PACKAGING / "buildroot" / "fastenough.mk").read_text().splitlines()
+    assert lines[:6] == ["#" * 80, "#", "# fastenough", "#", "#" * 80, ""]
+    told = (PACKAGING / "buildroot" / "Config.in").read_text().splitlines()
+    helping = [line.removeprefix("\t  ") for line in told if line.startswith("\t  ")]
+    assert helping and max(map(len, helping)) <= 62
+
+
 def test_every_program_that_is_installed_is_in_a_package_or_said_not_to_be() -> None:
     """What ``install: true`` puts into bin; a package that leaves one out fails to build anyway, with minutes lost."""
     installed = re.compile(r"executable\('([\w-]+)'(?:(?!executable\().)*install: true", re.DOTALL)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fastenough.analysis.measures import Bound
@@ -95,6 +96,8 @@ class Judgment:
     """CPUs of the machine about which these runs say nothing."""
     setup: tuple[str, ...] = ()
     """Board, configuration and implementation, by name."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Each in words: "method nanosleep"."""
     requirement: Requirement | None = None
     uncharged: int = 0
     shown: tuple[Stated, ...] = ()

@@ -19,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from fastenough import words
 from fastenough.analysis import checks, evidence, wording
 from fastenough.analysis.assessment import Assessment, Finding, Judgment, Minimum
 from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
+from fastenough.analysis.keys import parameters_of
 from fastenough.analysis.machine import cpus_not_measured, is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
 from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
@@ -120,6 +122,7 @@ def _judge_group(weighed: _Weighed) -> Judgment:
         supported=all_supported(merged, confidence),
         not_measured=tuple(cpus_not_measured(recordings)),
         setup=_setup(recordings[0].head),
+        parameters={name: words.part(name, value) for name, value in parameters_of(recordings[0].head).items()},
         requirement=requirement,
         uncharged=sum(values.judged - values.n for values in merged),
         shown=() if shown is None else tuple(map(evidence.stated, shown.shown)),

@@ -117,12 +117,13 @@ def _tunables(head: Head, series: Series | None) -> Any:
 _THROTTLING = ("sched_rt_runtime_us", "sched_rt_period_us")
 
 
-def _parameters(head: Head, _: Series | None) -> dict[str, Any]:
+def parameters_of(head: Head, _: Series | None = None) -> dict[str, Any]:
+    """What shapes an act; how long it lasts does not."""
     return {name: value for name, value in head.parameters.items() if name not in _NOT_THE_ACT}
 
 
 def _act(head: Head, _: Series | None) -> dict[str, Any]:
-    return {name: value for name, value in _parameters(head, None).items() if name not in _HOW_IT_IS_DONE}
+    return {name: value for name, value in parameters_of(head).items() if name not in _HOW_IT_IS_DONE}
 
 
 def _where_both_state_it(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -201,7 +202,7 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("command line", Forbids.MERGING, _fact("cmdline"), "isolation, idle states and mitigations are chosen there"),
     Key("implementation", Forbids.MERGING, _head("implementation"), "user space and kernel are compared, never mixed",
         titled=True),
-    Key("parameters", Forbids.MERGING, _parameters, "method, priority and pins shape a latency; how long a run lasts "
+    Key("parameters", Forbids.MERGING, parameters_of, "method, priority and pins shape a latency; how long a run lasts "
         "does not", titled=True),
     Key("settings", Forbids.MERGING, _settings, "what was in effect of policy, priority, affinity and the bench's "
         "settings", titled=True),

@@ -115,10 +115,16 @@ _USUAL_PROBE = "timer"
 
 def _labelled(judgments: Sequence[Judgment]) -> list[tuple[str, Judgment]]:
     """With each, which runs it is of: the probe where it is not the usual one, and of board, configuration and
-    implementation what differs among them."""
+    implementation, and of the parameters of one probe, what differs among them."""
     differs = [len(set(names)) > 1 for names in zip(*(judgment.setup for judgment in judgments), strict=True)]
-    return [(_label(judgment, [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]),
-             judgment) for judgment in judgments]
+    return [(_label(judgment, [name for name, other in zip(judgment.setup, differs, strict=True) if other and name]
+                    + _telling_parameters(judgment, judgments)), judgment) for judgment in judgments]
+
+
+def _telling_parameters(judgment: Judgment, judgments: Sequence[Judgment]) -> list[str]:
+    alike = [other.parameters for other in judgments if other.probe == judgment.probe]
+    return [said for name, said in judgment.parameters.items()
+            if all(name in one for one in alike) and any(one[name] != said for one in alike)]
 
 
 def _label(judgment: Judgment, setup: Sequence[str]) -> str:

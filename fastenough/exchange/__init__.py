@@ -68,10 +68,12 @@ def export(recordings: Sequence[Recording], form: str) -> bytes:
 def found_in(source: Source) -> Found:
     """What the tool that wrote it tells; raises BadInput where no tool did, or what it tells cannot be."""
     source.readable()
-    importer = next((one for one in IMPORTERS if one.recognises(source)), None)
-    if importer is None:
+    fitting = [one for one in IMPORTERS if one.recognises(source)]
+    if not fitting:
         source.refuse(_foreign(source))
-    found = importer.read(source)
+    if len(fitting) > 1:
+        source.refuse(f"several tools wrote it ({'; '.join(one.what for one in fitting)}): give each a file of its own")
+    found = fitting[0].read(source)
     fault = next(faults(found), None)
     if fault is not None:
         source.refuse(fault)

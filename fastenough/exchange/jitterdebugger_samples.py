@@ -23,6 +23,8 @@ _MOST_CPUS = 8192
 _MOST_VALUE = 10**13
 _MOST_S = 10**9
 _LONGEST_S = 400 * 86400
+_ROUNDED_NS = 10**6
+"""Latencies are whole µs, and a time is read a little after its latency."""
 IntArray = NDArray[np.int64]
 
 
@@ -41,6 +43,8 @@ class _Samples:
         samples = [Sample(mono_ns[cpu == one], value[cpu == one]) for one in cpus]
         if any(np.any(np.diff(sample.mono_ns) < 0) for sample in samples):
             source.refuse("the times of a CPU's samples go backwards: it was changed")
+        if any(np.any(_due_ns(sample) < _due_ns(sample)[0] - _ROUNDED_NS) for sample in samples):
+            source.refuse("a latency is longer than the CPU was measured by then: it was changed")
         if int(mono_ns.max()) - int(mono_ns.min()) > _LONGEST_S * 10**9:
             source.refuse("its samples are more than a year apart: it was changed")
         series = tuple(_series(int(one), sample) for one, sample in zip(cpus, samples, strict=True))
@@ -50,6 +54,12 @@ class _Samples:
 
 
 IMPORTER = _Samples()
+
+
+def _due_ns(sample: Sample) -> IntArray:
+    """When each was due: the first of all at the beginning."""
+    due_ns: IntArray = sample.mono_ns - sample.value * 1000
+    return due_ns
 
 
 def _is_raw(content: bytes) -> bool:

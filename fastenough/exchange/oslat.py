@@ -87,6 +87,8 @@ def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]]) -> Iterator[Fo
     named = {int(name.split()[0]): words for name, words in rows.items() if name.endswith("(us)")}
     if list(named) != sorted(named):
         reading.refuse("its buckets do not ascend")
+    if _LEFT_OUT not in map(str.strip, reading.source.lines) and list(named) != list(range(1, len(named) + 1)):
+        reading.refuse("a bucket is missing, and none was left out (-z): it was cut or changed")
     for place, core in enumerate(rows["Core"]):
         counts = {edge: reading.count(words[place], "a count") for edge, words in named.items()}
         low, high, spread = (reading.count(rows[name][place], name) for name in ("Minimum", "Maximum", "Max-Min"))

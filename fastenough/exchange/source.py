@@ -24,6 +24,8 @@ _SAID = 80
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _ENDLESS = re.compile(r"\d{100}")
 """No tool's number; Python refuses to read one of more than 4,300 digits, wherever it stands."""
+_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
+"""Python reads the digits of every script as numbers."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,9 @@ class Source:
         """Raises BadInput for a number that is none, whichever importer would read it."""
         if _ENDLESS.search(self.text):
             self.refuse("it holds a number of a hundred digits or more: it was changed")
+        if match := _FOREIGN_DIGIT.search(self.text):
+            self.refuse(f"it holds a digit that no tool writes, {match[0]!a}: it was changed",
+                        self.text.count("\n", 0, match.start()) + 1)
 
     def whole(self) -> None:
         """What a tool prints ends with the end of a line; what does not was cut."""

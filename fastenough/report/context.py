@@ -233,20 +233,11 @@ _OF_THE_ACT = ("act", "parameters", "settings")
 """What one act is made of says nothing about another act: it tells runs of one probe apart only."""
 
 
-def _part(key: str, item: Any) -> str:
-    """A name and what it is; times in a unit that people read."""
-    if item is None:
-        return key
-    if key.endswith("_ns") and isinstance(item, int):
-        return f"{key.removesuffix('_ns').replace('_', ' ')} {words.exact_time(item)}"
-    return f"{key} {item}"
-
-
 def _short(name: str, value: Any) -> str:
     if name == "kernel" and isinstance(value, dict):
         return str(value.get("release", value))
     if isinstance(value, dict):
-        return ", ".join(_part(key, item) for key, item in value.items())
+        return ", ".join(words.part(key, item) for key, item in value.items())
     if isinstance(value, list):
         value = ", ".join(map(str, value)) or "none"
     said = "none" if value is None else str(value)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastenough.analysis import load_name, words
+from fastenough.analysis import words
 from fastenough.recording import Event, Recording
 from fastenough.recording.culprits import culprit_words
-from fastenough.report.context import Context
+from fastenough.report.context import Context, Group
 from fastenough.report.document import Column, Section, Table
 
 _MOST = 20
@@ -19,18 +19,18 @@ def _culprit(event: Event) -> str:
     return "; ".join(part for part in (event.text or "", said) if part) or "–"
 
 
-def _row(recording: Recording, event: Event) -> tuple[Any, ...]:
+def _row(group: Group, recording: Recording, event: Event) -> tuple[Any, ...]:
     series = next((one for one in recording.series if one.id == event.series), None)
     value_ns = event.value * series.unit_ns if series is not None and event.value is not None else None
     after_s = (event.at.mono_ns - recording.head.begin.mono_ns) / 1e9
     cpu = series.cpu if event.cpu is None and series is not None else event.cpu
-    return (load_name(recording), recording.run_id, round(after_s, 6), event.kind,
+    return (group.title.removeprefix("load "), recording.run_id, round(after_s, 6), event.kind,
             "–" if series is None else series.name, cpu, value_ns, _culprit(event))
 
 
 def section(context: Context) -> Section | None:
-    rows = [_row(recording, event) for group in context.groups if not group.watched for recording in group.recordings
-            for event in recording.events]
+    rows = [_row(group, recording, event) for group in context.groups if not group.watched
+            for recording in group.recordings for event in recording.events]
     if not rows:
         return None
     others = [row for row in rows if row[3] not in ("max", "threshold")][:_MOST]
