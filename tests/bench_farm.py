@@ -43,7 +43,9 @@ def _field(folder: Path) -> Iterator[Field]:
 def _whole(field: Field, name: str) -> int:
     """How many cycles of a board have ended; each whole, begun where the one before ended, and in the store."""
     ended = [one for one in recordings(field.lab.rings[name]) if one.end is not None]
-    assert all(follows(after, before) for before, after in pairwise(ended)), f"{name}: a gap"
+    for before, after in pairwise(ended):
+        assert follows(before, after), (f"{name}: {after.run_id} begins at {after.head.begin}, the one before it ended "
+                                        f"at {before.stopped}; {[event.text for event in after.events]}")
     field.require_stored(name)
     return len(ended)
 
@@ -114,10 +116,11 @@ def main() -> int:
             field.restart_coordinator()
             _timed("coordinator and exporter killed; all held again after", lambda: _held(field))
             _timed("farm killed in mid-boot; all measure after", lambda: _kill_in_mid_boot(field))
+            switched = {name: field.switched(name) for name in before}
+            assert switched == before, f"a board that was well was switched: {before}, then {switched}"
+            assert before[LENT] == 0
             cycles = {name: _whole(field, name) for name in WELL}
             assert min(cycles.values()) >= CYCLES
-            assert {name: field.switched(name) for name in before} == before, "a board that was well was switched"
-            assert before[LENT] == 0
             print(f"{len(WELL)} boards: {sum(cycles.values())} cycles whole, no interval missing; the person's place "
                   "untouched")
     finally:

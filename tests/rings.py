@@ -36,6 +36,6 @@ def notes(recording: Recording, word: str) -> list[str]:
     return [text for text in texts if text.startswith(word)]
 
 
-def follows(one: Recording, other: Recording) -> bool:
-    """Whether a recording begins in the instant in which another one ended."""
-    return other.head.begin == one.stopped
+def follows(before: Recording, after: Recording) -> bool:
+    """Whether a recording begins in the instant in which the one before it ended."""
+    return after.head.begin == before.stopped

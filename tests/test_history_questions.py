@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_history import boards_rows
 from farm_data import INJECTED_NS, LIMIT_NS, FarmData
 
 from fastenough.history import (
@@ -26,12 +27,14 @@ from fastenough.history import (
     distribution,
     events,
     heat,
+    last_changes,
     maxima,
     ridge,
     runs,
     standing,
     worst,
 )
+from fastenough.history.boards import CONFIGURATION
 from fastenough.history.histogram_questions import _tables_of
 from fastenough.history.rollups import month_begin_s
 from fastenough.history.schema import CYCLE_S, INTERVAL, MONTH, STEP_S
@@ -79,6 +82,10 @@ def test_lists_of_boards_do_not_have_one_that_is_not_public(farm: FarmData, hist
     for viewer, names in ((OWNER, everything), (PUBLIC, public)):
         assert {one.board.name for one in standing(history, viewer, farm.end_s)} == names
         assert set(worst(history, viewer, farm.begin_s, farm.end_s).values_ns) == names
+        changed = last_changes(history, viewer, CONFIGURATION, 0, farm.end_s)
+        assert changed == {name: found[0].at_s for name in names if (found := changes(
+            history, viewer, name, 0, farm.end_s))}
+        assert changed
 
 
 def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, history: History) -> None:
@@ -90,7 +97,9 @@ def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, hist
     assert int(shown.values_ns[where.cpu][place]) == int(shown.worst_ns.max()) == INJECTED_NS
     assert distribution(history, OWNER, name, SERIES, *span).cpus[where.cpu].max_ns == INJECTED_NS
     assert max(row.buckets.max_ns or 0 for row in ridge(history, OWNER, name, SERIES, 18).rows) == INJECTED_NS
-    assert int(worst(history, OWNER, *span).values_ns[name].max()) == INJECTED_NS
+    hourly, longer = (worst(history, OWNER, *span, hours * 3600).values_ns[name] for hours in (1, 7))
+    assert longer.tolist() == [hourly[at:at + 7].max() for at in range(0, hourly.size, 7)]
+    assert int(hourly.max()) == INJECTED_NS
     stands = next(one for one in standing(history, OWNER, farm.end_s) if one.board.name == name)
     assert {stands.max_24h_ns, stands.max_30d_ns, stands.max_ever_ns, stands.daily_ns[-1]} == {INJECTED_NS}
     assert stands.max_ever_at_s == where.begin_s
@@ -211,3 +220,9 @@ def test_nothing_was_measured_where_nothing_was(farm: FarmData, history: History
     assert ridge(history, OWNER, name, "no such series", 18).rows == ()
     assert heat(history, OWNER, name, SERIES, 0, 3600).count.sum() == 0
     assert set(worst(history, OWNER, 0, 7200).values_ns[name].tolist()) == {NOTHING}
+
+
+def test_boards_of_the_bench_have_every_column() -> None:
+    """It fills tables by place, and nothing else here runs it."""
+    for table, rows in boards_rows(2):
+        assert {len(row) for row in rows} == {len(table.columns)}

@@ -23,10 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import recordings as made
+import zstandard
 from cli_calls import environment, fastenough
 from test_store_runs import keep_run
 
 from fastenough.folder import Folder
+from fastenough.model import FastenoughError
 from fastenough.recording import Recording, columns, interval_rows, read_recording, reader
 from fastenough.recording.columns import FILES, INTERVALS_FILE, MANIFEST_FILE, TOTALS_FILE, Source
 from fastenough.store import Store, directory
@@ -245,6 +247,18 @@ def test_a_recording_that_was_changed_is_not_saved_by_its_columns(store: Store) 
     rewrite(sealed, bytes(content))
     assert store.load(run).damage is not None
     assert store.load(run).totals == {}
+
+
+def test_events_of_a_recording_that_was_changed_since_are_not_believed(store: Store) -> None:
+    """They are read later and alone; the last line is another, the events are the same."""
+    run = keep(store)
+    recording, whole = store.load(run), truth(store, run)
+    sealed = folder_of(store, run) / SEALED_FILE
+    lines = zstandard.ZstdDecompressor().stream_reader(sealed.read_bytes()).read().splitlines(keepends=True)
+    rewrite(sealed, zstandard.compress(b"".join(lines[:-1])))
+    assert list(whole.events)
+    with pytest.raises(FastenoughError, match="not what was recorded"):
+        list(recording.events)
 
 
 def _sign(run: Path) -> None:

@@ -7,6 +7,7 @@ Sources: Kuensch 1989 (moving-block bootstrap); Pitman 1937 (permutation tests).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,14 @@ def resampled(runs: Sequence[IntArray], draws: int = _DRAWS) -> FloatArray | Non
     sums = np.concatenate([_moving(run, length) for run in whole])
     narrower = float(special.ndtri(_TAIL) / special.stdtrit(blocks - 1, _TAIL)) ** 2
     drawn = max(2, round((blocks - 1) * narrower))
+    return np.asarray(_weights(drawn, sums.shape[0], draws) @ sums.astype(np.float64))
+
+
+@lru_cache(maxsize=1)
+def _weights(drawn: int, places: int, draws: int) -> FloatArray:
+    """How often each of so many blocks is drawn, draw by draw: the same for all series of a run."""
     random = np.random.default_rng(_SEED)
-    weights = random.multinomial(drawn, np.full(sums.shape[0], 1.0 / sums.shape[0]), size=draws)
-    return np.asarray(weights.astype(np.float64) @ sums.astype(np.float64))
+    return random.multinomial(drawn, np.full(places, 1.0 / places), size=draws).astype(np.float64)
 
 
 def wider_by(courses: Sequence[FloatArray]) -> float:

@@ -30,13 +30,13 @@ from fastenough.history.rows import (
     Viewer,
     Worst,
 )
-from fastenough.history.run_questions import bands, changes, events, runs
+from fastenough.history.run_questions import bands, changes, events, last_changes, runs
 from fastenough.history.standings import board_of, standing, standing_of
 
 __all__ = [
     "NOTHING", "OWNER", "PUBLIC", "Band", "Board", "Buckets", "Caught", "Change", "Distribution", "Following",
     "Happening", "Heat", "History", "Maxima", "Ridge", "RidgeRow", "SeriesOf", "Standing", "State", "UnknownBoard",
     "Viewer", "Worst", "bands", "board_of", "catch_up", "changes", "close_months", "declare", "distribution",
-    "events", "heat", "is_declared", "maxima", "rebuild", "ridge", "runs", "standing", "standing_of", "take",
-    "take_from", "worst",
+    "events", "heat", "is_declared", "last_changes", "maxima", "rebuild", "ridge", "runs", "standing", "standing_of",
+    "take", "take_from", "worst",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from fastenough.history.asking import about, seen_by, series_number
 from fastenough.history.database import History
@@ -40,16 +40,20 @@ def maxima(  # noqa: PLR0917 - every question: who asks, of what, and when
     return Maxima(times[within], step_s, {cpu: values[within] for cpu, values in each.items()})
 
 
-def worst(history: History, viewer: Viewer, begin_s: int, end_s: int) -> Worst:
-    """Every board's hourly maxima, of its main series; boards that measured nothing in the range are there too."""
-    first, last = begin_s // HOUR_S * HOUR_S, -(-end_s // HOUR_S) * HOUR_S
+def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: int = HOUR_S) -> Worst:
+    """Every board's maxima in steps of whole hours, of its main series; boards that measured nothing in the range are
+    there too.  The database finds the greatest of each step: a year of all boards is millions of hours."""
+    first = begin_s // HOUR_S * HOUR_S
+    steps = -(-(end_s - first) // step_s)
+    place = (HOUR.c.begin_s - first) // step_s
     with history.reading() as connection:
         names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
         main = main_series(connection)
-        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.max_ns).where(
-            HOUR.c.begin_s >= first, HOUR.c.begin_s < last, HOUR.c.series.in_(set(main.values())))).all()
-    found = {name: np.full((last - first) // HOUR_S, NOTHING, dtype=np.int64) for name in sorted(names.values())}
-    for board, series, at_s, max_ns in rows:
+        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, place, func.max(HOUR.c.max_ns)).where(
+            HOUR.c.begin_s >= first, HOUR.c.begin_s < first + steps * step_s,
+            HOUR.c.series.in_(set(main.values()))).group_by(HOUR.c.board, HOUR.c.series, place)).all()
+    found = {name: np.full(steps, NOTHING, dtype=np.int64) for name in sorted(names.values())}
+    for board, series, at, max_ns in rows:
         if board in names and main.get(board) == series:
-            found[names[board]][(at_s - first) // HOUR_S] = max_ns
-    return Worst(np.arange(first, last, HOUR_S, dtype=np.int64), found)
+            found[names[board]][at] = max_ns
+    return Worst(first + step_s * np.arange(steps, dtype=np.int64), found)

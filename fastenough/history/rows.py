@@ -142,7 +142,7 @@ class Maxima:
 
 @dataclass(frozen=True)
 class Worst:
-    """All boards' maxima of whole hours, of each the main series.  ``times_s`` (T,); ``values_ns`` by board (T,)."""
+    """All boards' maxima, step by step, of each the main series.  ``times_s`` (T,); ``values_ns`` by board (T,)."""
 
     times_s: Integers
     values_ns: Mapping[str, Integers]

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from fastenough.history.asking import about
+from fastenough.history.asking import about, seen_by
 from fastenough.history.database import History
 from fastenough.history.rollups import DAY_S
 from fastenough.history.rows import NOTHING, Band, Change, Happening, Viewer
-from fastenough.history.schema import CHANGE, EVENT, HOUR, HOUR_S, RUN, SERIES
+from fastenough.history.schema import BOARD, CHANGE, EVENT, HOUR, HOUR_S, RUN, SERIES
 
 MOST_EVENTS = 200
 _NEW_FOR_S = 30 * DAY_S
@@ -67,3 +67,12 @@ def changes(history: History, viewer: Viewer, name: str, begin_s: int, end_s: in
             CHANGE.c.at_s.desc(), CHANGE.c.latency.desc(), CHANGE.c.id)).mappings().all()
     return [Change(row["at_s"], row["kind"], row["key"], row["was"], row["now"], row["latency"], row["before"] or "",
                    row["after"] or "") for row in rows]
+
+
+def last_changes(history: History, viewer: Viewer, kind: str, begin_s: int, end_s: int) -> dict[str, int]:
+    """By name of the boards that changed so in a range, when each last did."""
+    with history.reading() as connection:
+        rows = connection.execute(seen_by(select(BOARD.c.name, func.max(CHANGE.c.at_s)).join(
+            CHANGE, CHANGE.c.board == BOARD.c.id).where(
+            CHANGE.c.kind == kind, CHANGE.c.at_s >= begin_s, CHANGE.c.at_s < end_s).group_by(BOARD.c.name), viewer))
+        return {name: at_s for name, at_s in rows}

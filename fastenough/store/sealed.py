@@ -115,7 +115,7 @@ def _laters(opening: Opening, summary: RunSummary) -> dict[str, Any]:
 
     def events() -> list[Event]:
         with _text(opening, summary) as lines:
-            return [part for part in lines if not isinstance(part, Interval)]
+            return list(lines.events())
 
     return {"intervals": Later(intervals), "events": Later(events)}
 

@@ -136,7 +136,7 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare))]
+        tasks = [asyncio.create_task(live.run()), asyncio.create_task(run_in_threadpool(prepare, site))]
         if follow is not None:
             tasks.append(asyncio.create_task(_follow(follow)))
         try:

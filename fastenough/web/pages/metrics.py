@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fastenough.exchange.openmetrics_text import END, KIND, family, labelled
-from fastenough.history import Standing, State, changes, standing
+from fastenough.history import Standing, State, last_changes, standing
 from fastenough.history.tail import TAIL
 from fastenough.web.site import Page, Site
 
@@ -72,14 +72,11 @@ def _states(boards: list[Standing]) -> Iterator[str]:
             yield f"{_STATE}{labelled({'board': one.board.name, 'state': state})} {int(one.state is state)}\n"
 
 
-def _tails(site: Site, boards: list[Standing]) -> Iterator[str]:
+def _tails(site: Site) -> Iterator[str]:
     yield from family(_TAIL, "gauge", "When the maxima of cycles last became others than before.", "seconds")
-    for one in boards:
-        at_s = max((change.at_s for change in changes(site.history, site.viewer, one.board.name,
-                                                      site.now_s - _TAIL_S, site.now_s + 1)
-                    if change.kind == TAIL), default=None)
-        if at_s is not None:
-            yield f"{_TAIL}{labelled({'board': one.board.name})} {at_s}\n"
+    changed = last_changes(site.history, site.viewer, TAIL, site.now_s - _TAIL_S, site.now_s + 1)
+    for board, at_s in sorted(changed.items()):
+        yield f"{_TAIL}{labelled({'board': board})} {at_s}\n"
 
 
 def _gauges(boards: list[Standing]) -> Iterator[str]:
@@ -94,7 +91,7 @@ def _gauges(boards: list[Standing]) -> Iterator[str]:
 def metrics(site: Site) -> bytes:
     """Only of boards that the site shows."""
     boards = sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
-    return "".join([*_info(boards), *_states(boards), *_gauges(boards), *_tails(site, boards), END]).encode()
+    return "".join([*_info(boards), *_states(boards), *_gauges(boards), *_tails(site), END]).encode()
 
 
 PAGES = [Page("/metrics", KIND, metrics)]

@@ -9,7 +9,7 @@ from fastenough.history import NOTHING, Standing, State, standing, worst
 from fastenough.report.files import csv_lines
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import CSV, JSON, Page, Site
-from fastenough.web.spans import SPANS, by_maximum, span_of
+from fastenough.web.spans import SPANS, span_of
 
 _URGENT = (State.FAIL, State.NEW_MAXIMUM, State.SILENT, State.CHANGED)
 
@@ -65,9 +65,8 @@ def _heat(site: Site, span: str) -> bytes:
     step_s = max(3600, chosen.length_s // 360 // 3600 * 3600)
     end_s = -(-site.now_s // step_s) * step_s
     begin_s = end_s - chosen.length_s // step_s * step_s
-    found = worst(site.history, site.viewer, begin_s, end_s)
-    each = step_s // 3600
-    values = {board: [None if value == NOTHING else value for value in by_maximum(values, each).tolist()]
+    found = worst(site.history, site.viewer, begin_s, end_s, step_s)
+    values = {board: [None if value == NOTHING else value for value in values.tolist()]
               for board, values in sorted(found.values_ns.items())}
     return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values})
 

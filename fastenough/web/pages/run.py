@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
@@ -12,7 +13,7 @@ from typing import Any
 from fastenough import exchange, words
 from fastenough.analysis import Assessment, judge, measure, merge_samples
 from fastenough.history import Board, Buckets, Distribution, board_of
-from fastenough.model import Requirement
+from fastenough.model import FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report.context import Context, make_context
@@ -76,10 +77,11 @@ def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
     return summary, board, _sealed(site.store, summary.id, summary.sha256, board.requirement)
 
 
-def prepare() -> None:
-    """Import what the first page of a run would wait a second and more for."""
-    for name in _SECTIONS:
-        import_module(f"fastenough.report.sections.{name}")
+def prepare(site: Site) -> None:
+    """Load and compile, by looking at the newest run, what the first page of a run would wait a second and more for."""
+    for run in site.store.runs(last=1, brief=True) if site.store is not None else ():
+        with suppress(LookupError, FastenoughError):
+            view(site, run.id)
 
 
 def _sections(context: Context) -> Iterator[Section]:
