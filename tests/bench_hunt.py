@@ -2,8 +2,8 @@
 """How often the hunt finds a hidden trigger, beside random search and the fixed loads, by simulation: ``make bench``.
 
 With ``--write`` the table in docs/hunt.md is replaced by what was simulated.  Status 1 where what is stated does not
-hold: 90 of 100 with the hunt, at most 30 with random search by the same rule for sizes, and false finds within their
-rate.
+hold: 90 % with the hunt, at most 30 % with random search that draws uniformly, of the groups' sizes or of any up to
+that, and false finds within their rate.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fastenough.hunt.space import Recipe
 from fastenough.hunt.tail import LEVEL
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hunt.md"
-BUDGET, TRIES = 220, 100
+BUDGET, TRIES = 180, 300
 STATED = "the stated case"
 CASES: Mapping[str, tuple[Kind, int]] = {
     STATED: (Kind(), BUDGET),
     "budget of 120 trials": (Kind(), 120),
-    "budget of 160 trials": (Kind(), 160),
+    "budget of 220 trials": (Kind(), 220),
     "budget of 440 trials": (Kind(), 440),
     "in one level of 8": (Kind(width=1), BUDGET),
     "in 4 levels of 8": (Kind(width=4), BUDGET),
@@ -47,6 +47,8 @@ CASES: Mapping[str, tuple[Kind, int]] = {
     "crowding from 6 stressors on": (Kind(full=6.0), BUDGET),
     "no crowding": (Kind(full=40.0), BUDGET),
     "latency of 1 ms": (Kind(size_ns=1e6), BUDGET),
+    "at most 8 at once": (Kind(most=8), BUDGET),
+    "at most 8 at once, budget of 440": (Kind(most=8), 440),
 }
 NOTHING = Kind(triggers=0, main_effects=False)
 
@@ -57,6 +59,8 @@ OTHERS: Mapping[str, Search] = {
     "random, any size, in turns": lambda machine, budget: searched_at_random(machine, budget, in_turns),
     "fixed loads": worst_of_fixed,
 }
+UNIFORM = 2
+"""The first so many of these draw uniformly, a recipe for each trial; the third has the hunt's turns as well."""
 
 
 def finds(search: Search, kind: Kind, budget: int, tries: int) -> tuple[int, int]:
@@ -87,7 +91,7 @@ def row(name: str, kind: Kind, budget: int, tries: int) -> tuple[str, bool]:
     others = [finds(search, kind, budget, tries)[0] for search in OTHERS.values()]
     line = "| " + " | ".join([name, *(f"{count} of {tries}" for count in (found, named, *others))]) + " |"
     print(line, file=sys.stderr, flush=True)
-    return line, found >= 0.9 * tries and others[0] <= 0.3 * tries
+    return line, found >= 0.9 * tries and max(others[:UNIFORM]) <= 0.3 * tries
 
 
 def table(tries: int) -> tuple[str, bool]:
@@ -99,9 +103,10 @@ def table(tries: int) -> tuple[str, bool]:
     whole = [row(name, kind, budget, tries if name == STATED else max(1, tries // 4))
              for name, (kind, budget) in CASES.items()]
     lines += [line for line, _ in whole]
-    wrong = false_finds(tries)
-    lines += ["", f"Where no stressor has any effect, {wrong} of {tries} hunts found something."]
-    return "\n".join([*lines, ""]), whole[0][1] and wrong <= most_finds(tries)
+    few = max(1, tries // 3)
+    wrong = false_finds(few)
+    lines += ["", f"Where no stressor has any effect, {wrong} of {few} hunts found something."]
+    return "\n".join([*lines, ""]), whole[0][1] and wrong <= most_finds(few)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Kind:
     the machine, and they meet less often, by the square.  ``disturbed``: the share of trials that something else
     disturbs, in two of five blocks by up to 5 ms; a hundredth of the blocks of others is disturbed too.
     ``main_effects``: each stressor alone has a latency of 30 to 240 us; else it does nothing to the 30 us there are.
+    ``most``: so many may run at once.
     """
 
     width: int = 2
@@ -47,6 +48,7 @@ class Kind:
     size_ns: float = 2e6
     disturbed: float = 0.1
     main_effects: bool = True
+    most: int = STRESSORS
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         names = [f"stressor-{number:02}" for number in range(STRESSORS)]
-        self.space = Space({name: Stressor(name, _PARAMETERS) for name in names}, 1, STRESSORS)
+        self.space = Space({name: Stressor(name, _PARAMETERS) for name in names}, 1, self.kind.most)
         self._numbers = random_ = np.random.default_rng(self.seed)
         self._alone_ns = {name: BASE_NS * 8**random_.random() * self.kind.main_effects for name in names}
         self._triggers = [self._drawn_trigger(names) for _ in range(self.kind.triggers)]

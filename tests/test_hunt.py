@@ -111,4 +111,4 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
 
 
 def test_bounds_are_of_the_space() -> None:
-    assert isinstance(SPACE, Space) and SPACE.most == 16
+    assert isinstance(SPACE, Space) and SPACE.most == 8

@@ -23,7 +23,7 @@ from hunt_machines import (
 )
 
 from fastenough.hunt.asking import Answer, Ask, Phase, Trials
-from fastenough.hunt.confirming import COST, Confirmed, confirm
+from fastenough.hunt.confirming import COST, LOOKS, Confirmed, confirm
 from fastenough.hunt.groups import Groups, Look, candidates, evidence, suspect_pairs
 from fastenough.hunt.halving import affordable, cost, halve
 from fastenough.hunt.minimising import minimise
@@ -144,8 +144,10 @@ def test_halving_keeps_the_worst_and_costs_what_is_said() -> None:
 def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
     worse: dict[Recipe | str, float] = {recipe("a"): 13.0}
     found = answered(worse, confirm(Trials(COST), recipe("a"), "none"), 0.2)
-    assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.beside_ns and found.chance < 0.001
+    assert isinstance(found, Confirmed) and found.typical_ns > 7 * found.beside_ns
+    assert found.chance == pytest.approx(1 / 252), "five beside five were enough"
     assert answered({}, confirm(Trials(COST), recipe("a"), "none"), 0.2) is None
+    assert sum(LOOKS.values()) == pytest.approx(1.0) and max(LOOKS) == COST / 2
     assert sum(map(level_of, range(1, 100_000))) == pytest.approx(LEVEL, rel=1e-4)
     assert chance([5, 6, 7, 8], [1, 2, 3, 4]) == pytest.approx(1 / 70)
 

@@ -5,6 +5,10 @@ Needs the events preempt_disable, preempt_enable, irq_disable, irq_enable (preem
 exit of interrupts; the columns of flags say whether the scheduler was asked for.  Without an event where the scheduler
 is entered, a section with preemption off is one to schedule where a switch is in it; one that found nobody to switch to
 counts as another section, which lengthens the bound and never shortens it.
+
+The idle task has preemption off all the time, and delays nobody by that: it counts as on there.  It looks for itself
+whether it is to schedule, so that it is asked from where interrupts come on after a wake-up to where they come on for
+the last time before the switch, and schedules from there on.
 """
 
 from __future__ import annotations
@@ -22,7 +26,11 @@ _LOST = re.compile(r"CPU:\s?\d+ \[LOST", re.IGNORECASE)
 _NEXT = re.compile(r"next_pid=(\d{1,9}) next_prio=(\d{1,4})|==> .{0,40}?:(\d{1,9}) \[(\d{1,4})\]")
 _WOKEN = re.compile(r"pid=(\d{1,9}) prio=(\d{1,4}) .*?target_cpu=(\d{1,5})|:(\d{1,9}) \[(\d{1,4})\].*? CPU:(\d{1,5})")
 _INTERRUPT = re.compile(r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
-                        r"thermal_apic|x86_platform_ipi)_(entry|exit)")
+                        r"thermal_apic|x86_platform_ipi|ipi)_(entry|exit)")
+_ASKED = "NnBb"
+"""What a trace says in its column of flags where the scheduler is asked for at once, and not only at the next tick."""
+_IDLE = 0
+"""The process number of the task that each CPU has for when there is nothing to do."""
 _LOWEST_REAL_TIME = 99
 """Priorities as the kernel counts them: the lower the number, the sooner; from 100 on there is no real-time policy."""
 _MOST_CPUS = 4096
@@ -70,7 +78,6 @@ class _Cpu:
     unaware: int | None = None
     asked: int | None = None
     switched: bool = False
-    from_idle: bool = False
     idle_until: int | None = None
     taken_ns: int = 0
     taken_at: dict[str, int] = field(default_factory=dict)
@@ -117,7 +124,7 @@ def _event(match: re.Match[str]) -> _Event:
     cpu = int(match["cpu"])
     if cpu >= _MOST_CPUS:
         raise BadInput(f"CPU {cpu}: no machine has so many; this is no trace of a kernel")
-    return _Event(int(match["pid"]), cpu, match["flags"][1] in "Nn", at_ns, match["event"], match["rest"])
+    return _Event(int(match["pid"]), cpu, match["flags"][1] in _ASKED, at_ns, match["event"], match["rest"])
 
 
 def _require(names: set[str]) -> None:
@@ -160,6 +167,9 @@ def _begin(cpu: _Cpu, event: _Event) -> None:
 
 def _irqs_off(cpu: _Cpu, event: _Event) -> None:
     _begin(cpu, event)
+    if event.pid == _IDLE and not cpu.irqs_off:
+        cpu.to_schedule, cpu.unaware = cpu.idle_until, None
+        cpu.taken_at["psd"] = cpu.taken_at.get("idle", cpu.taken_ns)
     cpu.irqs_off = True
     if cpu.to_schedule is not None and cpu.unaware is None:
         cpu.unaware = event.at_ns
@@ -170,16 +180,21 @@ def _irqs_on(cpu: _Cpu, event: _Event) -> None:
     cpu.irqs_off = False
     if not cpu.switched:
         cpu.unaware = None
-        if event.pid == 0:
-            cpu.idle_until = event.at_ns
-            cpu.mark("idle")
+    if event.pid == _IDLE:
+        cpu.preemption_off, cpu.idle_until = False, event.at_ns
+        cpu.mark("idle")
+        _asked_until(cpu, event)
     _end(cpu, event)
 
 
-def _preemption_off(cpu: _Cpu, event: _Event) -> None:
+def _asked_until(cpu: _Cpu, event: _Event) -> None:
     if cpu.asked is not None:
         cpu.lasted("paie", cpu.asked, event.at_ns)
-        cpu.asked = None
+
+
+def _preemption_off(cpu: _Cpu, event: _Event) -> None:
+    _asked_until(cpu, event)
+    cpu.asked = None
     _begin(cpu, event)
     cpu.preemption_off, cpu.to_schedule, cpu.unaware = True, event.at_ns, None
     cpu.mark("psd")
@@ -200,29 +215,23 @@ def _end(cpu: _Cpu, event: _Event) -> None:
         cpu.sections += 1
         if cpu.switched:
             _scheduled(cpu, begin, event.at_ns)
-        elif event.pid != 0:
+        else:
             cpu.lasted("poid", begin, event.at_ns)
-    cpu.switched, cpu.from_idle, cpu.to_schedule, cpu.unaware = False, False, None, None
-    if event.asked:
+    cpu.switched, cpu.to_schedule, cpu.unaware = False, None, None
+    if event.asked and cpu.asked is None:
         cpu.asked = event.at_ns
         cpu.mark("paie")
 
 
 def _scheduled(cpu: _Cpu, begin: int, end: int) -> None:
-    """A section with a switch in it: to schedule from where preemption was switched off last, another before.
-
-    The idle task has it off all the time: it schedules from where it let interrupts in last.
-    """
+    """A section with a switch in it: to schedule from where preemption was switched off last, another before."""
     start = cpu.to_schedule
-    if cpu.from_idle and cpu.idle_until is not None:
-        start = cpu.idle_until
-        cpu.taken_at["psd"] = cpu.taken_at["idle"]
     if start is None:
         return
     cpu.lasted("psd", start, end)
     if cpu.unaware is not None:
         cpu.lasted("dst", cpu.unaware, end)
-    if begin < start and not cpu.from_idle:
+    if begin < start:
         before_ns = start - begin - (cpu.taken_at["psd"] - cpu.taken_at["poid"])
         cpu.longest["poid"] = max(cpu.longest.get("poid", 0), before_ns)
 
@@ -244,7 +253,8 @@ def _switch(cpu: _Cpu, event: _Event) -> None:
         raise BadInput(f"a sched_switch says no next task: '{event.rest[:60]}'; this is no trace of a kernel")
     pid, priority = (int(found[place] or found[place + 2]) for place in (1, 2))
     cpu.switches += 1
-    cpu.switched, cpu.from_idle, cpu.running = True, event.pid == 0, priority
+    cpu.switched, cpu.running, cpu.asked = True, priority, None
+    cpu.preemption_off = True
     if pid in cpu.waiting:
         cpu.waited.append(event.at_ns - cpu.waiting.pop(pid)[0])
     cpu.waiting = {other: said for other, said in cpu.waiting.items() if said[1] < priority}

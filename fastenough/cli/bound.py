@@ -12,12 +12,11 @@ import click
 from fastenough import words
 from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import json_option
-from fastenough.jobs.bound import EVENTS, CpuBound, bounds_of, require_events
+from fastenough.cli.parameters import DURATION, json_option
+from fastenough.jobs.bound import CpuBound, bounds_of, recorded
 from fastenough.model import BadInput
 
 _MOST_LINE = 1 << 16
-_RECORD = " ".join(f"-e {event.replace('/', ':')}" for event in EVENTS) + " -e irq -e irq_vectors"
 _MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
             "longer one. It is never a PASS.")
 
@@ -54,34 +53,30 @@ def _print(found: Sequence[CpuBound]) -> None:
 
 @click.command()
 @click.argument("trace", type=click.File(errors="replace"), required=False)
-@click.option("--board", default="local", show_default=True,
-              help="Without TRACE: the board whose kernel is asked for what such a trace needs.")
+@click.option("--board", default="local", show_default=True, help="Without TRACE: the board whose kernel is traced.")
+@click.option("--duration", "duration_ns", type=DURATION, default="5s", show_default=True,
+              help="Without TRACE: for how long.  Each section with interrupts off is two events.")
 @json_option
-def command(trace: TextIO | None, board: str, as_json: bool) -> None:
-    """Say which scheduling latency the kernel's own blocking allows, by TRACE; without, whether one can be recorded.
+def command(trace: TextIO | None, board: str, duration_ns: int, as_json: bool) -> None:
+    """Say which scheduling latency the kernel's own blocking allows, beside the longest that was seen.
 
-    TRACE is text of the kernel's trace or of trace-cmd report, or - for standard input.  What it must hold, and what
-    recording it costs, is in docs/bound.md.
+    By TRACE, text of the kernel's trace or of trace-cmd report, or - for standard input; without, by what the board's
+    kernel records now, where it is one that can.  What that takes, and what it costs, is in docs/bound.md.
     """
-    if trace is None:
-        _look(board, as_json)
-        return
-    try:
-        found = bounds_of(_lines(trace))
-    except BadInput as reason:
-        raise BadInput(f"{trace.name}: {reason}") from reason
+    found = _recorded(board, duration_ns) if trace is None else _read(trace)
     if as_json:
         print_json([asdict(one) for one in found])
     else:
         _print(found)
 
 
-def _look(board: str, as_json: bool) -> None:
-    """What to do where the board's kernel has the events; raises NotApplicable where it has not."""
+def _read(trace: TextIO) -> Sequence[CpuBound]:
+    try:
+        return bounds_of(_lines(trace))
+    except BadInput as reason:
+        raise BadInput(f"{trace.name}: {reason}") from reason
+
+
+def _recorded(board: str, duration_ns: int) -> Sequence[CpuBound]:
     with looked_at(board) as (link, _):
-        require_events(link.raised)
-    how = f"trace-cmd record {_RECORD} sleep 60; trace-cmd report >trace.txt; fastenough bound trace.txt"
-    if as_json:
-        print_json({"board": board, "record": how})
-    else:
-        say(f"{board} can be traced: {how}")
+        return bounds_of(recorded(link.raised, duration_ns / 1e9))

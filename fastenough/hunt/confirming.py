@@ -14,6 +14,9 @@ TURNS = 8
 """Trials of each; the least chance that eight beside eight can show is 1 in 12,870."""
 _FIRST = 4
 """After so many turns what is not ahead is given up: that can only make fewer false finds."""
+LOOKS = {5: 2 / 3, TURNS: 1 / 3}
+"""After how many turns a confirmation may end, and with which share of the chance that is allowed: the shares add up to
+all of it, so that looking twice finds nothing more often than stated (Bonferroni)."""
 COST = 2 * TURNS
 
 
@@ -55,6 +58,7 @@ def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Conf
             tails.append(tail)
         if turn + 1 == _FIRST and fmean(worse) <= fmean(better):
             return None
-    by_chance = chance(worse, better)
-    enough = by_chance <= level_of(trials.confirmations)
-    return Confirmed(recipe, beside, fmean(worse), fmean(better), by_chance) if enough else None
+        by_chance = chance(worse, better) if turn + 1 in LOOKS else 1.0
+        if by_chance <= LOOKS.get(turn + 1, 0.0) * level_of(trials.confirmations):
+            return Confirmed(recipe, beside, fmean(worse), fmean(better), by_chance)
+    return None

@@ -1,20 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The composed bound of each CPU, out of a trace, and whether a board's kernel can be traced for it at all."""
+"""The composed bound of each CPU, out of a trace: one that is there, or one that a board's kernel records for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fastenough.analysis.blocking_trace import TracedCpu, traced_cpus
 from fastenough.analysis.composed_bound import Composed, composed
 from fastenough.link import Link
-from fastenough.model import BadInput, NotApplicable
+from fastenough.link.base import Process
+from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 TRACEFS = "/sys/kernel/tracing"
+INSTANCE = f"{TRACEFS}/instances/fastenough-bound"
+"""A buffer of its own: what others trace meanwhile is neither seen nor changed."""
 EVENTS = ("preemptirq/preempt_disable", "preemptirq/preempt_enable", "preemptirq/irq_disable",
           "preemptirq/irq_enable", "sched/sched_switch", "sched/sched_wakeup")
 """Without these the terms cannot be told; those of interrupts differ from machine to machine."""
+INTERRUPTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "ipi/ipi_entry", "ipi/ipi_exit", "irq_vectors")
+_MOST_KIB, _SHARE_OF_MEMORY = 128 << 10, 8
+"""Of each CPU's buffer; and that of all of them together is no more than this part of what is available."""
+_LOST = 3
+_PATIENCE_S = 60.0
+_RECORD = """
+instance=$1 kib=$2 seconds=$3; shift 3
+mkdir "$instance" || exit
+trap 'kill $child 2>/dev/null; exit 143' TERM INT HUP
+trap 'cd /; wait; rmdir "$instance"' EXIT
+cd "$instance" && echo 0 >tracing_on && echo "$kib" >buffer_size_kb && echo 0 >options/overwrite || exit
+for event; do echo 1 >"events/$event/enable" || exit; done
+echo 1 >tracing_on; sleep "$seconds" & child=$!; wait; echo 0 >tracing_on
+if grep -Eq '^(overrun|commit overrun|dropped events): [1-9]' per_cpu/cpu*/stats; then exit 3; fi
+cat trace & child=$!; wait
+"""
+"""A shell waits for what it started in the background only until a signal comes, so that the instance goes then too."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +62,42 @@ def require_events(link: Link) -> None:
     if missing:
         raise NotApplicable(f"the kernel of {link.name} has no events {', '.join(missing)}: build one with "
                             "CONFIG_PREEMPT_TRACER=y CONFIG_IRQSOFF_TRACER=y, for this only: it is slower")
+
+
+def recorded(link: Link, duration_s: float) -> Iterator[str]:
+    """The lines of a trace that the board's kernel records for so long; nothing of it stays on the board.
+
+    Raises NotApplicable where it cannot, FastenoughError with the reason where it did not, or has lost events.
+    """
+    require_events(link)
+    if link.exists(INSTANCE):
+        raise FastenoughError(f"{INSTANCE} is there on {link.name}: another bench records there, or was killed with "
+                              f"all that it ran; in that case: rmdir {INSTANCE}")
+    events = [*EVENTS, *(event for event in INTERRUPTS if link.exists(f"{TRACEFS}/events/{event}"))]
+    process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
+    with tempfile.TemporaryFile() as kept:
+        try:
+            kept.writelines(process.lines(duration_s + _PATIENCE_S))
+            status = process.wait(_PATIENCE_S)
+        finally:
+            process.stop()
+        _require_whole(link, process, status)
+        kept.seek(0)
+        yield from (line.decode(errors="replace") for line in kept)
+
+
+def _require_whole(link: Link, process: Process, status: int) -> None:
+    if status == _LOST:
+        raise FastenoughError("the trace has lost events, and with them perhaps the longest: its buffer was full; "
+                              "record for a shorter --duration")
+    if status != 0:
+        said = process.stderr().decode(errors="replace").strip().splitlines()
+        raise FastenoughError(f"{link.name} could not record: {said[-1] if said else f'status {status}'}")
+
+
+def _buffer_kib(link: Link) -> int:
+    """Of each CPU."""
+    fields = dict(line.split(":") for line in link.read("/proc/meminfo").decode().splitlines())
+    available_kib = int(fields["MemAvailable"].split()[0])
+    cpus = len(link.glob("/sys/devices/system/cpu/cpu[0-9]*"))
+    return max(1024, min(_MOST_KIB, available_kib // _SHARE_OF_MEMORY // max(1, cpus)))

@@ -7,13 +7,14 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fastenough.analysis.paired import judged_name
 from fastenough.board import AS_BOOTED, Board
+from fastenough.board.base import Booted
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256
 from fastenough.campaign.ledger import new_campaign
@@ -130,6 +131,27 @@ def _cool_down(link: Link, sleep: Callable[[float], bool]) -> None:
         hottest = max((zone["millidegrees"] or 0 for zone in zones.values()), default=0)
         if hottest < _TOO_HOT_MILLIDEGREES or sleep(1.0):
             return
+
+
+@dataclass(frozen=True)
+class _Cooled:
+    """A board that is left to cool down after its use, while it is still there."""
+
+    board: Board
+    sleep: Callable[[float], bool]
+
+    @property
+    def name(self) -> str:
+        return self.board.name
+
+    def configurations(self) -> tuple[str, ...]:
+        return self.board.configurations()
+
+    @contextmanager
+    def boot(self, configuration: str) -> Iterator[Booted]:
+        with self.board.boot(configuration) as booted:
+            yield booted
+            _cool_down(booted.link, self.sleep)
 
 
 def block_maxima(recording: Recording, turns: int) -> list[int]:
@@ -249,12 +271,11 @@ class _Hunting:
         begun_s = time.monotonic()
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
-        campaign = run_campaign(plan, self.trials, lambda progress: self._told(progress, ask), opened=self.opened,
+        campaign = run_campaign(plan, self.trials, lambda progress: self._told(progress, ask),
+                                opened=lambda name: _Cooled(self.opened(name), self.stopping.sleep),
                                 stopping=self.stopping, tell=self.tell)
         if campaign.stopped or not campaign.runs:
             return None
-        with self.opened(plan.boards[0]).boot(AS_BOOTED) as booted:
-            _cool_down(booted.link, self.stopping.sleep)
         self.trials.spent_s += time.monotonic() - begun_s
         recording = self.trials.load(campaign.runs[0])
         if recording.outcome is Outcome.NOT_APPLICABLE:
