@@ -17,21 +17,24 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_AND_PAGES = (
     "ab_truth", "advice", "board_changed", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
-    "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped", "campaign_toml",
-    "check", "cli", "cli_compare", "cli_completion", "cli_doctor", "cli_narrow", "cli_output", "cli_probes",
-    "cli_reader_gone", "cli_refused", "cli_user", "cli_variants", "docs", "farm_*", "from_cyclictest", "gpio_names",
-    "history_*", "hostile_*", "link_local", "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview",
-    "plan_*", "report_*", "trace_shares", "web_*", "words")
+    "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
+    "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_doctor", "cli_narrow", "cli_output",
+    "cli_probes", "cli_reader_gone", "cli_refused", "cli_start", "cli_user", "cli_variants", "docs",
+    "experiment_report", "farm_*", "from_cyclictest", "gpio_names", "history_*", "hostile_*", "link_local",
+    "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview", "plan_*", "report_*", "trace_shares",
+    "web_*", "words")
 """Boards behind ssh, farms and their pages: what looks for what those leave on this machine is in one lot."""
 PROGRAMS_AND_NUMBERS = (
-    "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_truth", "bench_scale", "bound_*",
-    "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core", "gauge_faults", "gauge_hostile",
-    "gauge_paper", "gauge_truth", "gpio_probe", "house", "house_costs", "hunt_search",
-    "implementation_third", "implementation_words", "layers", "module_build", "module_kernels", "module_tasks",
-    "mutants", "packaging", "primitive_faults", "probe_builds", "probe_files", "probe_input", "probe_platform",
+    "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_report", "audit_truth",
+    "bench_scale", "bound_*", "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core",
+    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_truth", "gpio_probe", "house",
+    "house_costs", "hunt_search", "implementation_third", "implementation_words", "layers", "module_build",
+    "module_faults", "module_kernels", "module_tasks", "monitor_instructions", "mutants", "packaging",
+    "primitive_faults", "primitive_report", "probe_builds", "probe_files", "probe_input", "probe_platform",
     "probe_refused", "probe_stack", "recording_*", "reference", "release", "response_time", "said_lines",
     "samples_parquet", "settings_journal", "source_tables", "store_*", "task_set", "virtual_bench", "virtual_board",
-    "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools", "wheel")
+    "virtual_cache_owner", "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools",
+    "wheel")
 BESIDE = (MACHINES_AND_PAGES, PROGRAMS_AND_NUMBERS)
 """Two lots of files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is
 among them.  A new file is in neither, so it is in the third."""
