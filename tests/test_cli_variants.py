@@ -69,7 +69,8 @@ def test_many_campaigns_are_asked_for_at_once(home: Path, tmp_path: Path) -> Non
 
 def test_cpus_stand_side_by_side_where_rows_are_too_wide(tmp_path: Path) -> None:
     """Eight of them at 80 columns, in blocks of as many as there is room for; no line is folded."""
-    keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch", values=latencies(1, cpus=8, intervals=3))
+    values = latencies(1, cpus=8, intervals=3)
+    keep(Store(tmp_path / "fastenough-data"), tmp_path / "scratch", values=values)
     with Terminal("show", "last", cwd=tmp_path) as terminal:
         status, said = terminal.end()
     shown = screen(said)
@@ -78,6 +79,9 @@ def test_cpus_stand_side_by_side_where_rows_are_too_wide(tmp_path: Path) -> None
     assert [cpu for line in tables for cpu in map(str.strip, line) if cpu] == [f"CPU {cpu}" for cpu in range(8)] * 2
     assert sum(line.startswith("99.9 %") for line in shown) == len(tables)
     assert max(len(line) for line in shown if ": from " not in line) <= 80
+    worst_ns = [max(int(interval.max()) for interval in cpu) for cpu in values]
+    printed_ns = [round(1000 * float(word)) for line in shown if line.startswith("max ") for word in line.split()[1:]]
+    assert len(printed_ns) == 16 and all(map(int.__ge__, printed_ns, worst_ns * 2)), "none is rounded down"
 
 
 def test_what_series_share_is_said_once(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
-from recordings import Plan, recording
+from recordings import COUNTERS, SETTINGS, Plan, latencies, recording
 
 from fastenough.analysis import judge, words
+from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
-from fastenough.report.sections import stress_matrix
+from fastenough.report.sections import machine, method, percentiles, settings, stress_matrix
 from fastenough.report.texts import latex, markdown, unbroken
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
@@ -70,3 +73,42 @@ def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
 
 def test_an_option_is_one_piece_of_a_page() -> None:
     assert unbroken("<b> (--return-time)") == '&lt;b&gt; (<span class="short">--return-time</span>)'
+
+
+def _parts(tmp_path: Path, chapter: ModuleType, **change: Any) -> list[Any]:
+    runs = [recording(tmp_path, Plan(latencies(1, intervals=3), run_id=name, **change)) for name in ("one", "two")]
+    made = chapter.section(make_context(runs, judge(runs)))
+    return list(made.leaves())
+
+
+def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
+    """Fourteen counters are wider than a page; the file holds them all."""
+    table, zero, unknown = _parts(tmp_path, machine, counters=COUNTERS | {"smi": 3, "steal_ns": None})
+    assert [column.title for column in table.columns] == ["load", "run", "smi", "voluntary switches"]
+    assert [list(row[2:]) for row in table.rows] == [[3, 1]] * 2
+    assert len(table.csv_rows()[0]) == 2 + len(MEANINGS) and len(table.csv_rows()) == 3
+    assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
+    assert unknown.text.startswith("Cannot be read here, so not known: time taken by the hypervisor; ")
+
+
+def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:
+    table = _parts(tmp_path, percentiles)[0]
+    assert {cell.below for row in table.rows for cell in table.cells(row)} == {"", "–", "n too small"}
+    assert table.note.strip() == ("No interval (–): it needs 30 intervals of time, and 20 independent disturbances "
+                                  "above the quantile.")
+
+
+def test_values_read_back_have_their_units(tmp_path: Path) -> None:
+    read_back = (*SETTINGS, {"name": "timer_slack_ns", "cpu": 0, "requested": 1, "in_effect": 1},
+                {"name": "memory_lock", "requested": True, "in_effect": True},
+                {"name": "rt_runtime_us", "requested": -1, "in_effect": -1})
+    rows = {row[0]: row[2:4] for row in _parts(tmp_path, settings, settings=read_back)[-1].rows}
+    assert rows == {"policy": ("fifo", "fifo"), "priority": ("98", "98"), "rt throttling": ("–", "950,000 µs"),
+                    "timer slack": ("1 ns", "1 ns"), "memory lock": ("yes", "yes"),
+                    "rt runtime": ("-1: no bound", "-1: no bound")}
+
+
+def test_what_measuring_cost_is_said_once_for_all_runs(tmp_path: Path) -> None:
+    cost = {"clock_read_ns": 20.156, "record_ns": None}
+    said = _parts(tmp_path, method, head={"cost": cost})[-1]
+    assert said.lines == ["timer: reading the clock: 20.2 ns", "timer: storing a value: not known"]

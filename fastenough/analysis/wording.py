@@ -17,6 +17,8 @@ from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 _TELLING = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE)
 """Findings in the order in which they are told."""
 
+_REACHES = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
+"""Verdicts whose headline says which CPUs it does not reach."""
 _EMULATED = "Emulated: no verdict. Function was shown; speed can only be measured on the real board"
 
 
@@ -132,20 +134,18 @@ def _label(judgment: Judgment, setup: Sequence[str]) -> str:
     return load if judgment.probe == _USUAL_PROBE else f"{judgment.probe} ({load})"
 
 
-def _seen_reason(label: str, judgment: Judgment) -> str:
-    """Of runs of which nothing is required."""
-    return (f"{label}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}"
-            + _not_measured_text(judgment.not_measured))
+def _seen_reason(label: str, judgment: Judgment, missing: str) -> str:
+    """Of runs of which nothing is required; ``missing``: which CPUs they did not reach, where that is to be said."""
+    return (f"{label}: {words.counted(judgment.n, 'activation')}, worst {words.latency(judgment.maximum_ns)}{missing}")
 
 
-def _pass_reason(label: str, judgment: Judgment) -> str:
+def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
     """One n and one bound, of the CPU of which least is known."""
     weakest = max(judgment.shown, key=lambda one: (one.upper or 0.0, -one.every_ns), default=None)
     if weakest is None:
         return f"{label}: nothing was judged"
     several = len(judgment.shown) > 1
-    missing = _not_measured_text(judgment.not_measured)
-    scope = f"on each CPU{' measured' if missing else ''}, " if several else ""
+    scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
     return (f"{label}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
             f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
 
@@ -169,9 +169,8 @@ def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence
     if verdict is Verdict.NO_LIMIT and measured and all(is_monitor(recording.head) for recording in measured):
         return _watched(measured)
     missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
-    reaches = verdict in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.NO_LIMIT)
     idle = _idle_text(judgments) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
-    return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if reaches else "")
+    return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if verdict in _REACHES else "")
 
 
 def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -185,13 +184,20 @@ def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
-    """What led to the verdict.  Where a limit was broken, what else is too little known does not matter."""
+    """What led to the verdict.  Where a limit was broken, what else is too little known does not matter.
+
+    CPUs that none of the runs reached are named by the headline, where it names any, and not here again.
+    """
     telling = _TELLING[:2] if verdict is Verdict.FAIL else _TELLING
     labelled = _labelled(judgments)
     ordered = [(label, finding.text) for weight in telling for label, judgment in labelled
                for finding in judgment.findings if finding.verdict is weight]
-    passed = tuple(_pass_reason(*one) for one in labelled if one[1].verdict is Verdict.PASS)
-    seen = tuple(_seen_reason(*one) for one in labelled if one[1].verdict is Verdict.NO_LIMIT)
+    told = verdict in _REACHES and len({judgment.not_measured for judgment in judgments}) == 1
+    missing = {id(judgment): "" if told else _not_measured_text(judgment.not_measured) for judgment in judgments}
+    passed = tuple(_pass_reason(label, judgment, missing[id(judgment)]) for label, judgment in labelled
+                   if judgment.verdict is Verdict.PASS)
+    seen = tuple(_seen_reason(label, judgment, missing[id(judgment)]) for label, judgment in labelled
+                 if judgment.verdict is Verdict.NO_LIMIT)
     return _said_once(ordered) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 

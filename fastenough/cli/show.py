@@ -12,7 +12,7 @@ import click
 from fastenough.analysis import Measures, measure, merge_samples, words
 from fastenough.analysis.measures import QUANTILES
 from fastenough.cli.follow import follow
-from fastenough.cli.output import micros, print_json, print_table, say, table_width
+from fastenough.cli.output import print_json, print_table, say, table_width
 from fastenough.cli.parameters import json_option
 from fastenough.cli.progress_words import kernel_of
 from fastenough.cli.stores import existing_store, store_option
@@ -46,10 +46,11 @@ def _families(measured: Measured) -> Iterator[tuple[str, dict[str, Any], list[tu
 
 
 def _cells(measures: Measures) -> tuple[str, ...]:
-    quantiles = [micros(quantile.value_ns) if quantile.at_least_ns is None else f"≥ {micros(quantile.at_least_ns)}"
-                 for quantile in measures.quantiles]
+    us = words.microseconds
+    quantiles = [us(quantile.value_ns) if quantile.at_least_ns is None else
+                 f"≥ {words.microseconds_down(quantile.at_least_ns)}" for quantile in measures.quantiles]
     return (words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
-            micros(measures.minimum_ns), micros(measures.mean_ns), *quantiles, micros(measures.maximum_ns))
+            us(measures.minimum_ns), us(measures.mean_ns), *quantiles, us(measures.maximum_ns))
 
 
 def _print_measures(measured: Measured) -> None:

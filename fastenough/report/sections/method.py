@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from fastenough.report.context import Context
@@ -32,11 +34,25 @@ def _events(context: Context) -> Table:
     return Table("method", "The two events each value lies between", columns, list(rows))
 
 
+_COSTS = {"clock_read_ns": "reading the clock", "record_ns": "storing a value"}
+
+
 def _costs(context: Context) -> list[str]:
-    costs = {f"{recording.head.probe}: {name.replace('_', ' ')} = {value}"
-             for group in context.groups for recording in group.recordings
-             for name, value in recording.head.cost_ns.items()}
-    return sorted(costs)
+    costs: dict[tuple[str, str], list[float | None]] = {}
+    for group in context.groups:
+        for recording in group.recordings:
+            for name, value in recording.head.cost_ns.items():
+                costs.setdefault((recording.head.probe, name), []).append(value)
+    return sorted(f"{probe}: {_COSTS.get(name, name.removesuffix('_ns').replace('_', ' '))}: {_range(values)}"
+                  for (probe, name), values in costs.items())
+
+
+def _range(values: Sequence[float | None]) -> str:
+    """In ns, rounded up: what measuring costs is not understated."""
+    known = sorted({math.ceil(10 * value) / 10 for value in values if value is not None})
+    if not known:
+        return "not known"
+    return f"{known[0]:g} ns" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} ns"
 
 
 def section(context: Context) -> Section | None:

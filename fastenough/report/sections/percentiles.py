@@ -22,8 +22,9 @@ def _cell(quantile: Quantile) -> Cell:
         return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}", "beyond the histogram")
     if quantile.value_ns is None:
         return Cell(None, "–", "n too small")
-    ends = [words.microseconds(end) if end is not None else "?" for end in (quantile.lower_ns, quantile.upper_ns)]
-    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), f"{ends[0]} … {ends[1]}")
+    interval = ("–" if quantile.lower_ns is None or quantile.upper_ns is None else
+                f"{words.microseconds(quantile.lower_ns)} … {words.microseconds(quantile.upper_ns)}")
+    return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), interval)
 
 
 def _cpus(values: Merged) -> str:
@@ -51,7 +52,10 @@ def _table(name: str, caption: str, rows: Sequence[tuple[Group, Kind, str, Measu
     columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU", numeric=False),
                Column("n"), Column("min", us), Column("mean", us), Column("s.d.", us),
                *(Column(quantile) for quantile in _NAMES), Column("max", us))
-    return Table(name, caption, columns, [_row(*row) for row in rows], csv=_csv(rows))
+    lacking = {quantile.reason for *_, measures in rows for quantile in measures.quantiles
+               if quantile.value_ns is not None and quantile.reason}
+    note = "".join(f"No interval (–): it {reason}. " for reason in sorted(lacking))
+    return Table(name, caption, columns, [_row(*row) for row in rows], csv=_csv(rows), note=note)
 
 
 def section(context: Context) -> Section | None:
@@ -68,4 +72,4 @@ def section(context: Context) -> Section | None:
         tables.append(per_cpu if len(single) <= _MOST_OPEN else Folded("CPU by CPU", [per_cpu]))
     return Section("percentiles", "Percentiles",
                    "Intervals come from blocks of time, since values of one disturbance are not independent, and "
-                   "suppose no distribution; where the samples do not reach so far, it is left out (–, ?).", tables)
+                   "suppose no distribution; where the samples do not reach so far, it is left out (–).", tables)

@@ -19,6 +19,23 @@ def _whose(setting: Setting) -> str:
     return ", ".join(parts) or "the run"
 
 
+def _title(setting: Setting) -> str:
+    """Its name without the unit, which stands with the values."""
+    return setting.name.removesuffix("_ns").removesuffix("_us").replace("_", " ")
+
+
+def _value(setting: Setting, value: object) -> str:
+    """As it was read, with its unit; -1 is the kernel's word for no bound."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    unit = next((unit for suffix, unit in (("_ns", "ns"), ("_us", "µs")) if setting.name.endswith(suffix)), None)
+    if not isinstance(value, int) or unit is None:
+        return str(value)
+    return f"{value:,} {unit}" if value >= 0 else f"{value}: no bound"
+
+
 def _judged(setting: Setting) -> str:
     if setting.requested is None:
         return "only read"
@@ -32,9 +49,8 @@ def section(context: Context) -> Section | None:
     measured = [recording for group in context.groups for recording in group.recordings]
     for recording in measured:
         for setting in recording.head.settings:
-            row = (setting.name, _whose(setting), *("–" if value is None else str(value)
-                                                    for value in (setting.requested, setting.in_effect)),
-                   _judged(setting), setting.reason or "")
+            row = (_title(setting), _whose(setting), _value(setting, setting.requested),
+                   _value(setting, setting.in_effect), _judged(setting), setting.reason or "")
             rows.setdefault(row, []).append(load_name(recording) or "not stated")
     if not rows:
         return None
