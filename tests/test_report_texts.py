@@ -14,7 +14,7 @@ from fastenough.analysis import judge, words
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
 from fastenough.report.sections import stress_matrix
-from fastenough.report.texts import latex, markdown, unbroken
+from fastenough.report.texts import _LATEX, latex, markdown, unbroken
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
 TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
@@ -70,3 +70,9 @@ def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
 
 def test_an_option_is_one_piece_of_a_page() -> None:
     assert unbroken("<b> (--return-time)") == '&lt;b&gt; (<span class="short">--return-time</span>)'
+
+
+def test_latex_wants_no_encoding_that_a_plain_document_lacks() -> None:
+    """``\\textquotedbl`` ends it: "unavailable in encoding OT1"."""
+    assert "textquotedbl" not in "".join(_LATEX.values())
+    assert r"say {\char34}yes{\char34}" in latex(Table("t", 'say "yes"', TABLE.columns, TABLE.rows))
