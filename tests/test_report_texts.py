@@ -17,7 +17,7 @@ from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
 from fastenough.report.sections import machine, method, percentiles, settings, stress_matrix
-from fastenough.report.texts import latex, markdown, unbroken
+from fastenough.report.texts import _LATEX, latex, markdown, unbroken
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
 TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
@@ -112,3 +112,9 @@ def test_what_measuring_cost_is_said_once_for_all_runs(tmp_path: Path) -> None:
     cost = {"clock_read_ns": 20.156, "record_ns": None}
     said = _parts(tmp_path, method, head={"cost": cost})[-1]
     assert said.lines == ["timer: reading the clock: 20.2 ns", "timer: storing a value: not known"]
+
+
+def test_latex_wants_no_encoding_that_a_plain_document_lacks() -> None:
+    """``\\textquotedbl`` ends it: "unavailable in encoding OT1"."""
+    assert "textquotedbl" not in "".join(_LATEX.values())
+    assert r"say {\char34}yes{\char34}" in latex(Table("t", 'say "yes"', TABLE.columns, TABLE.rows))

@@ -18,7 +18,7 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "[": "{[}", "]": "{]}", '"': r"\textquotedbl{}", "µ": r"\textmu{}", "–": "--", "—": "---",
+    "|": r"\textbar{}", "[": "{[}", "]": "{]}", '"': r"{\char34}", "µ": r"\textmu{}", "–": "--", "—": "---",
     "…": r"\dots{}", "·": r"\textperiodcentered{}", "→": r"$\rightarrow$", "×": r"$\times$", "≥": r"$\geq$",
     "≤": r"$\leq$", "±": r"$\pm$", "−": r"$-$",
 }
