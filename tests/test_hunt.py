@@ -64,6 +64,7 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
 
 @pytest.mark.parametrize(("more", "said"), [
     (("--budget", "1m"), "--budget"), (("--out", "worst.txt"), ".toml"), (("report=1s",), "report"),
+    (("--out", "nowhere/worst.toml"), "cannot be written there"),
     (("--resume",), "--resume"),
 ])
 def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
