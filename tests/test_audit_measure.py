@@ -20,7 +20,8 @@ from processes import eventually
 from fastenough.analysis.tried import judged_together, try_out
 from fastenough.board.base import Booted
 from fastenough.board.local import LocalBoard
-from fastenough.campaign import Entry, Plan
+from fastenough.campaign import Entry, Plan, run_campaign
+from fastenough.cli.audit_measure import Asked
 from fastenough.jobs.ab import Trial, make_trial
 from fastenough.store import Store
 
@@ -107,6 +108,13 @@ def test_an_injected_delay_is_found_and_everything_is_put_back(tmp_path: Path, p
     assert "Effect: under load none: 99 % smaller" in said or "Effect: under load none: values beyond" in said
 
 
+def test_only_the_cpus_that_are_named_are_measured(tmp_path: Path, probe_binary: Path) -> None:
+    asked = Asked("local", ("none",), 3, 200_000_000, "1ms", (), True, False, cpus="0")
+    store = Store(tmp_path / "store")
+    made, = run_campaign(asked.plan, store).runs
+    assert {series.cpu for series in store.load(made).series} == {0}
+
+
 def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: Path) -> None:
     store = Store(tmp_path / "store")
     plan = Plan("audit", (Entry("timer", ("none",), 1.0, {"interval": ("500us",)}),), boards=("local",),
@@ -140,7 +148,8 @@ def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Pa
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--only", "stat-interval"), "add --measure"),
     (("--measure", "--only", "governor"), "no finding here is changed by it"),
-    (("--measure", "--rounds", "2"), "--rounds"),
+    (("--measure", "--rounds", "2"), "--rounds"), (("--measure", "--cpus", "all"), "no list of CPUs"),
+    (("--cpus", "0"), "add --measure"),
     (("--measure", "--boot", "rt"), "two configurations"),
 ])
 def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -8,6 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from cli_calls import command_line, environment
 from processes import eventually, living_with
 
 from fastenough.campaign.written import read_load
-from fastenough.hunt.recipes import as_file, described, load_of, turn_of
+from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, described, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
 from fastenough.jobs.hunt import KEPT_FILE
@@ -23,6 +26,7 @@ from fastenough.store import Store
 
 FEW = 'stressors = ["cpu", "switch", "fork"]\nfixed = ["none", "cpu"]\n'
 HUNT = ("hunt", "timer", "interval=1ms", "--budget", "6m", "--load-space", "few.toml")
+MARKS = (f"3{os.getpid()}.1", f"3{os.getpid()}.2")
 SPACE = space_of(tuple(STRESSORS), 2, 8 << 30)
 
 
@@ -64,12 +68,50 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
 
 @pytest.mark.parametrize(("more", "said"), [
     (("--budget", "1m"), "--budget"), (("--out", "worst.txt"), ".toml"), (("report=1s",), "report"),
+    (("--out", "nowhere/worst.toml"), "cannot be written there"),
     (("--resume",), "--resume"),
 ])
 def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
     (tmp_path / "few.toml").write_text(FEW)
     done = command_line(*HUNT, *more, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
+
+
+def _sleeping(mark: str) -> dict[int, str]:
+    """The states of the processes that sleep for the time that is the mark, by their numbers."""
+    said = subprocess.run(["ps", "-eo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    found = [line.split(maxsplit=2) for line in said.splitlines()]
+    return {int(pid): state for pid, state, words in found if words == f"sleep {mark}"}
+
+
+@contextmanager
+def _running(*words: str) -> Iterator[None]:
+    """A command of a load as the shell of this machine runs it."""
+    process = subprocess.Popen(words)
+    try:
+        yield
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+        for pid in [pid for mark in MARKS for pid in _sleeping(mark)]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_part_in_phases_is_stopped_and_goes_on() -> None:
+    with _running("sh", "-c", IN_PHASES, "sh", "0.3", "0.3", "sleep", MARKS[0]):
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["Ts"], 20)
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["Ss"], 20)
+
+
+def _alone(mark: str, other: str) -> bool:
+    return (len(_sleeping(mark)), len(_sleeping(other))) == (1, 0)
+
+
+def test_a_part_in_turns_gives_way_to_the_next() -> None:
+    with _running("sh", "-c", IN_TURNS, "sh", "2", *(f"sleep {mark}" for mark in MARKS)):
+        for mark, other in (MARKS, MARKS[::-1], MARKS):
+            assert eventually(partial(_alone, mark, other), 20)
 
 
 def test_a_turn_is_a_second_of_the_clock() -> None:

@@ -27,7 +27,8 @@ _MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject"}
 class GuestBoard:
     """``which`` is the one kernel that is meant, empty where any is.
 
-    ``as-booted`` is the guest of ``fastenough bench up``; the name of a kernel boots a guest of its own.
+    ``as-booted`` is the guest of ``fastenough bench up``; the name of a kernel boots a guest of its own,
+    with what stands behind it as the kernel's arguments: ``rt skew_tick=1``.
     """
 
     which: str = ""
@@ -41,7 +42,7 @@ class GuestBoard:
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
-        require_configuration(self, configuration)
+        require_configuration(self, configuration.partition(" ")[0])
         with _running(self.which) if configuration == AS_BOOTED else _own_guest(configuration) as booted:
             yield booted
 
@@ -55,9 +56,10 @@ def _running(which: str) -> Iterator[Booted]:
 
 
 @contextmanager
-def _own_guest(kernel: str) -> Iterator[Booted]:
-    with VirtualBoard(kernel) as board:
-        yield Booted(board.link, configuration_of(board.link, kernel), install(board.link), (EMULATED,), WIRES,
+def _own_guest(configuration: str) -> Iterator[Booted]:
+    kernel, _, arguments = configuration.partition(" ")
+    with VirtualBoard(kernel, arguments=arguments) as board:
+        yield Booted(board.link, configuration_of(board.link, configuration), install(board.link), (EMULATED,), WIRES,
                      board.qemu.last_words, cache(partial(_module, board.link, kernel)), board.wire_gauge)
 
 

@@ -24,7 +24,7 @@ from fastenough.cli.audit_measure import (
 )
 from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json
-from fastenough.cli.parameters import DURATION, Names, json_option
+from fastenough.cli.parameters import DURATION, CpuList, Names, json_option
 from fastenough.cli.privileges import as_granted_option
 from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
@@ -79,9 +79,11 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True,
               help="With --measure: of each run.")
 @click.option("--interval", default="500us", show_default=True, help="With --measure: of the timer.")
+@click.option("--cpus", type=CpuList(), default="", metavar="CPUS",
+              help="With --measure: those of the timer, as 2-3; all CPUs when left out.")
 @click.option("--boot", "boots", type=str, default="", metavar="CONFIGURATIONS",
               help="With --measure, for a board that boots by itself: the others are tried against the first, as in "
-                   "stock,rt.")
+                   "stock,rt; settings then only with --only.")
 @click.option("--resume", is_flag=True, help="With --measure: keep what an earlier one of the same words has measured.")
 @click.option("--emit", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, "
@@ -90,16 +92,16 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 @store_option
 @json_option
 def command(*, board: str, everything: bool, measuring: bool, only: list[str] | None, loads: list[str], rounds: int,
-            duration_ns: int, interval: str, boots: str, resume: bool, folder: Path | None, as_granted: bool,
-            store_path: Path, as_json: bool) -> int:
+            duration_ns: int, interval: str, cpus: str, boots: str, resume: bool, folder: Path | None,
+            as_granted: bool, store_path: Path, as_json: bool) -> int:
     """Say what in this system costs latency or hides it, why, and what would change it.
 
     It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
     --measure settings are changed while runs are made, and put back after each of them.
     """
-    if not measuring and (only or resume or boots):
-        raise BadInput("--only, --boot and --resume say how to measure: add --measure")
-    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots))
+    if not measuring and (only or resume or boots or cpus):
+        raise BadInput("--only, --cpus, --boot and --resume say how to measure: add --measure")
+    asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
     with looked_at(board, asked.configuration) as (link, _):
         found = audit_board(board, link)
     if not measuring:

@@ -32,7 +32,7 @@ _BESIDE_S = 3.5
 @dataclass(frozen=True)
 class Asked:
     """How to measure: ``only``: these settings, all of them where it is empty.  ``boots``: configurations of the board,
-    the first of which is what the others are tried against."""
+    the first of which is what the others are tried against.  ``cpus``: measured ones, all of them where it is empty."""
 
     board: str
     loads: Sequence[str]
@@ -43,10 +43,12 @@ class Asked:
     as_granted: bool
     resume: bool
     boots: Sequence[str] = ()
+    cpus: str = ""
 
     @property
     def plan(self) -> Plan:
-        entry = Entry("timer", (self.loads[0],), self.duration_ns / 1e9, {"interval": (self.interval,)})
+        parameters = {"interval": (self.interval,)} | ({"affinity": (self.cpus,)} if self.cpus else {})
+        entry = Entry("timer", (self.loads[0],), self.duration_ns / 1e9, parameters)
         return Plan("audit", (entry,), boards=(self.board,), configurations=(self.configuration,))
 
     @property
@@ -60,13 +62,15 @@ class Asked:
         return 4 * self.rounds * len(self.loads)
 
     def changes(self, audit: Audit) -> dict[str, str]:
-        """Name and value of each setting that is tried; raises BadInput for one that is no finding here."""
+        """Name and value of each setting that is tried: with ``boots`` only what is named; raises BadInput for one that
+        is no finding here."""
         found = {name: value for name, (_, value) in changeable_now(audit.findings).items()}
         strange = [name for name in self.only if name not in found]
         if strange:
             raise BadInput(f"--only {', '.join(strange)}: no finding here is changed by it; there are: "
                            f"{', '.join(found) or 'none'}")
-        return {name: value for name, value in found.items() if not self.only or name in self.only}
+        everything = not self.only and not self.boots
+        return {name: value for name, value in found.items() if everything or name in self.only}
 
 
 def measured_audit(asked: Asked, audit: Audit, store: Store) -> Measured:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -23,7 +24,7 @@ from fastenough.hunt.stressors import STRESSORS
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, Hunted, make_hunt
-from fastenough.loads import LOADS
+from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
 from fastenough.store import Store
 
@@ -53,6 +54,28 @@ def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return stressors, fixed
 
 
+def _require_place(out: Path | None) -> None:
+    """Raises BadInput, before the hunt, for a place where nothing could be written after it."""
+    if out is None:
+        return
+    if out.suffix != ".toml":
+        raise BadInput(f"--out {out}: a load file ends in .toml; name it so")
+    if out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise BadInput(f"--out {out}: it cannot be written there; name a file in a folder that there is")
+
+
+def _write(out: Path | None, load: Load | None) -> Path | None:
+    """Where the load was written; None where it was not: what was found is printed then."""
+    if out is None or load is None:
+        return None
+    try:
+        out.write_text(as_file(load))
+    except OSError as error:
+        click.echo(f"{out} could not be written: {error.strerror}", err=True)
+        return None
+    return out
+
+
 def _plan(probe: str, parameters: tuple[str, ...], turns_s: float, board: str) -> Plan:
     given = parse_parameters(parameters)
     if _REPORT in given:
@@ -80,8 +103,7 @@ def conclusion(hunted: Hunted) -> str:
 
 def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
     load, search = hunted.load, hunted.search
-    if load is not None and out is not None:
-        out.write_text(as_file(load))
+    written = _write(out, load)
     if as_json:
         print_json({"conclusion": conclusion(hunted), "campaign": hunted.campaign, "runs": hunted.runs,
                     "failed": hunted.failed, "worst_fixed": search.worst_fixed or None,
@@ -89,9 +111,9 @@ def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
     else:
         say(conclusion(hunted))
         if load is not None:
-            say(f"as a load file: {out}; use it: fastenough run PROBE --loads none,./{out}" if out
+            say(f"as a load file: {written}; use it: fastenough run PROBE --loads none,./{written}" if written
                 else "keep it as a load file with --out FILE.toml; it is:")
-            print("" if out else as_file(load), end="")
+            print("" if written else as_file(load), end="")
         if hunted.failed:
             say(f"{words.counted(hunted.failed, 'trial')} could not be made, and count as nothing")
         say(f"runs: {hunted.campaign} (fastenough list)")
@@ -121,8 +143,7 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
     As in: fastenough hunt timer interval=1ms --budget 30m --out worst.toml.  Stressors of stress-ng are tried in
     groups, the worst are tried again, confirmed beside the worst fixed load, and made as small as the effect allows.
     """
-    if out is not None and out.suffix != ".toml":
-        raise BadInput(f"--out {out}: a load file ends in .toml; name it so")
+    _require_place(out)
     only, fixed = _space(load_space)
     sketch = Hunt(_plan(probe, parameters, 1.0, board), budget_ns / 1e9, only, fixed)
     plan = _plan(probe, parameters, float(sketch.turns), board)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -47,6 +48,17 @@ class Fraction(click.ParamType[float]):
             return parse_share(str(value).strip())
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class CpuList(click.ParamType[str]):
+    """Numbers of CPUs, passed on as they were written; whether the board has them is for the board to say."""
+
+    name = "cpus"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", str(value)) is None:
+            self.fail(f"'{value}' is no list of CPUs; write it as 0-3,5", param, ctx)
+        return str(value)
 
 
 class Names(click.ParamType[list[str]]):

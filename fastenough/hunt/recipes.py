@@ -14,21 +14,22 @@ from fastenough.loads import Expectation, Load
 FOUND_BY = "found by fastenough hunt"
 """How the source of such a load begins."""
 _CPU_SHARE = 0.001
-_IN_PHASES = """
+# The shell of Debian takes no "--" before the number of a process group.
+IN_PHASES = """
 on=$1 off=$2; shift 2
 setsid "$@" & load=$!
 while kill -0 $load 2>/dev/null; do
-	sleep $on; kill -STOP -- -$load; sleep $off; kill -CONT -- -$load
+	sleep $on; kill -STOP -$load; sleep $off; kill -CONT -$load
 done
 wait $load
 """
-_IN_TURNS = """
+IN_TURNS = """
 turns=$1; shift
 while :; do
 	turn=$(($(date +%s) % turns + 1)); eval "command=\\${$turn}"
 	[ -z "$command" ] || eval "setsid $command &"
 	sleep 0.$(printf %09d $((1999999999 - 1$(date +%N)))); sleep 0.01
-	[ -z "$command" ] || { kill -KILL -- -$! 2>/dev/null; wait; }
+	[ -z "$command" ] || { kill -KILL -$! 2>/dev/null; wait; }
 done
 """
 """Each turn is a second of the clock, so that all commands change at once, and a recording's times say which it was."""
@@ -54,7 +55,7 @@ def _command(space: Space, part: Part, cpus: int) -> tuple[str, ...]:
     on_ms, off_ms = PHASES[space.value(part, PHASE)]
     if not off_ms:
         return tuple(arguments)
-    return ("sh", "-c", _IN_PHASES, "sh", f"{on_ms / 1000:g}", f"{off_ms / 1000:g}", *arguments)
+    return ("sh", "-c", IN_PHASES, "sh", f"{on_ms / 1000:g}", f"{off_ms / 1000:g}", *arguments)
 
 
 def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tuple[str, ...]:
@@ -62,7 +63,7 @@ def _turning(space: Space, name: str, turns: Sequence[Recipe], cpus: int) -> tup
     it is its turn: a second is too short for phases of half of one."""
     commands = [" ".join(_arguments(space, part, cpus)) if part else ""
                 for part in (next((part for part in turn if part.stressor == name), None) for turn in turns)]
-    return ("sh", "-c", _IN_TURNS, "sh", str(len(turns)), *commands)
+    return ("sh", "-c", IN_TURNS, "sh", str(len(turns)), *commands)
 
 
 def name_of(turns: Sequence[Recipe]) -> str:

@@ -69,7 +69,10 @@ def _claim(scratch: str) -> int:
     """Make the directory and hold its lock; a sweep that came between the two has removed it again."""
     while True:
         Path(scratch).mkdir(mode=0o700)
-        file = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            file = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
             if os.path.samestat(os.fstat(file), os.lstat(scratch)):

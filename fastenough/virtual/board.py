@@ -28,6 +28,7 @@ class VirtualBoard:
     """``with VirtualBoard("rt") as board:`` gives ``board.link`` and ``board.pins``; ``board.wire_gauge()`` a gauge.
 
     ``snapshot``: boot once, later restore in a second.  ``boot_s`` is how long it took until the guest answered.
+    ``arguments``: for the kernel, beside its own; a guest that has any is always booted.
     ``boot_timeout_s``: a guest that has not answered by then does not come up.  ``pace``: PACED, or COUNTED without a
     snapshot.
     ``directory``: an empty one with a short path, for the sockets; removed when the board is closed.
@@ -37,15 +38,15 @@ class VirtualBoard:
 
     def __init__(self, kernel: str = "stock", *, snapshot: bool = True, cpus: int = 2,
                  directory: Path | None = None, boot_timeout_s: float = 120.0,
-                 pace: tuple[str, ...] = PACED) -> None:
+                 pace: tuple[str, ...] = PACED, arguments: str = "") -> None:
         self.kernel = find_kernel(kernel)
         self.gauge: SimulatedGauge | None = None
         self._boot_timeout_s = boot_timeout_s
-        self._pace = pace
+        self._pace, self._arguments = pace, arguments
         content = build_initramfs(self.kernel)
         self._directory = directory or _own_directory()
         try:
-            self._up(content, cpus, snapshot)
+            self._up(content, cpus, snapshot and not arguments)
         except BaseException:
             shutil.rmtree(self._directory, ignore_errors=True)
             raise
@@ -64,7 +65,7 @@ class VirtualBoard:
 
     def _start(self, cpus: int, saved: Snapshot | None = None) -> None:
         self.qemu = Qemu(self.kernel, self._directory / "initramfs", self._directory, cpus=cpus,
-                         pace=self._pace, restore=saved is not None)
+                         pace=self._pace, restore=saved is not None, arguments=self._arguments)
         try:
             if saved is not None:
                 self.qemu.restore(saved.path, _RESTORE_TIMEOUT_S)

@@ -49,7 +49,7 @@ class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
     def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 768,
-                 pace: tuple[str, ...] = PACED, restore: bool = False) -> None:
+                 pace: tuple[str, ...] = PACED, restore: bool = False, arguments: str = "") -> None:
         require_qemu()
         self._directory = directory
         self._console_log = directory / "console.log"
@@ -58,7 +58,7 @@ class Qemu:
             self._popen = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, *pace, "-smp", str(cpus), "-m", f"{memory_mb}M",
                  "-kernel", str(kernel.image), "-initrd", str(initramfs),
-                 "-append", "console=ttyAMA0 quiet panic=-1", *self._wiring(),
+                 "-append", f"console=ttyAMA0 quiet panic=-1 {arguments}".rstrip(), *self._wiring(),
                  *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
