@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from recordings import COUNTERS, RAN, SETTINGS, Plan, latencies, recording
+from recordings import COUNTERS, RAN, SETTINGS, Plan, latencies, recording, write
 
 from fastenough.analysis import Assessment, judge
 from fastenough.model import Requirement, Verdict
-from fastenough.recording import Recording
+from fastenough.recording import Recording, read_recording
 
 LIMIT = Requirement(200_000)
 VALUES = latencies(1)
@@ -273,3 +274,17 @@ def test_what_the_profile_says_needs_no_mark(tmp_path: Path, fact: str) -> None:
     told = replace(run, head=replace(run.head, profile={**(run.head.profile or {}), fact: True}))
     assert judge([run], LIMIT).verdict is Verdict.PASS
     assert judge([told], LIMIT).verdict is Verdict.INCONCLUSIVE
+
+
+def test_disturbances_that_lie_apart_are_several_whatever_is_said_of_runs(tmp_path: Path) -> None:
+    """Eight stalls of five; told as one, that would show a rate of a fifth."""
+    rows = [np.where((np.arange(1000) < 5) & (second % 5 == 0), 60_000, 3_000) for second in range(40)]
+    plan = Plan([rows], load="cpu", views=("wakeup_corrected",), rise_k=3, limit_ns=70_000)
+    lines = [json.loads(line) for line in write(tmp_path / "run.jsonl", plan).read_bytes().splitlines()]
+    for line in lines:
+        if line["type"] in ("interval", "end"):
+            line["series"][0]["rises"] = []
+    path = tmp_path / "told.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [judgment] = judge([read_recording(path)], Requirement(50_000, 0.0016, longest_burst=5)).judgments
+    assert judgment.verdict is Verdict.INCONCLUSIVE and judgment.shown[0].disturbances == (8, 8)

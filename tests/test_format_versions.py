@@ -23,7 +23,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Configuration, Requirement, Role, Verdict
 from fastenough.recording import Histogram, LoadUse, Recording, Rises, read_recording
 from fastenough.recording.building import end_line, event_line, head_line, with_load
-from fastenough.recording.head import MIGRATIONS, Change, Setting
+from fastenough.recording.head import MIGRATIONS, Change, LimitCount, Setting
 from fastenough.recording.histogram import bucket_index
 from fastenough.recording.parsing import changes, parsed_end, parsed_head
 from fastenough.recording.rises import limit_fault, rises_fault
@@ -225,6 +225,16 @@ def _fewer_than_none(lines: list[Line]) -> None:
     rises[-1][1] += 10**6
 
 
+def test_a_limit_counted_in_ticks_is_held_against_the_buckets_too() -> None:
+    """A tick of 500 ns, whose length may have been known a little otherwise."""
+    ticks = replace(SERIES, unit="ticks", tick_ps=500_000)
+    low, high = (Histogram.from_values(values, 10) for values in ([10, 20, 199], [10, 20, 210]))
+    none, one = LimitCount(100_000, 0, 0, 0, 0), LimitCount(100_000, 1, 1, 1, 1)
+    assert limit_fault(none, low, ticks) is None and limit_fault(one, high, ticks) is None
+    assert "contradict its buckets" in (limit_fault(none, high, ticks) or "")
+    assert "contradict its buckets" in (limit_fault(LimitCount(100_000, 2, 1, 4, 2), high, ticks) or "")
+
+
 CONTRADICTIONS: dict[str, Callable[[list[Line]], None]] = {
     "do not sum to 0": _rise(0, 1),
     "more runs began than there are values": _many_runs,
@@ -238,7 +248,8 @@ CONTRADICTIONS: dict[str, Callable[[list[Line]], None]] = {
     "both the role throughput and bytes": _series(role="throughput"),
     "contradict its buckets": _limit(exceeded=150, sum_sq_runs="20000", longest=150),
     "runs above the limit contradict": _limit(runs=10**6),
-    "yet runs did": _limit(exceeded=0),
+    "yet runs did": _limit(ns=10**9, exceeded=0),
+    "0 values above the limit of 6000 ns contradict": _limit(exceeded=0, runs=0, sum_sq_runs="0", longest=0),
     "limit is not the same": lambda lines: lines[2]["series"][1]["limit"].update(ns=6_001),
     "rises of the intervals do not add up": lambda lines: lines[-1]["series"][1].update(rises=[]),
     "a limit or of gaps": lambda lines: lines[-1]["series"][1]["limit"].update(longest=1),

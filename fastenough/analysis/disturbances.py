@@ -4,7 +4,8 @@
 A disturbance is a run of consecutive exceedances; runs less than :data:`GAP_PERIODS` apart are one.  No recording holds
 the gaps between runs, so their number and length are bracketed, each on the side that is safe:
 
-* at ``most`` as many as there are runs: what is said of how often they come rests on that;
+* at ``most`` as many as there are runs (never fewer than surely lie apart, whatever a recording says of its runs): what
+  is said of how often they come rests on that;
 * at ``least`` as many as there are groups of intervals with exceedances that are surely further apart than the gap,
   and surely hold one; the exceedances of such a group are the ``longest`` disturbance there may have been.
 """
@@ -90,8 +91,8 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     low, high, run_of, groups, longest = counted.over_time()
     most, squares = counted.runs()
     size = size_of(possibly, squares, low, high)
-    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(most, 1),
-                        longest, size, counted.source, low, run_of)
+    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(most, groups, 1), longest,
+                        size, counted.source, low, run_of)
 
 
 @dataclass(frozen=True)

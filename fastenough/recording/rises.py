@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -83,14 +84,32 @@ def rises_fault(rises: Rises, histogram: Histogram, two_sided: bool) -> str | No
 def limit_fault(count: LimitCount, histogram: Histogram, series: Series) -> str | None:
     """Why this cannot be what one interval's values did at a limit; None where it can."""
     exceeded, runs, longest = count.exceeded, count.runs, count.longest
+    contradicted = f"{exceeded} values above the limit of {count.ns} ns contradict its buckets"
     if exceeded == 0:
+        if _worst(histogram, series.two_sided) > _units(count.ns, series, 1):
+            return contradicted
         return "nothing exceeded the limit, yet runs did" if runs or count.sum_sq_runs or longest else None
     if runs > exceeded or longest < 1 or not exceeded <= count.sum_sq_runs <= exceeded * (2 * longest - 1):
         return "its runs above the limit contradict each other"
-    if series.unit == "ns" and not _surely(histogram, count.ns, series.two_sided) <= exceeded <= int(
-            at_or_above(histogram, np.array([count.ns + 1]), series.two_sided)[0]):
-        return f"{exceeded} values above the limit of {count.ns} ns contradict its buckets"
+    if not _surely(histogram, _units(count.ns, series, 1), series.two_sided) <= exceeded <= int(
+            at_or_above(histogram, np.array([_units(count.ns, series, -1) + 1]), series.two_sided)[0]):
+        return contradicted
     return None
+
+
+def _worst(histogram: Histogram, two_sided: bool) -> int:
+    """What is exact of a histogram that a limit bounds."""
+    greatest, least = histogram.maximum or 0, histogram.minimum or 0
+    return max(abs(greatest), abs(least)) if two_sided else greatest
+
+
+_TICK_ERROR = 0.01
+"""By what the length of a tick may have been known otherwise when the limit was counted."""
+
+
+def _units(limit_ns: int, series: Series, side: int) -> int:
+    """A limit in the unit of the series; of ticks, the longest (1) or shortest (-1) it may have been counted at."""
+    return limit_ns if series.unit == "ns" else math.floor(limit_ns / series.unit_ns * (1 + side * _TICK_ERROR))
 
 
 def _surely(histogram: Histogram, limit: int, two_sided: bool) -> int:
