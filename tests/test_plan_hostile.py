@@ -55,6 +55,14 @@ def test_a_name_is_short_and_plain(name: str) -> None:
         parse_plan(f'name = "{name}"\n[[run]]\nprobe = "timer"\n'.encode(), "this test")
 
 
+@pytest.mark.parametrize("name", ["a" * 65, r"\u001b[31mred", r"a\nb", r"a\u202eb", " a"])
+def test_a_configuration_is_short_and_one_line(name: str) -> None:
+    plan = 'name = "x"\nconfigurations = ["{}"]\n[[run]]\nprobe = "timer"\n'
+    with pytest.raises(BadInput, match=r"^this test:2: configuration '.*' cannot be used; use at most 64 letters"):
+        parse_plan(plan.format(name).encode(), "this test")
+    assert parse_plan(plan.format("rt 6.1 (mine)").encode(), "this test").configurations == ("rt 6.1 (mine)",)
+
+
 @pytest.mark.parametrize("read", [read_calibration, read_self_test])
 def test_what_is_kept_of_a_gauge_is_a_small_file(tmp_path: Path, read: Callable[[Path], object]) -> None:
     os.mkfifo(tmp_path / "fifo")

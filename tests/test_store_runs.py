@@ -9,7 +9,9 @@ import random
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 
 import pytest
 from processes import ROOT, start_bench
@@ -85,6 +87,24 @@ def test_ids_sort_by_time_and_are_unique() -> None:
     ids = [new_run_id() for _ in range(50)]
     assert [run[:20] for run in ids] == sorted(run[:20] for run in ids)
     assert len(set(ids)) == 50
+
+
+def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(
+        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was cut would be made again and again otherwise."""
+    cut = store.begin({"campaign": "c", "position": 0})
+
+    class HourBefore(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr("fastenough.store.run_id.datetime", HourBefore)
+    again, other = store.begin({"campaign": "c", "position": 0}), store.begin({"campaign": "other", "position": 0})
+    assert [run.id for run in store.runs(campaign="c")] == [cut.id, again.id]
+    assert other.id < cut.id
+    for run in (cut, again, other):
+        run.discard()
 
 
 def test_the_beginning_of_an_id_is_enough(store: Store) -> None:

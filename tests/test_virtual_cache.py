@@ -122,6 +122,22 @@ def test_a_kernel_that_is_not_whole_is_fetched_again(monkeypatch: pytest.MonkeyP
             fetch("stock")
 
 
+def test_headers_are_found_where_the_cache_was_moved_to(tmp_path: Path) -> None:
+    """Debian's name each other by the place they are installed at; the module was built only where they came first."""
+    for place in ("first", "moved"):
+        headers = tmp_path / place / "usr" / "src" / "linux-headers-6.1"
+        if place == "first":
+            headers.mkdir(parents=True)
+            (headers / "Makefile").write_text("include /usr/src/linux-headers-6.1-common/Makefile\n"
+                                              "KBUILD_OUTPUT=/usr/src/linux-headers-6.1\n")
+        else:
+            (tmp_path / "first").rename(tmp_path / "moved")
+        packages.use_in_place(headers, tmp_path / place)
+        assert (headers / "Makefile").read_text() == (
+            f"include {tmp_path}/{place}/usr/src/linux-headers-6.1-common/Makefile\n"
+            f"KBUILD_OUTPUT={tmp_path}/{place}/usr/src/linux-headers-6.1\n")
+
+
 def test_a_source_that_is_gone_does_not_hide_the_others(tmp_path: Path) -> None:
     """Packages of the source that answers are found; of others it is said that a source was out of reach."""
     (tmp_path / "Packages").write_text("Package: here\nArchitecture: all\nVersion: 1\nDepends: other (= 1), more\n"

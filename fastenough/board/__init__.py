@@ -15,12 +15,13 @@ from fastenough.board.base import (
     configuration_in,
     configuration_of,
     marks_in,
+    named_plainly,
     require_configuration,
 )
 from fastenough.model import BadInput
 
 __all__ = ["AS_BOOTED", "BOARDS", "Board", "Booted", "Wires", "configuration_in", "configuration_of", "marks_in",
-           "open_board", "require_configuration"]
+           "named_plainly", "open_board", "require_configuration"]
 
 BOARDS = {
     "local": "fastenough.board.local:open_board",

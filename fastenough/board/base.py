@@ -76,6 +76,17 @@ class Board(Protocol):
         """
 
 
+_MOST_CHARACTERS = 64
+
+
+def named_plainly(configuration: str) -> str:
+    """The name of a configuration, which stands in heads, titles and tables; raises BadInput for one that cannot."""
+    if not 0 < len(configuration) <= _MOST_CHARACTERS or not configuration.isprintable() or configuration[:1] == " ":
+        raise BadInput(f"configuration {configuration[:_MOST_CHARACTERS]!r} cannot be used; use at most "
+                       f"{_MOST_CHARACTERS} letters, digits, signs and blanks")
+    return configuration
+
+
 def require_configuration(board: Board, configuration: str) -> None:
     """Raises BadInput for a configuration that the board cannot be booted in."""
     known = board.configurations()

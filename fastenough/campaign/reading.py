@@ -7,7 +7,7 @@ import math
 import re
 from pathlib import Path
 
-from fastenough.board import AS_BOOTED, Wires, open_board, require_configuration
+from fastenough.board import AS_BOOTED, Wires, named_plainly, open_board, require_configuration
 from fastenough.board.changed import Change
 from fastenough.campaign.acts import instrument_request
 from fastenough.campaign.expand import combinations
@@ -56,7 +56,7 @@ def _plan(table: Table, folder: Path) -> Plan:
     title, question = (_said(table, key) for key in _MOST_CHARS)
     boards = _boards(table)
     instrument = _instrument(table, folder, boards)
-    configurations = table.words("configurations", (AS_BOOTED,))
+    configurations = _configurations(table)
     changes = dict(_change(one, configurations) for one in table.tables("configuration", []))
     wires = _wires(table.table("pins", "[pins]"))
     settings = _settings(table.table("settings", "[settings]"))
@@ -129,6 +129,13 @@ def _instrument(table: Table, folder: Path, boards: tuple[str, ...]) -> Instrume
         raise table.fault("self-test is missing: the gauge's own offset must be known: wire its output to its input, "
                           'run fastenough gauge selftest --json >gauge.json, and write self-test = "gauge.json"')
     return instrument
+
+
+def _configurations(table: Table) -> tuple[str, ...]:
+    try:
+        return tuple(map(named_plainly, table.words("configurations", (AS_BOOTED,))))
+    except BadInput as error:
+        raise table.fault(str(error), "configurations") from error
 
 
 def _check_boards(table: Table, boards: tuple[str, ...], configurations: tuple[str, ...],

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sqlite3
 import stat
@@ -12,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -38,6 +36,7 @@ from fastenough.store.reading import (
     stamp,
     summary_of,
 )
+from fastenough.store.run_id import new_run_id
 from fastenough.store.spool import Spool, arriving, spool_of
 from fastenough.store.summary import RunSummary
 
@@ -53,12 +52,6 @@ _SETTLED = {"ended", "cut-off"}
 _INDEX_FILE = "index.sqlite"
 _IN_MEMORY = URL.create("sqlite")
 _Answer = TypeVar("_Answer")
-
-
-def new_run_id() -> str:
-    """Sorts by time of begin, and is unique without asking anybody."""
-    now = datetime.now(UTC)
-    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z-{secrets.token_hex(3)}"
 
 
 class StoreWriter(RunWriter):
@@ -177,8 +170,14 @@ class Store:
             return question(self._index)
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
-        """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned."""
-        return StoreWriter(self._runs, RunSummary(new_run_id(), "running", **(origin or {})), self._remember)
+        """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned.
+
+        Of a campaign the newest run of a position stands, so that its runs sort as they were begun.
+        """
+        before = [] if not origin or not origin.get("campaign") else self.runs(
+            last=1, brief=True, campaign=origin["campaign"])
+        run_id = new_run_id(before[-1].id if before else "")
+        return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember)
 
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:
         """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""

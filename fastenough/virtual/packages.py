@@ -210,10 +210,13 @@ def _resolve(apt: Apt, name: str, arch: str, image: bool) -> tuple[str, list[str
 
 
 def use_in_place(headers: Path, tree: Path) -> None:
-    """Headers name each other by their installed place: make that place the unpacked one."""
+    """Headers name each other by their installed place: make that place the unpacked one, also where the cache has
+    been moved since."""
     makefile = headers / "Makefile"
-    makefile.write_text(re.sub(r"^(include |KBUILD_OUTPUT=)/usr/src/", rf"\g<1>{tree}/usr/src/", makefile.read_text(),
-                               flags=re.M))
+    said = makefile.read_text()
+    placed = re.sub(r"^(include |KBUILD_OUTPUT=)/\S*?usr/src/", rf"\g<1>{tree.resolve()}/usr/src/", said, flags=re.M)
+    if placed != said:
+        makefile.write_text(placed)
 
 
 def file_hash(path: Path) -> str:
@@ -226,7 +229,10 @@ def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
     try:
         said = json.loads(record.read_bytes())
         whole = all(file_hash(tree / part) == known for part, known in said["sha256"].items())
-        return Kernel(name, arch, said["release"], tree) if whole else None
+        kernel = Kernel(name, arch, said["release"], tree)
+        if (kernel.headers / "Makefile").is_file():
+            use_in_place(kernel.headers, tree)
+        return kernel if whole else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
