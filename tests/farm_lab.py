@@ -39,25 +39,28 @@ simulated = true
 class Field:
     """The lab in a folder, and the farm's file there.
 
-    ``times``: keys of every board, such as ``pull="4s"``; ``more``: further boards, as the file has them.
+    ``times``: keys of every board, such as ``pull="4s"``; ``more``: further boards, as the file has them; ``database``:
+    of the history, the store's own where there is none.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str], pace: Pace, times: Mapping[str, str],
-                 more: str = "") -> None:
+    def __init__(  # noqa: PLR0917 - what a farm's file says
+            self, folder: Path, names: Sequence[str], pace: Pace, times: Mapping[str, str], more: str = "",
+            database: str = "") -> None:
         self.folder, self.names = folder, tuple(names)
         self.lab = Lab(folder, names, pace)
         self.file = folder / "farm.toml"
         said = "".join(f'{key} = "{value}"\n' for key, value in times.items())
         self.file.write_text(f'coordinator = "{self.lab.coordinator}"\nstore = "store"\nstate = "state"\n'
-                             'reconcile = "3s"\n' + "".join(
+                             'reconcile = "3s"\n' + f'database = "{database}"\n' * bool(database) + "".join(
                                  _BOARD.format(name=name, ring=self.lab.rings[name]) + said for name in names) + more)
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
 
-    def start(self) -> None:
+    def start(self, **more: str) -> None:
+        """``more``: variables of its environment."""
         with (self.folder / "farm.log").open("ab") as log:
             self.farm = subprocess.Popen([sys.executable, "-m", "fastenough", "farm", "run", self.file], stdout=log,
-                                         stderr=log, env=environment(), cwd=self.folder)
+                                         stderr=log, env=environment() | more, cwd=self.folder)
 
     def kill(self) -> None:
         """As a power cut does."""
@@ -65,11 +68,11 @@ class Field:
         self.farm.kill()
         self.farm.wait()
 
-    def stop(self) -> int:
+    def stop(self, within_s: float = 60.0) -> int:
         """In order; its exit status."""
         assert self.farm is not None
         self.farm.send_signal(signal.SIGTERM)
-        return self.farm.wait(60)
+        return self.farm.wait(within_s)
 
     def restart_coordinator(self) -> None:
         """As after a power cut of its machine: it forgets who had what, and its exporter ends with it."""

@@ -54,6 +54,14 @@ def test_the_newest_recording_of_a_ring_is_judged_by_itself(store: Store) -> Non
     assert "never later than 1.00 µs" in verdict_on(store, BOARD, BEYOND)["verdict_reason"]
 
 
+def test_a_ring_that_does_not_say_its_load_may_fail_but_never_pass(store: Store) -> None:
+    """As real boards' rings are: only what runs loads can tell that they ran."""
+    keep(store, load=None)
+    said = verdict_on(store, BOARD, WITHIN)
+    assert said["verdict"] == "INCONCLUSIVE" and "under which load" in said["verdict_reason"]
+    assert word(store, BEYOND) == "FAIL"
+
+
 def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store: Store) -> None:
     keep(store)
     keep(store, head={"probe": "monitor"}, series={"role": "diagnostic"})

@@ -102,7 +102,8 @@ class Standing:
 
     ``seen_s``: the end of its newest interval; ``daily_ns``: maxima of the last 30 days, oldest first, None where
     nothing was measured.  ``verdict``: the word for its newest judged cycle, empty where none was judged.
-    ``changed_s``: when its configuration last changed.
+    ``changed_s``: when its configuration last changed.  ``more_ns``: how far the maximum of 24 hours is above that of
+    the 30 days before, None where it is not or nothing was measured before.
     """
 
     board: Board
@@ -118,6 +119,7 @@ class Standing:
     verdict: str
     verdict_reason: str
     changed_s: int | None
+    more_ns: int | None
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ def _standing(board: Board, row: RowMapping, now: RowMapping | None, now_s: int)
         _known(now["max_5min_ns"] if now else NOTHING), _known(recent.day_ns), _known(recent.month_ns),
         _known(now["max_ever_ns"] if now else NOTHING),
         now["max_ever_at_s"] if now and now["max_ever_ns"] != NOTHING else None,
-        tuple(_known(value) for value in recent.daily_ns), row["verdict"], row["verdict_reason"], row["changed_s"])
+        tuple(_known(value) for value in recent.daily_ns), row["verdict"], row["verdict_reason"], row["changed_s"],
+        recent.more_ns)
 
 
 def _known(value: int) -> int | None:
@@ -115,6 +116,11 @@ class _Recent:
     @property
     def month_ns(self) -> int:
         return max(self.daily_ns)
+
+    @property
+    def more_ns(self) -> int | None:
+        """How far the last 24 hours are above what was seen before; None where they are not."""
+        return self.day_ns - self.before_ns if self.day_ns > self.before_ns > NOTHING else None
 
     @classmethod
     def of(cls, now: RowMapping | None, now_s: int) -> _Recent:
@@ -145,7 +151,7 @@ def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recen
     """The most urgent of what is true, with why."""
     if row["verdict"] == State.FAIL:
         return State.FAIL, row["verdict_reason"]
-    if recent.day_ns > recent.before_ns > NOTHING:
+    if recent.more_ns is not None:
         return State.NEW_MAXIMUM, (f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
                                    f"above {words.latency(recent.before_ns)}")
     if row["state"] in (State.LENT, State.DEAD):

@@ -180,13 +180,20 @@ function boardsFigure(data) {
   const names = Object.keys(data.boards), columns = Math.max(1, ...Object.values(data.boards).map(row => row.length));
   const tall = names.length > 60 ? 6 : 15;
   return {
-    height: () => names.length * tall + 32,
+    height: () => names.length * tall + 58,
     draw(pen, width) {
       const left = Math.min(110, width * 0.2), right = width - 2 * RIGHT, bottom = names.length * tall + 4;
       const end = data.begin_s + columns * data.step_s, tints = shades(64);
       const at = timeAxis(pen, data.begin_s, end, left, right, bottom);
       const all = Object.values(data.boards).flat().filter(value => value !== null);
-      const low = Math.log(1 + all.reduce((a, b) => Math.min(a, b), Infinity)), high = Math.log(2 + all.reduce((a, b) => Math.max(a, b), 0));
+      const least = all.reduce((a, b) => Math.min(a, b), Infinity), most = all.reduce((a, b) => Math.max(a, b), 0);
+      const low = Math.log(1 + least), high = Math.log(2 + most);
+      if (all.length) {
+        const y = bottom + 38;
+        pen.text(left - 6, y, us(least), colour("soft"), "end");
+        tints.forEach((tint, place) => pen.rect(left + 2 * place, y - 10, 2, 12, tint));
+        pen.text(left + 2 * tints.length + 6, y, `${us(most)} µs (log)`, colour("soft"));
+      }
       names.forEach((name, row) => {
         const y = row * tall + 2;
         if (tall > 10 || row % 3 === 0) pen.text(left - 6, y + Math.min(tall, 12) - 1, name.slice(0, Math.floor(left / 8)), colour("soft"), "end");

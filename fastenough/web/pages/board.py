@@ -43,6 +43,11 @@ class BoardView:
     def board(self) -> Board:
         return self.standing.board
 
+    @property
+    def worst_cpu(self) -> int | None:
+        """That of the greatest latency of 30 days, where an event tells."""
+        return next((event.cpu for event in self.events if event.value_ns == self.standing.max_30d_ns), None)
+
 
 _SHORTENS: dict[str, Callable[[str], bool]] = {
     "governor": lambda value: value == "performance",
