@@ -26,7 +26,7 @@ MACHINES_AND_PAGES = (
 PROGRAMS_AND_NUMBERS = (
     "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_truth", "bench_scale", "bound_*",
     "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core", "gauge_faults", "gauge_hostile",
-    "gauge_paper", "gauge_rp2040", "gauge_truth", "gpio_probe", "house", "house_costs", "hunt_search",
+    "gauge_paper", "gauge_rp2040", "gauge_truth", "gauge_uf2", "gpio_probe", "house", "house_costs", "hunt_search",
     "implementation_third", "implementation_words", "layers", "module_build", "module_kernels", "module_tasks",
     "mutants", "packaging", "primitive_faults", "probe_builds", "probe_files", "probe_input", "probe_platform",
     "probe_refused", "probe_stack", "recording_*", "reference", "release", "response_time", "said_lines",
