@@ -27,14 +27,13 @@ MACHINES_AND_PAGES = (
 PROGRAMS_AND_NUMBERS = (
     "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_report", "audit_truth",
     "bench_scale", "bound_*", "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core",
-    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_truth", "gpio_probe", "house",
-    "house_costs", "hunt_search", "implementation_third", "implementation_words", "layers", "module_build",
-    "module_faults", "module_kernels", "module_tasks", "monitor_instructions", "mutants", "packaging",
+    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_rp2040", "gauge_truth", "gauge_uf2",
+    "gpio_probe", "house", "house_costs", "hunt_search", "implementation_third", "implementation_words", "layers",
+    "module_build", "module_faults", "module_kernels", "module_tasks", "monitor_instructions", "mutants", "packaging",
     "primitive_faults", "primitive_report", "probe_builds", "probe_files", "probe_input", "probe_platform",
     "probe_refused", "probe_stack", "recording_*", "reference", "release", "response_time", "said_lines",
     "samples_parquet", "settings_journal", "source_tables", "store_*", "task_set", "virtual_bench", "virtual_board",
-    "virtual_cache_owner", "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools",
-    "wheel")
+    "virtual_cache_owner", "virtual_keeper", "virtual_kernels", "virtual_own", "virtual_tools", "wheel")
 BESIDE = (MACHINES_AND_PAGES, PROGRAMS_AND_NUMBERS)
 """Two lots of files that judge nothing by the wall clock: what they start may be late.  No instrument at its pace is
 among them.  A new file is in neither, so it is in the third."""

@@ -98,8 +98,9 @@ def _with_common(header: Path) -> str:
 
 
 def test_each_machine_states_the_same_names() -> None:
-    headers = [GAUGE / "avr" / "hardware.h", *sorted((GAUGE / "tests").glob("*/hardware.h"))]
+    headers = [*(GAUGE / port / "hardware.h" for port in ("avr", "rp2040")),
+               *sorted((GAUGE / "tests").glob("*/hardware.h"))]
     names = {path: set(re.findall(r"#define (MACHINE_\w+)", _with_common(path))) for path in headers}
     expected = set(re.findall(r"#define (MACHINE_\w+)", MACHINE))
-    assert len(headers) >= 3
+    assert len(headers) >= 4
     assert all(stated == expected for stated in names.values()), names

@@ -173,13 +173,8 @@ ISR(TIMER(OVERFLOW_VECTOR))
 
 PART_OF_INTERRUPT void take_answer(uint32_t when)
 {
-	uint8_t level = gauge.response.level;
-	uint32_t latency;
-
-	if (!response_edge(&gauge.response, when, &latency))
+	if (!gauge_take_answer(when))
 		return;
-	if (latency <= gauge.response.timeout)
-		queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
 	if (response_next(&gauge.response))
 		schedule(extend(TIMER(COUNT)));
 	else
@@ -212,17 +207,15 @@ void __attribute__((signal, used)) __vector_quick(void)
 {
 	uint8_t level = gauge.response.level;
 	uint32_t when = extend(TIMER(COMPARE_A) - quick_wait);
-	uint32_t latency, planned;
+	uint32_t planned;
 
 	GPIOR0 &= ~(1 << MEANT_QUICK);
 	queue_spend(&gauge.queue);
-	if (!response_edge(&gauge.response, when, &latency)) {
+	if (!gauge_take_answer(when)) {
 		stop_listening();
 		gauge.queue.shut = true;
 		return;
 	}
-	if (latency <= gauge.response.timeout)
-		queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
 	planned = when + quick_wait + 1;
 	response_go(&gauge.response);
 	if (!comes(planned, !level))

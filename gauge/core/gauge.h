@@ -34,6 +34,20 @@ struct gauge {
 
 extern struct gauge gauge;
 
+/* What a capture interrupt does with an edge at tick `when` in RESPONSE, the edge paid for (queue_spend); true if it
+ * answers.  Part of the interrupt, for a call from there would save every register. */
+static inline __attribute__((always_inline)) bool gauge_take_answer(uint32_t when)
+{
+	uint8_t level = gauge.response.level;
+	uint32_t latency;
+
+	if (!response_edge(&gauge.response, when, &latency))
+		return false;
+	if (latency <= gauge.response.timeout)
+		queue_push(&gauge.queue, level ? latency | SAMPLE_RISING : latency);
+	return true;
+}
+
 void gauge_begin(void);
 
 /* One turn of the main loop's work for the measurement; also called while the serial line is waited for. */

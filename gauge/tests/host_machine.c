@@ -83,13 +83,9 @@ void machine_send(void)
 	host.ticks = gauge.response.stimulus;
 	host.output = gauge.response.level;
 	if (host.answers) {
-		uint32_t latency;
-
 		host.input = host.output;
 		host.ticks += host.delay;
-		if (response_edge(&gauge.response, (uint32_t)host.ticks, &latency) &&
-		    latency <= gauge.response.timeout)
-			queue_push(&gauge.queue, host.input ? latency | SAMPLE_RISING : latency);
+		gauge_take_answer((uint32_t)host.ticks);
 	}
 }
 

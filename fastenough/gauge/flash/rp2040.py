@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boards with an RP2040: while they wait for firmware they are a drive, and a file that is copied there is flashed."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastenough.model import BadInput, FastenoughError
+
+_INFO = "INFO_UF2.TXT"
+_RESTART_S = 20.0
+_STEP_S = 0.1
+
+
+@dataclass(frozen=True)
+class DriveBoard:
+    """A board that checks each block of the file, and restarts with the new firmware once it has them all."""
+
+    image: str
+    board_id: str
+    """As its drive names itself."""
+    build_needs: str = "gcc-arm-none-eabi and libnewlib-arm-none-eabi"
+
+    def flash(self, port: str, image: Path, dry_run: bool = False) -> None:
+        """Copies the image to the drive, and waits until it is gone: nothing can be read back from it."""
+        drive = Path(port)
+        try:
+            said = (drive / _INFO).read_text(errors="replace")
+            device = drive.stat().st_dev
+        except OSError as error:
+            raise BadInput(f"{port}: not the drive of a board that waits for firmware; hold its button BOOTSEL while "
+                           f"you plug it in, and name the folder in which the drive {self.board_id} is mounted"
+                           ) from error
+        if f"Board-ID: {self.board_id}" not in said.splitlines():
+            raise BadInput(f"{port}: the drive of another board; wanted: {self.board_id}")
+        if not dry_run:
+            self._write(drive, device, image)
+
+    def _write(self, drive: Path, device: int, image: Path) -> None:
+        try:
+            with (drive / image.name).open("wb") as file:
+                file.write(image.read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # a board that has it all may be gone before the file is closed
+            if _is_there(drive, device):
+                raise FastenoughError(f"{drive}: cannot be written: {error.strerror}") from error
+        until = time.monotonic() + _RESTART_S
+        while _is_there(drive, device):
+            if time.monotonic() > until:
+                raise FastenoughError(f"{drive}: the board has not restarted, so it has not taken {image.name}; "
+                                      "unplug it and try again")
+            time.sleep(_STEP_S)
+
+
+def _is_there(drive: Path, device: int) -> bool:
+    """A drive that went while it was mounted may leave its files behind in memory, but not its device."""
+    try:
+        shown = (drive / _INFO).exists()
+    except OSError:
+        return False
+    return shown and (os.major(device) == 0 or Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").exists())
+
+
+BOARDS = {"pico": DriveBoard("rp2040/gauge-rp2040.uf2", "RPI-RP2")}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From reset to main().  The chip's own ROM reads the first 256 bytes of the flash, checks the CRC in their last four
+ * (packaging puts it there), and runs them: they make the flash readable as memory.  The rest of the program is then
+ * copied into RAM, because a read of the flash takes as long as it takes, and code in RAM always takes the same time.
+ */
+	.syntax unified
+	.cpu cortex-m0plus
+	.thumb
+
+#define SSI 0x18000000
+#define SSI_CONTROL 0x00
+#define SSI_FRAMES 0x04
+#define SSI_ENABLE 0x08
+#define SSI_DIVIDER 0x14
+#define SSI_FLASH_CONTROL 0xf4
+#define FLASH_TABLE 0x10000100
+#define VECTOR_TABLE_OFFSET 0xe000ed08
+#define STACK_PAINT 0xc5c5c5c5
+
+	/* Reads by command 0x03, one line, 24 bits of address: every flash knows that. */
+	.section .boot2, "ax"
+	.thumb_func
+	.global boot2
+boot2:
+	ldr r3, =SSI
+	movs r1, #0
+	str r1, [r3, #SSI_ENABLE]
+	movs r1, #4
+	str r1, [r3, #SSI_DIVIDER]
+	ldr r1, =(31 << 16) | (3 << 8)        /* frames of 32 bits, read as from an EEPROM */
+	str r1, [r3, #SSI_CONTROL]
+	movs r1, #0
+	str r1, [r3, #SSI_FRAMES]
+	ldr r0, =SSI + SSI_FLASH_CONTROL
+	ldr r1, =(3 << 24) | (2 << 8) | (6 << 2) /* command 0x03 of 8 bits, 24 bits of address */
+	str r1, [r0]
+	movs r1, #1
+	str r1, [r3, #SSI_ENABLE]
+	ldr r0, =FLASH_TABLE
+	ldr r1, =VECTOR_TABLE_OFFSET
+	str r0, [r1]
+	ldmia r0, {r0, r1}
+	msr msp, r0
+	bx r1
+	.pool
+
+	/* What is needed until the table in RAM is there. */
+	.section .flash_table, "a"
+	.word stack_top
+	.word start
+
+	.section .flash_start, "ax"
+	.thumb_func
+	.global start
+start:
+	ldr r0, =image_in_flash
+	ldr r1, =image_begin
+	ldr r2, =image_end
+	b 2f
+1:	ldmia r0!, {r3}
+	stmia r1!, {r3}
+2:	cmp r1, r2
+	blo 1b
+	movs r3, #0
+	ldr r1, =zero_begin
+	ldr r2, =zero_end
+	b 2f
+1:	stmia r1!, {r3}
+2:	cmp r1, r2
+	blo 1b
+	ldr r3, =STACK_PAINT
+	ldr r1, =stack_bottom
+	ldr r2, =stack_top
+1:	stmia r1!, {r3}
+	cmp r1, r2
+	blo 1b
+	ldr r0, =ram_table
+	ldr r1, =VECTOR_TABLE_OFFSET
+	str r0, [r1]
+	ldr r0, =main
+	bx r0
+	.pool
+
+	/* Faults and interrupts that nobody enabled stop everything: the bench sees silence. */
+	.text
+	.thumb_func
+halt:
+	b halt
+
+	.section .ram_table, "a"
+ram_table:
+	.word stack_top
+	.word start
+	.rept 14
+	.word halt
+	.endr
+	.rept 7
+	.word halt
+	.endr
+	.word edges_interrupt /* 7, PIO0 */
+	.rept 12
+	.word halt
+	.endr
+	.word uart_interrupt  /* 20, UART0 */
+	.rept 5
+	.word halt
+	.endr

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Edges by the PIO (program.h): the output changes at a given tick, the input is time-stamped, both exact to the cycle
+ * whatever the program is doing.
+ */
+#include "chip.h"
+#include "gauge.h"
+#include "machine.h"
+#include "parts.h"
+#include "program.h"
+
+#define OUT_PIN 2
+#define IN_PIN 3
+
+#define SAMPLERS 2 /* machines 0 and 1 */
+#define SENDER 2
+#define ALL_MACHINES 0x7u
+#define RESTART_ALL (ALL_MACHINES << 4)
+#define SAMPLER_FAULTS 0x3u /* an edge found no room; other bits are left as they are */
+#define SAMPLERS_EMPTY (PIO_RECEIVE_EMPTY(0) | PIO_RECEIVE_EMPTY(1))
+#define UNDIVIDED (1u << 16)
+#define ONE_DEEP_QUEUE (1u << 31) /* both of a sampler's queues in one, for what it pushes */
+
+/* A reading of X is so many cycles younger than the look at the pin. */
+#define COUNTED_SINCE_LOOK 3
+/* Cycles between the reading of the clock in edges_begin() and the first instruction of the PIO, about. */
+#define START_TAKES 8
+/* The least distance at which a stimulus can be handed to the sender; what is nearer is sent late, and counted. */
+#define LEAD 64
+
+/* When the samplers and the sender began, in pairs of ticks. */
+static uint32_t origin;
+
+/* The next edge of each sampler. */
+static struct {
+	bool held;
+	uint32_t when;
+} sampled[SAMPLERS];
+
+/* Both samplers have not seen the same edge yet since they listen: one may have passed by when that began. */
+static bool settling;
+
+static bool holds(uint8_t sampler)
+{
+	uint32_t x;
+
+	if (sampled[sampler].held)
+		return true;
+	if (PIO_FIFOS & PIO_RECEIVE_EMPTY(sampler))
+		return false;
+	x = PIO_RECEIVE(sampler);
+	sampled[sampler].held = true;
+	sampled[sampler].when = 2 * (origin - x) - COUNTED_SINCE_LOOK + sampler;
+	return true;
+}
+
+/* Both samplers see an edge, one of them a cycle after the other.  What only one has seen was too short for the other. */
+static bool next_edge(uint32_t *when)
+{
+	bool first = holds(0), second = holds(1);
+	uint8_t taken;
+
+	if (second && !first)
+		first = holds(0); /* it may have been the later one */
+	if (!first && !second)
+		return false;
+	taken = first ? 0 : 1;
+	if (first && second) {
+		int32_t later = (int32_t)(sampled[1].when - sampled[0].when);
+
+		taken = later < 0;
+		if (later == 1 || later == -1)
+			sampled[!taken].held = settling = false;
+	}
+	sampled[taken].held = false;
+	*when = sampled[taken].when;
+	return true;
+}
+
+bool machine_captured(void)
+{
+	return (PIO_FIFOS & SAMPLERS_EMPTY) != SAMPLERS_EMPTY;
+}
+
+void machine_forget_capture(void)
+{
+	do {
+		(void)PIO_RECEIVE(0);
+		(void)PIO_RECEIVE(1);
+	} while (machine_captured());
+	sampled[0].held = sampled[1].held = false;
+	PIO_FAULTS = SAMPLER_FAULTS;
+}
+
+static void stop_listening(void)
+{
+	PIO_INTERRUPTS = 0;
+}
+
+/* Edges up to now are not meant. */
+static void note_edges(bool rising)
+{
+	PIO_PROGRAM(SAMPLE_FALL) = PIO_PROGRAM(SAMPLE_RISE) = DO_NOTHING;
+	machine_forget_capture();
+	settling = true;
+	PIO_PROGRAM(rising ? SAMPLE_RISE : SAMPLE_FALL) = PUSH_X_TAKEN;
+}
+
+static void listen(bool rising)
+{
+	note_edges(rising);
+	PIO_INTERRUPTS = PIO_RECEIVED(0) | PIO_RECEIVED(1);
+}
+
+/* Stimuli lie on every second tick, where the sender compares.  The answer may come at once, so the input is listened
+ * to before. */
+void machine_send(void)
+{
+	uint32_t now;
+	int32_t ahead;
+
+	if (!gauge.queue.shut)
+		listen(gauge.response.level);
+	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(gauge.response.level);
+	now = clock_pairs();
+	ahead = (int32_t)(gauge.response.stimulus - 2 * now);
+	if (ahead < LEAD) {
+		ahead = LEAD;
+		gauge.response.late++;
+	}
+	now += (uint32_t)(ahead + 1) / 2;
+	PIO_SEND(SENDER) = origin - now;
+	gauge.response.stimulus = 2 * now;
+}
+
+/* False when that was the last edge for now. */
+static bool take_edge(uint32_t when)
+{
+	bool more = queue_spend(&gauge.queue);
+
+	if (!more)
+		stop_listening();
+	if (gauge.mode == GAUGE_PERIODIC) {
+		queue_push(&gauge.queue, when);
+		return more;
+	}
+	if (!gauge_take_answer(when))
+		return more;
+	if (response_next(&gauge.response))
+		machine_send();
+	else
+		stop_listening();
+	return false;
+}
+
+/* Edges have gone by that nobody will know of. */
+static void go_blind(void)
+{
+	stop_listening();
+	gauge.queue.shut = true;
+}
+
+void edges_interrupt(void)
+{
+	uint32_t when;
+
+	do {
+		if (PIO_FAULTS & SAMPLER_FAULTS) {
+			go_blind();
+			return;
+		}
+		if (!next_edge(&when))
+			return;
+		if (settling) {
+			go_blind();
+			return;
+		}
+	} while (take_edge(when));
+}
+
+static bool sender_rests(void)
+{
+	return PIO_FIFOS & PIO_SEND_EMPTY(SENDER) && PIO_PLACE(SENDER) <= SEND_WRAP;
+}
+
+static bool output_is_high(void)
+{
+	return PIO_OUTPUTS & (1u << OUT_PIN);
+}
+
+/* The interrupt is quick enough to schedule the next stimulus after the answer has come. */
+void machine_prepare(void)
+{
+}
+
+bool machine_prepared(void)
+{
+	return false;
+}
+
+/* A stimulus that waits goes out at once; where none does, one is sent for this. */
+void machine_drive(bool high)
+{
+	machine_deaf();
+	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(high);
+	PIO_PROGRAM(SEND_COMPARE) = DO_NOTHING;
+	while (!sender_rests())
+		;
+	while (output_is_high() != high) {
+		PIO_SEND(SENDER) = 0;
+		while (!sender_rests())
+			;
+	}
+	PIO_PROGRAM(SEND_COMPARE) = JUMP_UNLESS_X_IS_Y(SEND_WAIT);
+	note_edges(false);
+}
+
+void machine_listen_periodic(void)
+{
+	listen(false);
+}
+
+void machine_deaf(void)
+{
+	stop_listening();
+}
+
+void machine_reopen(void)
+{
+	if (gauge.mode == GAUGE_PERIODIC && gauge.periodic.running)
+		listen(false);
+}
+
+bool machine_input(void)
+{
+	return PIN_STATUS(IN_PIN) & PIN_INPUT_HIGH;
+}
+
+static void load(uint8_t machine, uint8_t first, uint8_t wrap, uint8_t wrap_target)
+{
+	PIO_DIVIDER(machine) = UNDIVIDED;
+	PIO_EXECUTION(machine) = (uint32_t)IN_PIN << 24 | (uint32_t)wrap << 12 | (uint32_t)wrap_target << 7;
+	PIO_PINS(machine) = 1u << 26 | OUT_PIN << 5;
+	PIO_EXECUTE(machine) = SET_X_0;
+	PIO_EXECUTE(machine) = JUMP(first);
+}
+
+/* Output high before it becomes an output; pull-up on the input, so that a loose wire is quiet. */
+void edges_begin(void)
+{
+	for (uint8_t at = 0; at < PROGRAM_LENGTH; at++)
+		PIO_PROGRAM(at) = PROGRAM[at];
+	PIO_CONTROL = RESTART_ALL;
+	load(0, SAMPLE_HIGH, SAMPLE_WRAP, SAMPLE_LOW);
+	load(1, SAMPLE_LATER, SAMPLE_WRAP, SAMPLE_LOW);
+	load(SENDER, SEND_IDLE, SEND_WRAP, SEND_IDLE);
+	PIO_SHIFTING(0) = PIO_SHIFTING(1) = ONE_DEEP_QUEUE;
+	PIO_EXECUTE(SENDER) = SET_PIN(1);
+	PIO_EXECUTE(SENDER) = SET_PIN_OUTPUT;
+	PAD(IN_PIN) = PAD_INPUT_PULLED_UP;
+	PIN_FUNCTION(OUT_PIN) = FUNCTION_PIO0;
+	PIN_FUNCTION(IN_PIN) = FUNCTION_PIO0;
+	INTERRUPT_ENABLE = 1u << INTERRUPT_PIO0;
+	origin = clock_pairs() + START_TAKES / 2;
+	PIO_CONTROL = ALL_MACHINES;
+}
