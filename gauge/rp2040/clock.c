@@ -22,6 +22,7 @@ static void crystal_begin(void)
 	CLK_REF_CTRL = FROM_CRYSTAL;
 	while (!(CLK_REF_SELECTED & (1u << FROM_CRYSTAL)))
 		;
+	CLK_PERI_CTRL = CLK_PERI_ENABLE; /* from here on: without it the serial port would never be out of its reset */
 }
 
 /* 12 MHz times 125, divided by 6 and by 2. */
@@ -38,7 +39,6 @@ static void pll_begin(void)
 	CLK_SYS_CTRL = FROM_PLL;
 	while (!(CLK_SYS_SELECTED & (1u << FROM_PLL)))
 		;
-	CLK_PERI_CTRL = CLK_PERI_ENABLE;
 }
 
 void clock_begin(void)
