@@ -120,6 +120,9 @@ def test_what_differs_among_the_runs_is_named_in_each_reason(tmp_path: Path) -> 
         assert labels == ["load cpu, stock, linux-user", "load cpu, rt, linux-user", "load cpu, rt, linux-kernel"]
     assert [reason.split(":")[0] for reason in judge(runs[:2]).reasons] == ["load cpu, stock", "load cpu, rt"]
     assert judge(runs[:1]).reasons[0].startswith("load cpu: ")
+    emulated = judge([_run(tmp_path, run_id=run_id, marks=("emulated",), values=latencies(seed), head={
+        "configuration": run_id}) for seed, run_id in enumerate(("stock", "rt"))])
+    assert emulated.reasons[0].startswith("load cpu, stock; load cpu, rt: emulated")
 
 
 def test_a_planned_run_that_is_missing_forbids_a_pass_of_what_the_others_state(tmp_path: Path) -> None:

@@ -180,7 +180,11 @@ def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         labels = by_text.setdefault(text, [])
         if label not in labels:
             labels.append(label)
-    return tuple(f"{', '.join(labels)}: {text}" for text, labels in by_text.items())
+    return tuple(f"{_listed(labels)}: {text}" for text, labels in by_text.items())
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
