@@ -38,8 +38,8 @@ COMMANDS = {
     "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
     "audit": ("fastenough.cli.audit", "Say what in this system costs latency or hides it, why, and what would change "
               "it."),
-    "bound": ("fastenough.cli.bound", "Say which scheduling latency the kernel's own blocking allows, by TRACE; "
-              "without, whether one can be recorded."),
+    "bound": ("fastenough.cli.bound", "Say which scheduling latency the kernel's own blocking allows, beside the "
+              "longest seen."),
     "web": ("fastenough.cli.web", "Show the boards and runs of a store, or of a farm, as web pages."),
     "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
               "limits."),

@@ -58,7 +58,7 @@ def _print(found: Sequence[CpuBound]) -> None:
               help="Without TRACE: for how long.  Each section with interrupts off is two events.")
 @json_option
 def command(trace: TextIO | None, board: str, duration_ns: int, as_json: bool) -> None:
-    """Say which scheduling latency the kernel's own blocking allows, beside the longest that was seen.
+    """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
 
     By TRACE, text of the kernel's trace or of trace-cmd report, or - for standard input; without, by what the board's
     kernel records now, where it is one that can.  What that takes, and what it costs, is in docs/bound.md.
