@@ -56,11 +56,10 @@ class Field:
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
 
-    def start(self, **more: str) -> None:
-        """``more``: variables of its environment."""
+    def start(self) -> None:
         with (self.folder / "farm.log").open("ab") as log:
             self.farm = subprocess.Popen([sys.executable, "-m", "fastenough", "farm", "run", self.file], stdout=log,
-                                         stderr=log, env=environment() | more, cwd=self.folder)
+                                         stderr=log, env=environment(), cwd=self.folder)
 
     def kill(self) -> None:
         """As a power cut does."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What its surroundings do to a farm; part of ``make bench``: ``PYTHONPATH=. python tests/bench_farm_faults.py``.
+
+Four boards, PostgreSQL, and a store on a small disk of its own.  The database is away for two minutes, then the disk is
+full for one.  At the end each interval that the boards recorded must be in the store and in the history once, and no
+board was switched.  Needs root for the disk; without, that is left out and said.  A clock that is set has its test in
+test_farm_machine.py: under libfaketime 0.9.10 Python cannot sleep, so that nothing would be shown by it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from farm_lab import Field
+from history_rows import all_rows
+from postgresql import Server, running_server
+from processes import eventually
+
+from fastenough.farm.lab import Pace
+from fastenough.history import History, catch_up
+from fastenough.history.schema import INTERVAL
+from fastenough.store import Store
+
+BOARDS = tuple(f"board-{number}" for number in range(1, 5))
+TIMES = {"pull": "5s", "boot": "30s", "patience": "600s", "retry": "5s"}
+_AWAY_S, _FULL_S = 120.0, 60.0
+_BACK_S = 120.0
+_TAKEN_S = 15.0
+"""Some rounds of what has come into the history."""
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[bool]:
+    """Whether the folder is a disk of its own, of 64 MB."""
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def _says(field: Field, *words: str) -> bool:
+    """Whether the farm's newest status has one of these words."""
+    said = subprocess.run([sys.executable, "-m", "fastenough", "farm", "status", field.file], capture_output=True,
+                          text=True, check=False).stdout
+    return any(word in said for word in words)
+
+
+def _database_away(field: Field, server: Server) -> None:
+    server.stop()
+    time.sleep(_AWAY_S)
+    before = len(Store(field.folder / "store").runs())
+    assert eventually(lambda: len(Store(field.folder / "store").runs()) > before, 90), "no pull while it was away"
+    assert eventually(lambda: _says(field, "history:"), 90), "the status does not say that the history is away"
+    server.start()
+    print(f"database away for {_AWAY_S:g} s: pulled meanwhile, and said so", flush=True)
+
+
+def _disk_full(field: Field) -> None:
+    filler = field.folder / "store" / "filler"
+    try:
+        with filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError:
+        pass
+    assert eventually(lambda: _says(field, "No space left", "no space left"), 120), field.states()
+    time.sleep(_FULL_S)
+    filler.unlink()
+    field.become("measuring", *BOARDS)
+    print(f"disk full for {_FULL_S:g} s: said so, and went on", flush=True)
+
+
+def _end(field: Field) -> None:
+    begun_s = time.monotonic()
+    assert field.stop(within_s=_BACK_S) == 0
+    print(f"  ended in order in {time.monotonic() - begun_s:.0f} s", flush=True)
+
+
+def _intervals(history: History, runs: set[str]) -> Counter[str]:
+    """How often which five minutes stand there, of these runs."""
+    place = next(at for at, column in enumerate(INTERVAL.columns) if column.name == "run")
+    return Counter(repr(row) for row in all_rows(history)["interval"] if row[place] in runs)
+
+
+def _compare(field: Field, database: str) -> None:
+    """What lies in the store, against what the boards hold, and the farm's history against one made anew."""
+    for name in BOARDS:
+        field.require_stored(name, _BACK_S)
+    time.sleep(_TAKEN_S)
+    _end(field)
+    store = Store(field.folder / "store")
+    runs = {run.id for run in store.runs()}
+    with closing(History.at(database)) as kept, closing(History.at(f"sqlite:///{field.folder}/anew.sqlite")) as anew:
+        late = catch_up(kept, store)
+        assert not late.faults and not catch_up(anew, store).faults
+        mine, theirs = _intervals(anew, runs), _intervals(kept, runs)
+        assert mine == theirs, (list((mine - theirs).items())[:2], list((theirs - mine).items())[:2])
+    print(f"{len(runs)} runs, {sum(mine.values())} rows: nothing lost, nothing double; {late.intervals} intervals had "
+          "come after the farm last looked")
+
+
+def main() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="fastenough-bench-faults-"))
+    pace = Pace(report_s=0.5, cycle_s=15.0, boot_s=0.5)
+    try:
+        with running_server() as server, _small_disk(folder / "store") as small:
+            field = Field(folder, BOARDS, pace, TIMES, database=server.url)
+            try:
+                before = {name: field.switched(name) for name in BOARDS}
+                field.start()
+                field.become("measuring", *BOARDS)
+                booted = {name: field.switched(name) for name in BOARDS}
+                _database_away(field, server)
+                if small:
+                    _disk_full(field)
+                else:
+                    print("disk full: left out, needs root")
+                _compare(field, server.url)
+                assert {name: field.switched(name) for name in BOARDS} == booted != before, "a board was switched"
+            finally:
+                field.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
