@@ -257,12 +257,22 @@ def _setups(loads: Sequence[str], runs: Sequence[Values]) -> list[str]:
     for name in differing:
         if name not in telling and not _told_apart(loads, runs, telling):
             telling.append(name)
-    setups = [" · ".join(_short(name, _differing(name, values, runs)) for name in telling
-                         if not isinstance(values[name], Unknown) and _differs(name, values, runs)) for values in runs]
+    setups = _worded(telling, runs, stated=True)
+    if len(set(zip(loads, setups, strict=True))) < len(runs):
+        setups = _worded(telling, runs, stated=False)
     seen = list(zip(loads, setups, strict=True))
     return [" · ".join(filter(None, (setup, f"run {unknown.run_id}"))) if unknown and seen.count((load, setup)) > 1
             else setup
             for (load, setup), unknown in zip(seen, map(_first_unknown, runs), strict=True)]
+
+
+def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> list[str]:
+    """Per group what differs.  ``stated``: of parameters and settings only what another states too: those of an
+    instrument and those of a board's own task are other ones, and no reader looks for them all in a name."""
+    return [" · ".join(filter(None, (
+        _short(name, differing) for name in telling if not isinstance(values[name], Unknown)
+        and _differs(name, values, runs) and (differing := _differing(name, values, runs, stated)) != {})))
+        for values in runs]
 
 
 def _comparable(name: str, values: Values, runs: Sequence[Values]) -> list[Values]:
@@ -282,16 +292,17 @@ def _first_unknown(values: Values) -> Unknown | None:
     return next((value for value in values.values() if isinstance(value, Unknown)), None)
 
 
-def _differing(name: str, values: Values, runs: Sequence[Values]) -> Any:
+def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) -> Any:
     """Of settings and of what has parts only those that differ."""
     value, others = values[name], [other[name] for other in _comparable(name, values, runs)]
     if name == "settings":
         return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
-                             if any(other.get(place) != in_effect for other in others))
+                             if any(other.get(place) != in_effect for other in others if place in other or not stated))
     if name == "kernel" or not isinstance(value, dict):
         return value
     return {part: item for part, item in value.items()
-            if any(not isinstance(other, dict) or other.get(part) != item for other in others)}
+            if any(not isinstance(other, dict) or other.get(part) != item for other in others
+                   if not stated or (isinstance(other, dict) and part in other))}
 
 
 def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
