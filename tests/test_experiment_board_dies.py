@@ -43,8 +43,8 @@ class Dying:
         self._death: Callable[[VirtualBoard], None] | None = death
         monkeypatch.setattr(board_module, "VirtualBoard", self._boot)
 
-    def _boot(self, kernel: str) -> VirtualBoard:
-        self.boards.append(VirtualBoard(kernel))
+    def _boot(self, kernel: str, arguments: str = "") -> VirtualBoard:
+        self.boards.append(VirtualBoard(kernel, arguments=arguments))
         return self.boards[-1]
 
     def __call__(self, progress: Progress) -> None:

@@ -120,4 +120,4 @@ def test_without_qemu_it_says_what_to_install(tmp_path: Path) -> None:
 def test_an_unknown_kernel_is_refused() -> None:
     done = bench("up", "--kernel", "best")
     assert done.returncode == 2
-    assert "'best' is not one of 'stock', 'rt'" in done.stderr
+    assert "no kernel is called 'best'; choose one of stock, rt, " in done.stderr

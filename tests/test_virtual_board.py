@@ -177,7 +177,7 @@ def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
     kernel = dataclasses.replace(fetch("stock"), tree=tmp_path)
     kernel.image.parent.mkdir(parents=True)
     kernel.image.write_bytes(bytes(1 << 20))
-    monkeypatch.setattr(board_module, "fetch", lambda name: kernel)
+    monkeypatch.setattr(board_module, "find_kernel", lambda name: kernel)
     monkeypatch.setattr(board_module, "build_initramfs", lambda kernel: b"")
     with pytest.raises(FastenoughError, match="does not come up; it said last: nothing"):
         VirtualBoard("stock", snapshot=False, boot_timeout_s=1.0)

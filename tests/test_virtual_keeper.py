@@ -21,6 +21,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual import keeper
 from fastenough.virtual.holder import end_holder, held, holder
 from fastenough.virtual.keeper import RUN_SETTING, bench_directory, down, up
+from fastenough.virtual.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
@@ -172,8 +173,9 @@ def test_nothing_of_the_callers_folder_runs_in_the_keeper(run_folder: Path, tmp_
         (hostile / f"{name}.py").write_text(HOSTILE.format(mark=str(mark)))
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PYTHONPATH", str(hostile))
-    for step in ("require_qemu", "fetch", "build_module", "build_probe"):
+    for step in ("require_qemu", "build_probe"):
         monkeypatch.setattr(keeper, step, lambda *_, **__: None)
+    monkeypatch.setattr(keeper, "find_kernel", lambda *_: Kernel("best", "arm64", "9.9.9", tmp_path))
     with pytest.raises(FastenoughError, match="no kernel is called 'best'"):
         up("best")
     assert not mark.exists()

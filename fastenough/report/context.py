@@ -302,7 +302,7 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
         return value
     return {part: item for part, item in value.items()
             if any(not isinstance(other, dict) or other.get(part) != item for other in others
-                   if not stated or (isinstance(other, dict) and part in other))}
+                   if not (stated and isinstance(other, dict)) or part in other)}
 
 
 def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:
