@@ -115,9 +115,21 @@ int BPF_PROG(on_waking, struct task_struct *woken)
  * Running -------------------------------------------------------------------------------------------
  */
 
-/* The wake-up that was noted last, from running_ns on. */
+/* A task runs that was seen to fall asleep, and neither what woke it nor its switch was told. */
+static __always_inline void notice_sleep_over(struct task *task)
+{
+	if (task->sleeps)
+		__sync_fetch_and_add(&unseen, 1);
+	task->sleeps = 0;
+}
+
+/* The wake-up that was noted last, from running_ns on; 0: of a task that had not slept. */
 static __always_inline void take(struct task *task, u64 running_ns)
 {
+	if (running_ns)
+		task->sleeps = 0;
+	else
+		notice_sleep_over(task);
 	if (task->woken != task->taken + 1)
 		__sync_fetch_and_add(&unmatched, task->woken - task->taken - 1);
 	task->taken = task->woken;
@@ -195,6 +207,8 @@ static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct 
 		if (task->state)
 			count(cpu, id, task, task_struct);
 		take(task, bpf_ktime_get_ns());
+	} else {
+		notice_sleep_over(task);
 	}
 	cpu->open = task->state != NONE;
 	cpu->awaits = task->state == RUNNING;
