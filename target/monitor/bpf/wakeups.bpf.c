@@ -116,7 +116,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
  */
 
 /* A task runs that was seen to fall asleep, and neither what woke it nor its switch was told. */
-static __always_inline void notice_sleep_over(struct task *task)
+static __always_inline void end_sleep_unseen(struct task *task)
 {
 	if (task->sleeps)
 		__sync_fetch_and_add(&unseen, 1);
@@ -129,7 +129,7 @@ static __always_inline void take(struct task *task, u64 running_ns)
 	if (running_ns)
 		task->sleeps = 0;
 	else
-		notice_sleep_over(task);
+		end_sleep_unseen(task);
 	if (task->woken != task->taken + 1)
 		__sync_fetch_and_add(&unmatched, task->woken - task->taken - 1);
 	task->taken = task->woken;
@@ -208,7 +208,7 @@ static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct 
 			count(cpu, id, task, task_struct);
 		take(task, bpf_ktime_get_ns());
 	} else {
-		notice_sleep_over(task);
+		end_sleep_unseen(task);
 	}
 	cpu->open = task->state != NONE;
 	cpu->awaits = task->state == RUNNING;
