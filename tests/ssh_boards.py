@@ -30,7 +30,7 @@ StrictModes no
 UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
-SetEnv TMARK={place}
+SetEnv TMARK={place} HOME={place}/home
 """
 _CLIENT_CONFIG = """Host board
   HostName {address}
@@ -69,10 +69,12 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-
 @contextmanager
 def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[Server]:
-    """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user."""
+    """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user.
+
+    The user's home there is empty: what the login scripts of the machine's own user wait for would decide the test.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root to be a board")
     place = Path(tempfile.mkdtemp(prefix="fastenough-test-", dir="/var/lib"))  # /tmp may be the board's own
@@ -86,8 +88,10 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
     public = (place / "host.pub").read_text().split()
     (place / "known").write_text(f"[{address}]:{port} {public[0]} {public[1]}\n")
     place.chmod(0o755)
+    (place / "home").mkdir()
     if user != "root":
         shutil.chown(place / "host", user)
+        shutil.chown(place / "home", user)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     with (place / "log").open("wb") as log:
         server = subprocess.Popen([*prefix, _SERVER, "-D", "-e", "-f", str(place / "sshd")], stdout=log, stderr=log,

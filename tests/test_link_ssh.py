@@ -161,8 +161,9 @@ def test_the_file_goes_where_it_can_be_started(options: str) -> None:
 
 
 def test_a_board_without_any_place_for_the_file_says_so() -> None:
-    with ssh_server(prefix=_in_mounts(*_tmpfs("noexec", "/var/tmp", "/dev/shm", "/run", "/root"),
-                                      "mkdir -m 755 -p /run/sshd", "mount --bind /var/tmp /tmp")) as other:
+    with ssh_server(prefix=_in_mounts(*_tmpfs("noexec", "/var/tmp", "/dev/shm", "/run"), "mkdir -m 755 -p /run/sshd",
+                                      "mount --bind /var/lib /var/lib", "mount -o remount,bind,noexec /var/lib",
+                                      "mount --bind /var/tmp /tmp")) as other:
         with (pytest.raises(NotApplicable, match=r"no place from which our file can be started: /tmp: .*Permission"),
               _link(other)):
             pass

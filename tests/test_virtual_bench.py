@@ -78,7 +78,7 @@ def test_one_after_another_may_use_it_but_there_is_only_one() -> None:
     first.start(["sleep", "987"])
     first.close()
     second = open_virtual("")
-    assert "sleep 987" not in second.run(["ps"]).text
+    assert eventually(lambda: "sleep 987" not in second.run(["ps"]).text, 5)
     second.close()
     again = bench("up", "--kernel", "rt")
     assert (again.returncode, again.stdout) == (2, "")

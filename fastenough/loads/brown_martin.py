@@ -39,6 +39,7 @@ PermitTTY no
 PermitTunnel no
 PermitUserRC no
 PermitUserEnvironment no
+SetEnv HOME={scratch}
 GatewayPorts no
 UsePAM no
 StrictModes no
