@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted
+from virtual_boards import CHIP, booted
 
 from fastenough.facts.tasks import parse_task
 from fastenough.implementations.task import Probing
@@ -17,7 +17,7 @@ from fastenough.settings import Settings
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
-from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
 KO = "/tmp/fastenough.ko"

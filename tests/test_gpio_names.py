@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted, insert, unload_module
+from virtual_boards import CHIP, booted, insert, unload_module
 
 from fastenough.model import BadInput
 from fastenough.settings import Settings
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import build_module
-from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
 FIRST = "/dev/gpiochip-main"

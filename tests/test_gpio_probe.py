@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_boards import booted, quiet
+from virtual_boards import CHIP, booted, quiet
 
 from fastenough.implementations.task import Probing
 from fastenough.recording import Recording
 from fastenough.settings import Settings
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
 EDGES = 300

@@ -23,6 +23,7 @@ from fastenough.virtual import packages
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.initramfs import Archive
 from fastenough.virtual.kernels import KERNELS, Origin
+from fastenough.virtual.machines import MACHINES
 from fastenough.virtual.packages import fetch
 from fastenough.virtual.pins import Pins
 
@@ -184,7 +185,7 @@ def test_a_guest_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_without_qemu_it_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastenough.virtual.qemu.PROGRAM", "qemu-no-such-system")
+    monkeypatch.setitem(MACHINES, "arm64", dataclasses.replace(MACHINES["arm64"], program="qemu-no-such-system"))
     with pytest.raises(NotApplicable, match="missing; run: apt-get install qemu-system-arm"):
         VirtualBoard("stock", snapshot=False)
 

@@ -41,7 +41,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache with the kernels of the usual one, and an empty folder of snapshots."""
     usual, own = cache_dir(), tmp_path / "cache" / "virtual"
     (own / "snapshots").mkdir(parents=True)
-    for name in ("tree-1", "built"):
+    for name in (f"tree-1-{GUEST_ARCH}", "built"):
         (own / name).symlink_to(usual / name)
     monkeypatch.setenv("FASTENOUGH_CACHE", str(own.parent))
     return own
@@ -103,7 +103,7 @@ def test_a_kernel_that_is_not_whole_is_fetched_again(monkeypatch: pytest.MonkeyP
     for part in [*kernel.parts(), kernel.tree / "lib/modules" / kernel.release / "modules.builtin"]:
         (tree / part.relative_to(kernel.tree)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(part, tree / part.relative_to(kernel.tree))
-    record = f"stock-{GUEST_ARCH}-image.json"
+    record = "stock-image.json"
     shutil.copy(kernel.tree / record, tree)
     monkeypatch.setenv("FASTENOUGH_CACHE", str(tmp_path / "cache"))
     for name, value in NOWHERE.items():

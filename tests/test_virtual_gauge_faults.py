@@ -19,6 +19,7 @@ from processes import eventually
 from fastenough.model import NotApplicable
 from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.pins import OUTPUT_LINE, Edge, Pins
+from fastenough.virtual.qtest_pins import QtestPins
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def wired() -> Iterator[tuple[SimulatedGauge, Pins, Path]]:
                 guest.sendall(b"OK\n")
 
     threading.Thread(target=agree, daemon=True).start()
-    pins = Pins(ours, "/pins")
+    pins = QtestPins(ours, "/pins")
     with tempfile.TemporaryDirectory(prefix="gauge-") as folder:
         try:
             gauge = SimulatedGauge(Path(folder), pins)

@@ -19,7 +19,7 @@ from fastenough.model import BadInput, NotApplicable
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.kernels import Kernel
 from fastenough.virtual.module import build_module
-from fastenough.virtual.own import OwnFiles, find_kernel, keep_own, own_names, release_of
+from fastenough.virtual.own import OwnFiles, find_kernel, image_says, keep_own, own_names
 from fastenough.virtual.packages import cache_dir, fetch
 from fastenough.virtual.snapshot import snapshot_of
 
@@ -93,7 +93,7 @@ def test_without_modules_all_is_built_in_and_without_headers_no_module_is_built(
 
 def test_a_packed_image_says_its_release(tmp_path: Path) -> None:
     (tmp_path / "Image.gz").write_bytes(gzip.compress(image_of(RELEASE)))
-    assert release_of(tmp_path / "Image.gz") == RELEASE
+    assert image_says(tmp_path / "Image.gz") == ("arm64", RELEASE)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", b"\x1f\x8b\x08" + bytes(50), image_of(RELEASE)[:600],
@@ -101,13 +101,19 @@ def test_a_packed_image_says_its_release(tmp_path: Path) -> None:
 def test_what_is_no_kernel_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "Image").write_bytes(content)
     with pytest.raises(BadInput, match="--image"):
-        release_of(tmp_path / "Image")
+        image_says(tmp_path / "Image")
 
 
-def test_an_x86_kernel_is_not_applicable(tmp_path: Path) -> None:
-    (tmp_path / "bzImage").write_bytes(image_of(RELEASE, b"HdrS", 0x202))
-    with pytest.raises(NotApplicable, match="arm64 only"):
-        release_of(tmp_path / "bzImage")
+def test_an_x86_kernel_says_its_release_in_its_head(tmp_path: Path) -> None:
+    content = bytearray(image_of("not this", b"HdrS", 0x202))
+    content[0x20E:0x210] = (0x100).to_bytes(2, "little")
+    content[0x300:0x300 + len(RELEASE) + 5] = f"{RELEASE} (me)".encode()[:len(RELEASE) + 5]
+    (tmp_path / "bzImage").write_bytes(content)
+    assert image_says(tmp_path / "bzImage") == ("amd64", RELEASE)
+    content[0x20E:0x210] = b"\xff\xff"
+    (tmp_path / "bzImage").write_bytes(content)
+    with pytest.raises(BadInput, match="no kernel of arm64 or x86-64"):
+        image_says(tmp_path / "bzImage")
 
 
 def test_parts_of_different_kernels_are_refused(debian: Kernel, image: Path, tmp_path: Path) -> None:

@@ -18,16 +18,18 @@ from fastenough.recording import Recording, read_recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.gauge import build_gauge
 from fastenough.virtual.kernels import KERNELS
+from fastenough.virtual.machines import MACHINES
 from fastenough.virtual.module import build_module
-from fastenough.virtual.packages import fetch
-from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.packages import GUEST_ARCH, fetch
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
+CHIP = MACHINES[GUEST_ARCH].pins.chip
 RESPONSE = {"task": "response", "chip": CHIP, "in_line": INPUT_LINE, "out_line": OUTPUT_LINE}
 PERIODIC = {"task": "periodic", "chip": CHIP, "out_line": OUTPUT_LINE, "period_ns": 5_000_000}
 DEVICE = "/dev/fastenough"
-OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite]
-"""Those of this machine's own release of Debian."""
+OWN_KERNELS = [name for name, origin in KERNELS.items() if not origin.suite and origin.arch == GUEST_ARCH]
+"""Those of this machine's own release of Debian, for the machine that guests are."""
 ONE_OF_EACH = ("rt", "stock-6.12")
 """Both models of preemption, and both versions."""
 BOOT_S = 240.0

@@ -13,13 +13,12 @@ from fastenough.link import Link
 from fastenough.model import EMULATED, NotApplicable
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.keeper import open_virtual
-from fastenough.virtual.kernels import KERNELS
+from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.own import find_kernel, own_names
-from fastenough.virtual.pins import CHIP, INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
-WIRES = Wires(CHIP, INPUT_LINE, OUTPUT_LINE)
 _MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject"}
 
 
@@ -50,8 +49,8 @@ class GuestBoard:
 @contextmanager
 def _running(which: str) -> Iterator[Booted]:
     with closing(open_virtual(which)) as link:
-        kernel = link.name.partition(":")[2]
-        yield Booted(link, configuration_of(link, kernel), PROBE, (EMULATED,), WIRES,
+        kernel = find_kernel(link.name.partition(":")[2])
+        yield Booted(link, configuration_of(link, kernel.name), PROBE, (EMULATED,), _wires(kernel),
                      module=cache(partial(_module, link, kernel)))
 
 
@@ -59,16 +58,21 @@ def _running(which: str) -> Iterator[Booted]:
 def _own_guest(configuration: str) -> Iterator[Booted]:
     kernel, _, arguments = configuration.partition(" ")
     with VirtualBoard(kernel, arguments=arguments) as board:
-        yield Booted(board.link, configuration_of(board.link, configuration), install(board.link), (EMULATED,), WIRES,
-                     board.qemu.last_words, cache(partial(_module, board.link, kernel)), board.wire_gauge)
+        yield Booted(board.link, configuration_of(board.link, configuration), install(board.link), (EMULATED,),
+                     _wires(board.kernel), board.qemu.last_words, cache(partial(_module, board.link, board.kernel)),
+                     board.wire_gauge)
 
 
-def _module(link: Link, kernel: str, name: str) -> str:
+def _wires(kernel: Kernel) -> Wires:
+    return Wires(kernel.machine.pins.chip, INPUT_LINE, OUTPUT_LINE)
+
+
+def _module(link: Link, kernel: Kernel, name: str) -> str:
     """Built on the bench, and put where nothing is kept."""
     if name not in _MODULES:
         raise NotApplicable(f"no kernel module is called {name}; there are {', '.join(_MODULES)}")
     path = f"/tmp/{name}.ko"
-    link.write(path, build_module(find_kernel(kernel), _MODULES[name]).read_bytes())
+    link.write(path, build_module(kernel, _MODULES[name]).read_bytes())
     return path
 
 

@@ -48,7 +48,7 @@ def command() -> None:
 @click.option("--kernel", shell_complete=_names, metavar="NAME",
               help=f"Which kernel to boot: one of Debian's ({', '.join(KERNELS)}; stock unless said), or one of yours. "
                    "With --image: what yours is called from now on (own unless said).")
-@click.option("--image", type=_FILE, help="A kernel that you built: Image or Image.gz, arm64.")
+@click.option("--image", type=_FILE, help="A kernel that you built: Image or Image.gz of arm64, bzImage of x86-64.")
 @click.option("--modules", type=_FOLDER, help="Its modules: where make modules_install put them.")
 @click.option("--headers", type=_FOLDER, help="The folder in which it was built, to build fastenough's module.")
 @click.option("--root", type=_FOLDER, help="Files that its guest has besides, such as libraries.")

@@ -16,8 +16,7 @@ from fastenough.virtual.gauge import SimulatedGauge
 from fastenough.virtual.guest_link import guest_link
 from fastenough.virtual.initramfs import build_initramfs
 from fastenough.virtual.own import find_kernel
-from fastenough.virtual.pins import Pins
-from fastenough.virtual.qemu import PACED, Qemu, require_qemu
+from fastenough.virtual.qemu import PACED, Qemu
 from fastenough.virtual.snapshot import Snapshot, snapshot_of
 
 _RESTORE_TIMEOUT_S = 20.0
@@ -53,7 +52,6 @@ class VirtualBoard:
 
     def _up(self, initramfs: bytes, cpus: int, snapshot: bool) -> None:
         begin = time.monotonic()
-        require_qemu()
         (self._directory / "initramfs").write_bytes(initramfs)
         saved = snapshot_of(self.kernel, initramfs, cpus)
         self.was_restored = snapshot and saved.intact() and self._restored(saved, cpus)
@@ -100,7 +98,7 @@ class VirtualBoard:
             raise
 
     def _connect(self) -> None:
-        self.pins = Pins(self.qemu.connect("qtest", 5.0), self.qemu.find("pl061"))
+        self.pins = self.qemu.pin_port.open(self.qemu)
         try:
             self.link = guest_link(self.qemu.connect("agent", 5.0), f"virtual:{self.kernel.name}", self._boot_timeout_s)
             self.link.run(["date", "-s", f"@{int(time.time())}"])

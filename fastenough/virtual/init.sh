@@ -18,7 +18,8 @@ ifconfig lo up
 # Each command of the bench has a share of its own: what looks after a load of many processes must not starve among them.
 echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 for module in /lib/*.ko; do insmod "$module"; done
-(while :; do setsid sh -c 'exec sh -i </dev/ttyAMA0 >/dev/ttyAMA0 2>&1'; done) &
+console=/dev/$(cat /sys/class/tty/console/active)
+(while :; do setsid sh -c "exec sh -i <$console >$console 2>&1"; done) &
 while :; do
 	for port in /dev/vport*p1; do [ -c "$port" ] && /bin/agent device "$port"; done
 	sleep 0.1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.kernels import Kernel, module_content
-from fastenough.virtual.module import CHECKOUT, compiler
+from fastenough.virtual.module import CHECKOUT, SOURCES, build_module, compiler
 from fastenough.virtual.packages import cache_lock
 
 _HERE = Path(__file__).resolve().parent
@@ -89,6 +89,7 @@ def build_initramfs(kernel: Kernel) -> bytes:
     archive.file("bin/agent", build_agent(kernel.arch), 0o755)
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
     archive.file("init", (_HERE / "init.sh").read_bytes(), 0o755)
-    for number, (name, module) in enumerate(kernel.guest_modules().items()):
+    pins = {name: build_module(kernel, SOURCES / name) for name in kernel.machine.pins.modules}
+    for number, (name, module) in enumerate((kernel.guest_modules() | pins).items()):
         archive.file(f"lib/{number:02}-{name}.ko", module_content(module))
     return archive.closed()

@@ -29,7 +29,6 @@ from fastenough.virtual.module import build_module
 from fastenough.virtual.own import OwnFiles, find_kernel, keep_own
 from fastenough.virtual.packages import Downloading, nobody_waits
 from fastenough.virtual.probe import build_probe, install
-from fastenough.virtual.qemu import require_qemu
 
 _ERRORS = {kind.__name__: kind for kind in (BadInput, NotApplicable)}
 _DOWN_TIMEOUT_S = 15.0
@@ -111,11 +110,10 @@ def up(kernel: str, snapshot: bool = True, downloading: Downloading = nobody_wai
     running = keeper_pid(directory)
     if running is not None:
         raise BadInput(f"a virtual bench is running already (process {running}); end it with: fastenough bench down")
-    require_qemu()
     found = find_kernel(kernel, downloading) if own is None else keep_own(kernel, own, downloading)
     if found.headers.exists():
         build_module(found)
-    build_probe()
+    build_probe(found.arch)
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-c", _START, str(directory), kernel, str(int(snapshot)), *_import_places()],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)

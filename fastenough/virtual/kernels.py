@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastenough.model import FastenoughError
+from fastenough.virtual.machines import MACHINES, Machine
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where a kernel comes from: what its meta package (``linux-image-…``) has before the architecture, the release
-    of Debian (empty: what this machine's own sources have), and further words for make to build modules for it."""
+    of Debian (empty: what this machine's own sources have), further words for make to build modules for it, and the
+    architecture of guests that boot it."""
 
     before: str
     suite: str = ""
     make: tuple[str, ...] = ()
+    arch: str = "arm64"
 
 
 _NEWER_TOOLS = ("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=", "KCFLAGS=-Wno-attributes", "CONFIG_DEBUG_INFO_BTF_MODULES=")
@@ -34,12 +37,10 @@ KERNELS = {
     "rt-5.10": Origin("rt-", "bullseye"),
     "stock-sid": Origin("", "sid", _NEWER_TOOLS),
     "rt-sid": Origin("rt-", "sid", _NEWER_TOOLS),
+    "stock-amd64": Origin("", arch="amd64"),
+    "rt-amd64": Origin("rt-", arch="amd64"),
 }
 """Every kernel that a guest can boot, by its name."""
-
-GUEST_MODULES = ("virtio_mmio", "virtio_console")
-"""Of the kernel's own package, those a guest boots with."""
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -49,6 +50,11 @@ class Kernel:
     arch: str
     release: str
     tree: Path
+
+    @property
+    def machine(self) -> Machine:
+        """What its guests are."""
+        return MACHINES[self.arch]
 
     @property
     def image(self) -> Path:
@@ -92,7 +98,7 @@ class Kernel:
 
     def guest_modules(self) -> dict[str, Path]:
         """Files of the modules that a guest boots with and that are not built in, each behind those it depends on."""
-        return dict(self._with_needed(GUEST_MODULES))
+        return dict(self._with_needed(self.machine.modules))
 
     def _with_needed(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
         for name in names:

@@ -13,6 +13,7 @@ from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.built import build, require_tool
 from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, Apt, cache_lock
+from fastenough.virtual.probe import FAMILIES, guest_arch
 
 MONITOR = "/bin/fastenough-monitor"
 INJECTOR = "/bin/fastenough-inject"
@@ -20,7 +21,7 @@ INJECTOR = "/bin/fastenough-inject"
 _TARGETS = {MONITOR: "target/monitor/fastenough-monitor", INJECTOR: "target/monitor/inject/fastenough-inject"}
 _OPTIONS = ("-Dprobe_static=true", "-Dmonitor=enabled", "-Ddebug=false", "-Dc_link_args=-s")
 _LIBRARIES = ("libbpf-dev", "libelf-dev", "zlib1g-dev")
-_TRIPLETS = {"arm64": "aarch64-linux-gnu"}
+_TRIPLETS = {"arm64": "aarch64-linux-gnu", "amd64": "x86_64-linux-gnu"}
 _CROSS_FILE = """[binaries]
 c = '{compiler}'
 pkg-config = '{pkg_config}'
@@ -29,7 +30,7 @@ sys_root = '{tree}'
 pkg_config_libdir = '{tree}/usr/lib/{triplet}/pkgconfig'
 [host_machine]
 system = 'linux'
-cpu_family = 'aarch64'
+cpu_family = '{family}'
 cpu = 'generic'
 endian = 'little'
 """
@@ -58,7 +59,8 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
     pkg_config = require_tool("pkg-config", "pkg-config")
     with cache_lock() as cache:
         cross = cache / f"guest-monitor-{arch}.ini"
-        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), pkg_config=pkg_config, triplet=_TRIPLETS[arch],
+        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), family=FAMILIES[arch],
+                                            pkg_config=pkg_config, triplet=_TRIPLETS[arch],
                                             tree=_libraries(cache, arch)))
     try:
         built = build(f"guest-monitor-{arch}", (f"--cross-file={cross}", *_OPTIONS), tuple(_TARGETS.values()))
@@ -71,7 +73,7 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
 
 def install_monitor(link: Link) -> str:
     """Put both into the guest; returns where the monitor lies."""
-    for place, content in build_monitor().items():
+    for place, content in build_monitor(guest_arch(link)).items():
         link.write(place, content)
         link.run(["chmod", "755", place])
     return MONITOR

@@ -11,18 +11,19 @@ import gzip
 import re
 import shutil
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastenough.model import BadInput, NotApplicable
-from fastenough.virtual.kernels import GUEST_MODULES, KERNELS, Kernel
-from fastenough.virtual.packages import GUEST_ARCH, Downloading, cache_dir, cache_lock, fetch, nobody_waits
+from fastenough.model import BadInput
+from fastenough.virtual.kernels import KERNELS, Kernel
+from fastenough.virtual.machines import MACHINES
+from fastenough.virtual.packages import Downloading, cache_dir, cache_lock, fetch, nobody_waits
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 _RESERVED = "as-booted"
-_ARM64 = (56, b"ARM\x64")
-_X86 = (0x202, b"HdrS")
 _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
+_RELEASE = re.compile(rb"[!-~]+")
 _SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
 
 
@@ -30,9 +31,10 @@ _SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
 class OwnFiles:
     """Where a user's kernel lies.
 
-    ``image``: arm64's Image or Image.gz.  ``modules``: what ``make modules_install`` wrote (its INSTALL_MOD_PATH, or
-    the folder of the release in it); None where the kernel has all built in.  ``headers``: the folder in which it was
-    built; None where no module is to be built for it.  ``root``: files that the guest has besides; or None.
+    ``image``: arm64's Image or Image.gz, x86's bzImage.  ``modules``: what ``make modules_install`` wrote (its
+    INSTALL_MOD_PATH, or the folder of the release in it); None where the kernel has all built in.  ``headers``: the
+    folder in which it was built; None where no module is to be built for it.  ``root``: files that the guest has
+    besides; or None.
     """
 
     image: Path
@@ -49,20 +51,31 @@ def _content(image: Path) -> bytes:
         raise BadInput(f"--image {image}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _has(content: bytes, mark: tuple[int, bytes]) -> bool:
-    place, word = mark
-    return content[place:place + len(word)] == word
+def _arm64_release(content: bytes) -> str | None:
+    said = _SAYS_RELEASE.search(content) if content[56:60] == b"ARM\x64" else None
+    return said[1].decode() if said else None
 
 
-def release_of(image: Path) -> str:
-    """The release that a kernel's image calls itself; raises BadInput, or NotApplicable for an x86 kernel."""
+def _x86_release(content: bytes) -> str | None:
+    """Its head says where (Linux, "The Linux/x86 Boot Protocol": kernel_version); what follows is packed."""
+    if content[0x202:0x206] != b"HdrS":
+        return None
+    said = _RELEASE.match(content, 0x200 + int.from_bytes(content[0x20E:0x210], "little"))
+    return said[0].decode() if said else None
+
+
+def image_says(image: Path) -> tuple[str, str]:
+    """The architecture of a kernel's image and the release that it calls itself; raises BadInput."""
     content = _content(image)
-    if _has(content, _X86):
-        raise NotApplicable(f"--image {image}: an x86 kernel; the virtual bench has pins for arm64 only")
-    said = _SAYS_RELEASE.search(content) if _has(content, _ARM64) else None
-    if said is None:
-        raise BadInput(f"--image {image}: no kernel of arm64; name arch/arm64/boot/Image or Image.gz of your build")
-    return said[1].decode()
+    for arch, release_in in _RELEASES_IN.items():
+        release = release_in(content)
+        if release is not None:
+            return arch, release
+    raise BadInput(f"--image {image}: no kernel of arm64 or x86-64; name arch/arm64/boot/Image, Image.gz or "
+                   "arch/x86/boot/bzImage of your build")
+
+
+_RELEASES_IN: dict[str, Callable[[bytes], str | None]] = {"arm64": _arm64_release, "amd64": _x86_release}
 
 
 def _modules(given: Path, release: str) -> Path:
@@ -106,16 +119,17 @@ def own_names() -> tuple[str, ...]:
 def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits) -> Kernel:
     """Call a user's kernel by a name from now on, in place of one that was called so.
 
-    Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable for another
-    architecture.
+    Its guests have Debian's busybox.  Raises BadInput where name or files cannot be, NotApplicable without QEMU.
     """
     if not _NAME.fullmatch(name) or name in KERNELS or name == _RESERVED:
         raise BadInput(f"--kernel {name}: no name for a kernel of your own; lower-case letters, digits, '.', '+' and "
                        "'-', and none of Debian's")
     if files.root is not None and not files.root.is_dir():
         raise BadInput(f"--root {files.root}: no folder")
-    release = release_of(files.image)
-    parts = [(f"boot/vmlinuz-{release}", files.image), ("bin/busybox", fetch("stock", downloading=downloading).busybox)]
+    arch, release = image_says(files.image)
+    MACHINES[arch].require()
+    debian = next(known for known, origin in KERNELS.items() if origin.arch == arch)
+    parts = [(f"boot/vmlinuz-{release}", files.image), ("bin/busybox", fetch(debian, downloading=downloading).busybox)]
     if files.modules is not None:
         parts.append((f"lib/modules/{release}", _modules(files.modules, release)))
     if files.headers is not None:
@@ -130,16 +144,18 @@ def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits
         if files.modules is None:
             folder = tree / "lib" / "modules" / release
             folder.mkdir(parents=True)
-            (folder / "modules.builtin").write_text("".join(f"kernel/{name}.ko\n" for name in GUEST_MODULES))
-    return Kernel(name, GUEST_ARCH, release, tree)
+            (folder / "modules.builtin").write_text("".join(f"kernel/{name}.ko\n" for name in MACHINES[arch].modules))
+    return Kernel(name, arch, release, tree)
 
 
 def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     """The kernel of that name, a user's own or one of Debian's (see ``fetch`` for what else it raises).
 
-    Raises BadInput for an unknown name, and where a user's kernel is not what, or where, it was.
+    Raises BadInput for an unknown name, and where a user's kernel is not what, or where, it was; NotApplicable where
+    there is no QEMU for it.
     """
     if name in KERNELS:
+        MACHINES[KERNELS[name].arch].require()
         return fetch(name, downloading=downloading)
     own = own_names()
     if name not in own:
@@ -148,7 +164,9 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     tree = _trees(cache_dir()) / name
     image = next((tree / "boot").iterdir())
     release = image.name.removeprefix("vmlinuz-")
-    if not image.is_file() or release_of(image) != release:
+    arch, says = image_says(image) if image.is_file() else ("", "")
+    if says != release:
         raise BadInput(f"kernel {name}: {image.resolve()} is no longer the image of {release}; name its files again "
                        f"with: fastenough bench up --kernel {name} --image FILE …")
-    return Kernel(name, GUEST_ARCH, release, tree)
+    MACHINES[arch].require()
+    return Kernel(name, arch, release, tree)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's own kernels, fetched by the machine's own apt; nothing is installed.
 
-A private apt state knows the guest's architecture too; the packages are unpacked into one tree in the cache.
+A private apt state knows the guest's architecture too; the packages are unpacked into a tree of it in the cache.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fastenough.virtual.kernels import KERNELS, Kernel
 from fastenough.virtual.suites import choose_suite, run_with_their_libc
 
 GUEST_ARCH = "arm64"
+"""Of the guests that boot where no kernel is named."""
 
 _FLAVOURS = {"armhf": "armmp"}
 """What Debian calls its kernel for an architecture, where that is not the architecture's own name."""
@@ -237,20 +238,20 @@ def _known(record: Path, name: str, arch: str, tree: Path) -> Kernel | None:
         return None
 
 
-def fetch(name: str, arch: str = GUEST_ARCH, image: bool = True, refresh: bool = False,
+def fetch(name: str, arch: str = "", image: bool = True, refresh: bool = False,
           downloading: Downloading = nobody_waits) -> Kernel:
-    """The kernel of that name (see KERNELS), from the cache or else through apt.
+    """The kernel of that name (see KERNELS), from the cache or else through apt; ``arch`` where not that of its guests.
 
     Raises BadInput for an unknown name, NotApplicable where this is no Debian machine, FastenoughError where
     apt has no such package.
     """
     if name not in KERNELS:
         raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join(KERNELS)}")
-    suite = KERNELS[name].suite
+    suite, arch = KERNELS[name].suite, arch or KERNELS[name].arch
     with cache_lock() as cache:
         place = cache / "suites" / suite if suite else cache
-        tree = place / f"tree-{_TREE_VERSION}"
-        record = tree / f"{name}-{arch}-{'image' if image else 'headers'}.json"
+        tree = place / f"tree-{_TREE_VERSION}-{arch}"
+        record = tree / f"{name}-{'image' if image else 'headers'}.json"
         known = None if refresh else _known(record, name, arch, tree)
         if known is not None:
             return known

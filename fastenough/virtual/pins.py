@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest's pins, over QEMU's qtest socket.
-
-QEMU stops the guest while a reply waits to be read: a thread of its own drains the socket, always.
-"""
+"""A guest's pins, whatever machine it is: what drives its inputs and sees its outputs change."""
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+from typing import ClassVar, Protocol
 
 from fastenough.link.base import Stalled
-from fastenough.model import BadInput, FastenoughError
 
-CHIP = "9030000.pl061"
-"""Label of the chip, as the guest sees it."""
 INPUT_LINE = 0
 """The guest's input, driven from outside."""
 OUTPUT_LINE = 1
 """The guest's output, seen from outside."""
-_LINES = 8
-_POWER_KEY_LINE = 3
+LINES = 8
 _KEPT = 1 << 16
 
 
@@ -38,31 +32,29 @@ class Edge:
     mono_ns: int
 
 
-class Pins:
+class Pins(ABC):
     """Drives the guest's inputs and sees its outputs change.
 
     ``on_edge``, when given, is called in the draining thread with every edge, before it is kept.
     """
 
-    def __init__(self, connection: socket.socket, device: str, on_edge: Callable[[Edge], None] | None = None) -> None:
-        self._connection = connection
-        self._device = device
-        self.on_edge = on_edge
+    def __init__(self) -> None:
+        self.on_edge: Callable[[Edge], None] | None = None
         self.counts: Counter[int] = Counter()
         self._edges: deque[Edge] = deque(maxlen=_KEPT)
         self._changed = threading.Condition()
-        self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._asking = threading.Lock()
-        self._thread = threading.Thread(target=self._drain, name="pins", daemon=True)
-        self._thread.start()
-        self._ask(f"irq_intercept_out {device}")
 
+    @abstractmethod
     def drive(self, line: int, level: int) -> int:
         """Set an input of the guest; returns when QEMU had taken it (CLOCK_MONOTONIC, ns)."""
-        if not 0 <= line < _LINES or line == _POWER_KEY_LINE:
-            raise BadInput(f"the virtual board has no free input line {line}; choose 0 to 2 or 4 to 7")
-        self._ask(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
-        return time.monotonic_ns()
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Until every edge that the guest has made has been heard."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the pins; the thread ends."""
 
     def wait(self, line: int, level: int, timeout_s: float) -> Edge:
         """The next edge of that line to that level; edges before it are forgotten.  Raises Stalled."""
@@ -83,43 +75,46 @@ class Pins:
             self._edges.clear()
             return edges
 
-    def settle(self) -> None:
-        """Until every edge that the guest has made has been heard: the reply to a question comes behind them."""
-        self._ask("endianness")
-
-    def close(self) -> None:
-        """Let go of the pins; the thread ends."""
-        with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
-
-    def _ask(self, command: str) -> None:
-        with self._asking:
-            try:
-                self._connection.sendall(command.encode() + b"\n")
-                reply = self._replies.get(timeout=20.0)
-            except (OSError, queue.Empty) as error:
-                raise FastenoughError("the virtual board's pins do not answer: its QEMU is gone or stuck") from error
-        if reply is None or not reply.startswith("OK"):
-            raise FastenoughError(f"QEMU refused {command!r}: {reply or 'it is gone'}")
-
-    def _drain(self) -> None:
-        try:
-            with self._connection.makefile("r", encoding="ascii") as stream:
-                for line in stream:
-                    self._sort(line.split())
-        except (OSError, ValueError):
-            pass
-        self._replies.put(None)
-
-    def _sort(self, words: list[str]) -> None:
-        if words[:1] != ["IRQ"]:
-            self._replies.put(" ".join(words))
-            return
-        edge = Edge(int(words[2]), int(words[1] == "raise"), time.monotonic_ns())
+    def heard(self, line: int, level: int) -> None:
+        """An output changed just now."""
+        edge = Edge(line, level, time.monotonic_ns())
         if self.on_edge is not None:
             self.on_edge(edge)
         with self._changed:
             self.counts[edge.line] += 1
             self._edges.append(edge)
             self._changed.notify_all()
+
+
+class Emulator(Protocol):
+    """What pins need of the QEMU that they are in."""
+
+    def connect(self, name: str, timeout_s: float) -> socket:
+        """One of its sockets."""
+
+    def find(self, kind: str) -> str:
+        """The path of its first device of that type."""
+
+
+class PinPort(Protocol):
+    """How pins come out of one QEMU: what it is started with in ``directory``, and who then opens them.
+
+    ``chip`` is their label, as the guest sees it; ``modules``: what the guest needs for them, folders of our module's
+    sources.
+    """
+
+    chip: ClassVar[str]
+    modules: ClassVar[tuple[str, ...]]
+
+    def __init__(self, directory: Path) -> None:
+        """Before QEMU starts."""
+
+    @property
+    def words(self) -> list[str]:
+        """For QEMU's command line."""
+
+    def open(self, emulator: Emulator) -> Pins:
+        """The pins of a QEMU that runs, until they are closed; then they may be opened again."""
+
+    def close(self) -> None:
+        """Leave nothing behind when QEMU has ended."""

@@ -16,11 +16,13 @@ PROBE = "/bin/fastenough-probe"
 """Where it lies in the guest."""
 _TARGET = "target/probe/fastenough-probe"
 _CHRT = Path(__file__).resolve().parent / "chrt.c"
+FAMILIES = {"arm64": "aarch64", "amd64": "x86_64"}
+"""What meson, and the kernel, call the architectures of guests."""
 _CROSS_FILE = """[binaries]
 c = '{compiler}'
 [host_machine]
 system = 'linux'
-cpu_family = 'aarch64'
+cpu_family = '{family}'
 cpu = 'generic'
 endian = 'little'
 """
@@ -30,7 +32,7 @@ def build_probe(arch: str = GUEST_ARCH) -> bytes:
     """The probe of this checkout; raises FastenoughError with the first complaint, NotApplicable without tools."""
     with cache_lock() as cache:
         cross = cache / f"guest-{arch}.ini"
-        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch)))
+        cross.write_text(_CROSS_FILE.format(compiler=compiler(arch), family=FAMILIES[arch]))
     try:
         (probe,) = build(f"guest-{arch}", (f"--cross-file={cross}", "-Dprobe_static=true", "-Ddebug=false",
                                            "-Dc_link_args=-s"), (_TARGET,))
@@ -53,9 +55,16 @@ def build_chrt(arch: str = GUEST_ARCH) -> bytes:
         return built.read_bytes()
 
 
+def guest_arch(link: Link) -> str:
+    """Debian's name of a guest's architecture."""
+    machine = link.run(["uname", "-m"]).text.strip()
+    return next(arch for arch, family in FAMILIES.items() if family == machine)
+
+
 def install(link: Link) -> str:
     """Put both into the guest; returns where the probe lies."""
-    for place, content in ((PROBE, build_probe()), ("/bin/chrt", build_chrt())):
+    arch = guest_arch(link)
+    for place, content in ((PROBE, build_probe(arch)), ("/bin/chrt", build_chrt(arch))):
         link.write(place, content)
         link.run(["chmod", "755", place])
     return PROBE

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -19,12 +18,12 @@ from typing import Any, BinaryIO
 
 from labgrid.util.qmp import QMPError, QMPMonitor
 
-from fastenough.model import FastenoughError, NotApplicable
+from fastenough.model import FastenoughError
 from fastenough.virtual.kernels import Kernel
+from fastenough.virtual.machines import Machine
 from fastenough.words import said_lines
 
-PROGRAM = "qemu-system-aarch64"
-_MACHINE = ("-M", "virt", "-cpu", "cortex-a53", "-nodefaults", "-nographic", "-no-reboot")
+_BARE = ("-nodefaults", "-nographic", "-no-reboot")
 PACED = ("-accel", "tcg,thread=multi")
 """Each of the guest's CPUs as fast as it goes; its clock is this machine's."""
 COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0")
@@ -39,26 +38,23 @@ _STATE_TIMEOUT_S = 60.0
 _CHUNK = 1 << 20
 
 
-def require_qemu() -> None:
-    """Raises NotApplicable, saying how to fix it, where there is no QEMU."""
-    if shutil.which(PROGRAM) is None:
-        raise NotApplicable(f"{PROGRAM} is missing; run: apt-get install qemu-system-arm")
-
-
 class Qemu:
     """A guest; its sockets lie in ``directory``, which must have a short path."""
 
     def __init__(self, kernel: Kernel, initramfs: Path, directory: Path, *, cpus: int = 2, memory_mb: int = 768,
                  pace: tuple[str, ...] = PACED, restore: bool = False, arguments: str = "") -> None:
-        require_qemu()
+        machine = kernel.machine
+        self.pin_port = machine.pins(directory)
         self._directory = directory
         self._console_log = directory / "console.log"
         self._state_socket = directory / "state.sock"
         with (directory / "qemu.log").open("wb") as log:
             self._popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", PROGRAM, *_MACHINE, *pace, "-smp", str(cpus), "-m", f"{memory_mb}M",
+                ["setpriv", "--pdeathsig", "KILL", machine.program, *machine.words, *_BARE, *pace,
+                 "-smp", str(cpus), "-m", f"{memory_mb}M",
                  "-kernel", str(kernel.image), "-initrd", str(initramfs),
-                 "-append", f"console=ttyAMA0 quiet panic=-1 {arguments}".rstrip(), *self._wiring(),
+                 "-append", f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
+                 *self._wiring(machine), *self.pin_port.words,
                  *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
@@ -68,16 +64,15 @@ class Qemu:
             self.close()
             raise
 
-    def _wiring(self) -> list[str]:
+    def _wiring(self, machine: Machine) -> list[str]:
         def server(name: str) -> str:
             return f"path={self._directory}/{name}.sock,server=on,wait=off"
 
         return [
             "-qmp", f"unix:{self._directory}/qmp.sock,server=on,wait=off",
-            "-qtest", f"unix:{self._directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none",
             "-chardev", f"socket,id=console,{server('console')},logfile={self._console_log}",
             "-serial", "chardev:console",
-            "-device", "virtio-serial-device", "-chardev", f"socket,id=agent,{server('agent')}",
+            "-device", machine.agent_bus, "-chardev", f"socket,id=agent,{server('agent')}",
             "-device", "virtserialport,chardev=agent,nr=1,name=agent",
         ]
 
@@ -126,7 +121,7 @@ class Qemu:
         """One QMP command; raises FastenoughError when QEMU refuses it or is gone."""
         try:
             return self._qmp.execute(command, arguments)
-        except (QMPError, OSError, ValueError) as error:
+        except (QMPError, OSError, TypeError, ValueError) as error:  # labgrid's QMPError takes no answer of QEMU's
             raise FastenoughError(f"QEMU refused {command}: {error}") from error
 
     def find(self, kind: str) -> str:
@@ -183,6 +178,7 @@ class Qemu:
         """End the guest, now; nothing in it is worth saving."""
         self._popen.kill()
         self._popen.wait()
+        self.pin_port.close()
 
 
 def _received(server: socket.socket, stream: BinaryIO) -> str:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pins of arm64's machine, the lines of its PL061, over QEMU's qtest socket.
+
+QEMU stops the guest while a reply waits to be read: a thread of its own drains the socket, always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.pins import LINES, Emulator, Pins
+
+_POWER_KEY_LINE = 3
+_OPEN_S = 5.0
+_REPLY_S = 20.0
+
+
+class QtestPins(Pins):
+    """The lines of one device, over a connection to qtest."""
+
+    def __init__(self, connection: socket.socket, device: str) -> None:
+        super().__init__()
+        self._connection = connection
+        self._device = device
+        self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._asking = threading.Lock()
+        threading.Thread(target=self._drain, name="pins", daemon=True).start()
+        self._ask(f"irq_intercept_out {device}")
+
+    def drive(self, line: int, level: int) -> int:
+        if not 0 <= line < LINES or line == _POWER_KEY_LINE:
+            raise BadInput(f"the virtual board has no free input line {line}; choose 0 to 2 or 4 to 7")
+        self._ask(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
+        return time.monotonic_ns()
+
+    def settle(self) -> None:
+        """The reply to a question comes behind them."""
+        self._ask("endianness")
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+    def _ask(self, command: str) -> None:
+        with self._asking:
+            try:
+                self._connection.sendall(command.encode() + b"\n")
+                reply = self._replies.get(timeout=_REPLY_S)
+            except (OSError, queue.Empty) as error:
+                raise FastenoughError("the virtual board's pins do not answer: its QEMU is gone or stuck") from error
+        if reply is None or not reply.startswith("OK"):
+            raise FastenoughError(f"QEMU refused {command!r}: {reply or 'it is gone'}")
+
+    def _drain(self) -> None:
+        try:
+            with self._connection.makefile("r", encoding="ascii") as stream:
+                for line in stream:
+                    self._sort(line.split())
+        except (OSError, ValueError):
+            pass
+        self._replies.put(None)
+
+    def _sort(self, words: list[str]) -> None:
+        if words[:1] == ["IRQ"]:
+            self.heard(int(words[2]), int(words[1] == "raise"))
+        else:
+            self._replies.put(" ".join(words))
+
+
+class QtestPort:
+    """The socket that QEMU listens at for them."""
+
+    chip: ClassVar[str] = "9030000.pl061"
+    modules: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, directory: Path) -> None:
+        self.words = ["-qtest", f"unix:{directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
+
+    def open(self, emulator: Emulator) -> Pins:
+        return QtestPins(emulator.connect("qtest", _OPEN_S), emulator.find("pl061"))
+
+    def close(self) -> None:
+        """QEMU's socket goes with it."""

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pins of machines that have none: memory shared with the guest and a bell each way (QEMU's ivshmem-doorbell).
+
+The guest's side, and what lies where in the memory, is ``target/module/pins/fastenough_pins.c``.  We are the server
+that QEMU asks for the memory and the bells: it is given number 0, whose state may be saved, and we are number 1.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import mmap
+import os
+import select
+import socket
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from fastenough.model import BadInput, FastenoughError
+from fastenough.virtual.pins import LINES, Emulator, Pins
+
+_GUEST, _BENCH = 0, 1
+_BYTES = 1 << 17
+_LEVELS = 0
+_RISES, _FALLS = 32, 64
+_CHANGES = 128
+_RING = 4096
+_RING_ENTRIES = 16384
+
+
+class _Memory:
+    """Words of 32 bits in the shared memory, by their place in bytes."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("pins")
+        os.ftruncate(self.descriptor, _BYTES)
+        self._bytes = mmap.mmap(self.descriptor, _BYTES)
+
+    def read(self, place: int) -> int:
+        return int(struct.unpack_from("<I", self._bytes, place)[0])
+
+    def write(self, place: int, word: int) -> None:
+        struct.pack_into("<I", self._bytes, place, word & 0xFFFFFFFF)
+
+    def close(self) -> None:
+        self._bytes.close()
+        os.close(self.descriptor)
+
+
+class SharedPins(Pins):
+    """The lines in a memory; ``guest_bell`` and ``our_bell`` are eventfds, which QEMU makes non-blocking."""
+
+    def __init__(self, memory: _Memory, guest_bell: int, our_bell: int) -> None:
+        super().__init__()
+        self._memory, self._guest_bell, self._our_bell = memory, guest_bell, our_bell
+        self._heard = memory.read(_CHANGES)
+        self._fault = ""
+        self._closed = False
+        self._driving, self._draining = threading.Lock(), threading.Lock()
+        self._thread = threading.Thread(target=self._drain, name="pins", daemon=True)
+        self._thread.start()
+
+    def drive(self, line: int, level: int) -> int:
+        if not 0 <= line < LINES:
+            raise BadInput(f"the virtual board has no input line {line}; choose 0 to {LINES - 1}")
+        self._require_whole()
+        with self._driving:
+            levels = self._memory.read(_LEVELS)
+            wanted = levels | 1 << line if level else levels & ~(1 << line)
+            if wanted != levels:
+                self._memory.write(_LEVELS, wanted)
+                edges = (_RISES if level else _FALLS) + 4 * line
+                self._memory.write(edges, self._memory.read(edges) + 1)
+                os.eventfd_write(self._guest_bell, 1)
+        return time.monotonic_ns()
+
+    def settle(self) -> None:
+        """They are in the memory as soon as they are made."""
+        self._listen()
+        self._require_whole()
+
+    def close(self) -> None:
+        self._closed = True
+        os.eventfd_write(self._our_bell, 1)
+        self._thread.join()
+
+    def _require_whole(self) -> None:
+        if self._fault:
+            raise FastenoughError(self._fault)
+
+    def _drain(self) -> None:
+        while not self._closed:
+            select.select([self._our_bell], [], [])
+            os.eventfd_read(self._our_bell)
+            self._listen()
+
+    def _listen(self) -> None:
+        with self._draining:
+            changes = self._memory.read(_CHANGES)
+            if changes - self._heard & 0xFFFFFFFF > _RING_ENTRIES:
+                self._fault = (f"the virtual board's outputs changed more than {_RING_ENTRIES} times before the bench "
+                               "came to look: this machine is too busy")
+                self._heard = changes
+            while self._heard != changes:
+                entry = self._memory.read(_RING + 4 * (self._heard % _RING_ENTRIES))
+                self._heard = self._heard + 1 & 0xFFFFFFFF
+                self.heard(entry >> 1, entry & 1)
+
+
+class SharedPort:
+    """The server that one QEMU gets memory and bells from."""
+
+    chip: ClassVar[str] = "fastenough_pins"
+    modules: ClassVar[tuple[str, ...]] = ("pins",)
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / "pins.sock"
+        self.words = ["-chardev", f"socket,id=pins,path={path}",
+                      "-device", "ivshmem-doorbell,vectors=1,master=on,chardev=pins"]
+        self._memory = _Memory()
+        self._guest_bell, self._our_bell = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
+        self._connection: socket.socket | None = None
+        self._server = socket.socket(socket.AF_UNIX)
+        path.unlink(missing_ok=True)
+        self._server.bind(str(path))
+        self._server.listen(1)
+        self._thread = threading.Thread(target=self._serve, name="pins-port", daemon=True)
+        self._thread.start()
+
+    def open(self, emulator: Emulator) -> Pins:
+        return SharedPins(self._memory, self._guest_bell, self._our_bell)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._server.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._memory.close()
+        for bell in (self._guest_bell, self._our_bell):
+            os.close(bell)
+
+    def _serve(self) -> None:
+        """The protocol's version, the guest's number, the memory, our bell and the guest's."""
+        with contextlib.suppress(OSError):
+            self._connection, _ = self._server.accept()
+            for number, descriptor in ((0, None), (_GUEST, None), (-1, self._memory.descriptor),
+                                       (_BENCH, self._our_bell), (_GUEST, self._guest_bell)):
+                handed = [] if descriptor is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                                         array.array("i", [descriptor]))]
+                self._connection.sendmsg([struct.pack("<q", number)], handed)
