@@ -45,7 +45,7 @@ class VirtualBoard:
         content = build_initramfs(self.kernel)
         self._directory = directory or _own_directory()
         try:
-            self._up(content, cpus, snapshot and not arguments)
+            self._up(content, cpus, snapshot and self.kernel.machine.restored and not arguments)
         except BaseException:
             shutil.rmtree(self._directory, ignore_errors=True)
             raise

@@ -20,7 +20,9 @@ echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 for module in /lib/*.ko; do insmod "$module"; done
 console=/dev/$(cat /sys/class/tty/console/active)
 (while :; do setsid sh -c "exec sh -i <$console >$console 2>&1"; done) &
+if [ -d /sys/class/net/eth0 ]; then ifconfig eth0 10.0.2.15 up; fi
 while :; do
+	if [ -d /sys/class/net/eth0 ]; then nc 10.0.2.100 4321 -e /bin/agent stdio; fi
 	for port in /dev/vport*p1; do [ -c "$port" ] && /bin/agent device "$port"; done
 	sleep 0.1
 done

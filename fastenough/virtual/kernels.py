@@ -39,6 +39,8 @@ KERNELS = {
     "rt-sid": Origin("rt-", "sid", _NEWER_TOOLS),
     "stock-amd64": Origin("", arch="amd64"),
     "rt-amd64": Origin("rt-", arch="amd64"),
+    "stock-armhf": Origin("", arch="armhf"),
+    "rt-armhf": Origin("rt-", arch="armhf"),
 }
 """Every kernel that a guest can boot, by its name."""
 
@@ -60,6 +62,11 @@ class Kernel:
     def image(self) -> Path:
         """Newer packages have it beside the modules."""
         return _first(self.tree / "boot" / f"vmlinuz-{self.release}", self._modules / "vmlinuz")
+
+    @property
+    def device_tree(self) -> Path:
+        """What tells the kernel of its machine, where the machine does not."""
+        return self.tree / "usr/lib" / f"linux-image-{self.release}" / self.machine.device_tree
 
     @property
     def _modules(self) -> Path:
@@ -109,7 +116,8 @@ class Kernel:
 
     def parts(self) -> list[Path]:
         """What a guest is made of."""
-        return [self.image, self.busybox, *self.guest_modules().values()]
+        return [self.image, self.busybox, *([self.device_tree] if self.machine.device_tree else []),
+                *self.guest_modules().values()]
 
 
 def _first(*places: Path) -> Path:

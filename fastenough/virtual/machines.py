@@ -8,22 +8,31 @@ from dataclasses import dataclass
 
 from fastenough.model import NotApplicable
 from fastenough.virtual.pins import PinPort
-from fastenough.virtual.qtest_pins import QtestPort
+from fastenough.virtual.qtest_pins import ImxPort, Pl061Port
 from fastenough.virtual.shared_pins import SharedPort
 
 
 @dataclass(frozen=True)
 class Machine:
-    """``program`` of Debian's ``package``, started with ``words``; ``console`` is what the guest calls its serial line,
-    ``agent_bus`` the device that carries the agent's port, ``modules`` are the kernel's own that it needs for that."""
+    """``program`` of Debian's ``package`` is started with ``words``, with its serial lines (``serial``) and what
+    carries the agent's port (``agent``); both have a chardev of that name, ``console`` and ``agent``.
+
+    The guest calls its line ``console`` and itself ``says`` (``uname -m``).  ``modules``: of the kernel's own, those
+    that it needs; ``device_tree``: a file of the kernel's package; ``restored``: whether a saved state of it goes on,
+    its agent's port included.
+    """
 
     program: str
     package: str
     words: tuple[str, ...]
+    serial: tuple[str, ...]
+    agent: tuple[str, ...]
     console: str
-    agent_bus: str
+    says: str
     modules: tuple[str, ...]
     pins: type[PinPort]
+    device_tree: str = ""
+    restored: bool = True
 
     def require(self) -> None:
         """Raises NotApplicable, saying how to fix it, where there is no such QEMU."""
@@ -31,9 +40,20 @@ class Machine:
             raise NotApplicable(f"{self.program} is missing; run: apt-get install {self.package}")
 
 
+_FIRST_LINE = ("-serial", "chardev:console")
+_SECOND_LINE = ("-serial", "null", *_FIRST_LINE)
+_PORT = ("-device", "virtserialport,chardev=agent,nr=1,name=agent")
+_NETWORK = ("-nic", "user,restrict=on,guestfwd=tcp:10.0.2.100:4321-chardev:agent")
+"""Nothing else can be reached, from there or from here; the guest's first program calls that address."""
+
 MACHINES = {
-    "arm64": Machine("qemu-system-aarch64", "qemu-system-arm", ("-M", "virt", "-cpu", "cortex-a53"), "ttyAMA0",
-                     "virtio-serial-device", ("virtio_mmio", "virtio_console"), QtestPort),
-    "amd64": Machine("qemu-system-x86_64", "qemu-system-x86", ("-M", "q35", "-cpu", "max"), "ttyS0",
-                     "virtio-serial-pci", ("virtio_pci", "virtio_console"), SharedPort),
+    "arm64": Machine("qemu-system-aarch64", "qemu-system-arm", ("-M", "virt", "-cpu", "cortex-a53"), _FIRST_LINE,
+                     ("-device", "virtio-serial-device", *_PORT), "ttyAMA0", "aarch64",
+                     ("virtio_mmio", "virtio_console"), Pl061Port),
+    "amd64": Machine("qemu-system-x86_64", "qemu-system-x86", ("-M", "q35", "-cpu", "max"), _FIRST_LINE,
+                     ("-device", "virtio-serial-pci", *_PORT), "ttyS0", "x86_64",
+                     ("virtio_pci", "virtio_console"), SharedPort),
+    "armhf": Machine("qemu-system-arm", "qemu-system-arm", ("-M", "sabrelite"), _SECOND_LINE, _NETWORK, "ttymxc1",
+                     "armv7l", ("gpio-mxc", "smsc", "fec"), ImxPort, "imx6q-sabrelite.dtb",
+                     restored=False),
 }

@@ -55,6 +55,8 @@ def build_monitor(arch: str = GUEST_ARCH) -> dict[str, bytes]:
 
     Raises NotApplicable without tools, FastenoughError with the first complaint.
     """
+    if arch not in _TRIPLETS:
+        raise NotApplicable(f"the monitor is not built for guests of {arch}")
     require_tool("clang", "clang")
     pkg_config = require_tool("pkg-config", "pkg-config")
     with cache_lock() as cache:

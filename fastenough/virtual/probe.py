@@ -9,6 +9,7 @@ from pathlib import Path
 from fastenough.link.base import Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.built import build
+from fastenough.virtual.machines import MACHINES
 from fastenough.virtual.module import compiler
 from fastenough.virtual.packages import GUEST_ARCH, cache_lock
 
@@ -16,8 +17,8 @@ PROBE = "/bin/fastenough-probe"
 """Where it lies in the guest."""
 _TARGET = "target/probe/fastenough-probe"
 _CHRT = Path(__file__).resolve().parent / "chrt.c"
-FAMILIES = {"arm64": "aarch64", "amd64": "x86_64"}
-"""What meson, and the kernel, call the architectures of guests."""
+FAMILIES = {"arm64": "aarch64", "amd64": "x86_64", "armhf": "arm"}
+"""What meson calls the architectures of guests."""
 _CROSS_FILE = """[binaries]
 c = '{compiler}'
 [host_machine]
@@ -58,7 +59,7 @@ def build_chrt(arch: str = GUEST_ARCH) -> bytes:
 def guest_arch(link: Link) -> str:
     """Debian's name of a guest's architecture."""
     machine = link.run(["uname", "-m"]).text.strip()
-    return next(arch for arch, family in FAMILIES.items() if family == machine)
+    return next(arch for arch, known in MACHINES.items() if known.says == machine)
 
 
 def install(link: Link) -> str:

@@ -53,6 +53,7 @@ class Qemu:
                 ["setpriv", "--pdeathsig", "KILL", machine.program, *machine.words, *_BARE, *pace,
                  "-smp", str(cpus), "-m", f"{memory_mb}M",
                  "-kernel", str(kernel.image), "-initrd", str(initramfs),
+                 *(("-dtb", str(kernel.device_tree)) if machine.device_tree else ()),
                  "-append", f"console={machine.console} quiet panic=-1 {arguments}".rstrip(),
                  *self._wiring(machine), *self.pin_port.words,
                  *(("-incoming", f"unix:{self._state_socket}") if restore else ())],
@@ -71,9 +72,7 @@ class Qemu:
         return [
             "-qmp", f"unix:{self._directory}/qmp.sock,server=on,wait=off",
             "-chardev", f"socket,id=console,{server('console')},logfile={self._console_log}",
-            "-serial", "chardev:console",
-            "-device", machine.agent_bus, "-chardev", f"socket,id=agent,{server('agent')}",
-            "-device", "virtserialport,chardev=agent,nr=1,name=agent",
+            *machine.serial, "-chardev", f"socket,id=agent,{server('agent')}", *machine.agent,
         ]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pins of arm64's machine, the lines of its PL061, over QEMU's qtest socket.
+"""The pins of machines that have some, over QEMU's qtest socket.
 
 QEMU stops the guest while a reply waits to be read: a thread of its own drains the socket, always.
 """
@@ -17,26 +17,27 @@ from typing import ClassVar
 from fastenough.model import BadInput, FastenoughError
 from fastenough.virtual.pins import LINES, Emulator, Pins
 
-_POWER_KEY_LINE = 3
 _OPEN_S = 5.0
 _REPLY_S = 20.0
 
 
 class QtestPins(Pins):
-    """The lines of one device, over a connection to qtest."""
+    """The lines of one device, over a connection to qtest; some may be ``taken`` for other purposes."""
 
-    def __init__(self, connection: socket.socket, device: str) -> None:
+    def __init__(self, connection: socket.socket, device: str, taken: frozenset[int] = frozenset()) -> None:
         super().__init__()
         self._connection = connection
         self._device = device
+        self._free = [line for line in range(LINES) if line not in taken]
         self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._asking = threading.Lock()
         threading.Thread(target=self._drain, name="pins", daemon=True).start()
         self._ask(f"irq_intercept_out {device}")
 
     def drive(self, line: int, level: int) -> int:
-        if not 0 <= line < LINES or line == _POWER_KEY_LINE:
-            raise BadInput(f"the virtual board has no free input line {line}; choose 0 to 2 or 4 to 7")
+        if line not in self._free:
+            raise BadInput(f"the virtual board has no free input line {line}; choose one of "
+                           f"{', '.join(map(str, self._free))}")
         self._ask(f"set_irq_in {self._device} unnamed-gpio-in {line} {int(bool(level))}")
         return time.monotonic_ns()
 
@@ -78,14 +79,37 @@ class QtestPins(Pins):
 class QtestPort:
     """The socket that QEMU listens at for them."""
 
-    chip: ClassVar[str] = "9030000.pl061"
     modules: ClassVar[tuple[str, ...]] = ()
+    taken: ClassVar[frozenset[int]] = frozenset()
 
     def __init__(self, directory: Path) -> None:
         self.words = ["-qtest", f"unix:{directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
 
     def open(self, emulator: Emulator) -> Pins:
-        return QtestPins(emulator.connect("qtest", _OPEN_S), emulator.find("pl061"))
+        return QtestPins(emulator.connect("qtest", _OPEN_S), self.device(emulator), self.taken)
+
+    def device(self, emulator: Emulator) -> str:
+        """QEMU's path of the device whose lines they are."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """QEMU's socket goes with it."""
+
+
+class Pl061Port(QtestPort):
+    """Of arm64's ``virt``; one of its lines is the power key."""
+
+    chip: ClassVar[str] = "9030000.pl061"
+    taken: ClassVar[frozenset[int]] = frozenset({3})
+
+    def device(self, emulator: Emulator) -> str:
+        return emulator.find("pl061")
+
+
+class ImxPort(QtestPort):
+    """Of the i.MX6's seventh port on ``sabrelite``."""
+
+    chip: ClassVar[str] = "20b4000.gpio"
+
+    def device(self, emulator: Emulator) -> str:
+        return "/machine/soc/gpio7"

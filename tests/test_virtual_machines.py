@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""x86-64 guests: their pins are shared memory and bells, and every edge is counted in them as in any chip."""
+"""Guests of other architectures: whatever their pins are made of, every edge is counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from fastenough.virtual.shared_pins import SharedPins, SharedPort
 
 EDGES = 500
 PATIENCE_S = 60.0
-KERNELS = ["rt-amd64", pytest.param("stock-amd64", marks=pytest.mark.matrix)]
+KERNELS = ["rt-amd64", "stock-armhf", *(pytest.param(name, marks=pytest.mark.matrix)
+                                        for name in ("stock-amd64", "rt-armhf"))]
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -51,7 +52,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
 
 
 class Guest:
-    """What QEMU and the driver do at their end, in this process."""
+    """What QEMU and fastenough_pins.ko do at their end, in this process."""
 
     def __init__(self, path: Path) -> None:
         self._connection = socket.socket(socket.AF_UNIX)
@@ -172,10 +173,12 @@ def test_a_kernel_of_ones_own_boots_with_its_pins(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("where", ["linux-kernel", pytest.param("linux-user", marks=pytest.mark.matrix)])
-def test_the_instrument_measures_both_tasks_there(where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kernel", "where"), [("rt-amd64", "linux-kernel"), *(
+    pytest.param(*each, marks=pytest.mark.matrix)
+    for each in (("rt-amd64", "linux-user"), ("rt-armhf", "linux-kernel"), ("rt-armhf", "linux-user")))])
+def test_the_instrument_measures_both_tasks_there(kernel: str, where: str, tmp_path: Path) -> None:
     require_simulated_gauge()
-    plan = (ROOT / "campaigns" / "brown-martin.toml").read_text().replace('["stock", "rt"]', '["rt-amd64"]')
+    plan = (ROOT / "campaigns" / "brown-martin.toml").read_text().replace('["stock", "rt"]', f'["{kernel}"]')
     plan = plan.replace('["linux-user", "linux-kernel"]', f'["{where}"]')
     (tmp_path / "plan.toml").write_text(re.sub(r"(?m)^duration = [^#\n]*", 'duration = "2s"', plan))
     store = Store(tmp_path / "store")
