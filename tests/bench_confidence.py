@@ -18,6 +18,7 @@ import numpy as np
 from confidence import (
     STATED,
     Again,
+    Counted,
     Coverage,
     Errors,
     by_advice,
@@ -30,7 +31,7 @@ from confidence import (
     made,
     most_errors,
 )
-from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent
+from late_values import CHANGING, COVERED, STEADY, Machine, bursts, independent, singles_and_stalls
 from simulated import SEED, main, percent
 
 from fastenough import words
@@ -72,6 +73,36 @@ def rates(repetitions: int, random: np.random.Generator, scales: Sequence[tuple[
                 imported = errors(counts, allowed, Source.INTERVALS)
                 yield _error_row(f"{name}; about {disturbances} disturbances", exact, most, promised, (
                     percent(exact.changing), percent(imported.passed), percent(imported.failed)))
+
+
+STALL = 60
+"""Activations that a rare stall makes late, among singles that are as many."""
+STALLS = (0.5, 2.0, 5.0)
+"""So many of them are expected in a measurement."""
+
+
+def mixed(repetitions: int, seed: int) -> Iterator[Row]:
+    """Many single late activations, and so few stalls that what they add was hardly seen, with none declared."""
+    for name, counts, allowed in mixtures(repetitions, seed):
+        exact, imported = errors(counts, allowed), errors(counts, allowed, Source.INTERVALS)
+        yield _error_row(name, exact, 1.0, False, (
+            percent(exact.changing), percent(imported.passed), percent(imported.failed)))
+
+
+def mixed_declared(repetitions: int, seed: int) -> Iterator[Row]:
+    """The same, where it was declared how long a stall can be."""
+    most = most_errors(repetitions)
+    for name, counts, allowed in mixtures(repetitions, seed):
+        yield _error_row(f"{name}, declared", errors(counts, allowed, longest=STALL), most, True)
+
+
+def mixtures(repetitions: int, seed: int) -> Iterator[tuple[str, Counted, float]]:
+    """By name: what was counted of each measurement, and what is allowed."""
+    machine, intervals = partial(singles_and_stalls, length=STALL), SHORT[0]
+    for number, stalls in enumerate(STALLS):
+        allowed = 2 * stalls * STALL / (intervals * 1000)
+        counts = made(machine, np.random.default_rng([seed, number]), repetitions, intervals, allowed)
+        yield f"singles, and as many in stalls of {STALL}; about {stalls:g} stalls", counts, allowed
 
 
 def fewer(repetitions: int, random: np.random.Generator) -> Iterator[Row]:
@@ -218,9 +249,9 @@ def simulated(repetitions: int) -> tuple[str, bool]:
     parts = [
         (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
          (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
-         list(rates(repetitions, random, (SHORT, LONG)))),
-        (f"Fewer than ten disturbances, with the longest burst declared, {repetitions:,} measurements each:", ERRORS,
-         list(fewer(repetitions, random))),
+         [*rates(repetitions, random, (SHORT, LONG)), *mixed(repetitions, SEED)]),
+        (f"With the longest burst declared, {repetitions:,} measurements each:", ERRORS,
+         [*fewer(repetitions, random), *mixed_declared(repetitions, SEED)]),
         (f"Eight CPUs judged together, {repetitions:,} measurements each:", ERRORS,
          list(several_cpus(repetitions, random))),
         (f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the mean "

@@ -47,14 +47,16 @@ class Counted:
     exceeded: NDArray[np.int64]
     runs: NDArray[np.int64]
     squares: NDArray[np.int64]
+    longest: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     def part(self, which: slice) -> Counted:
-        return Counted(self.n, self.exceeded[which], self.runs[which], self.squares[which], self.counts[which])
+        return Counted(self.n, self.exceeded[which], self.runs[which], self.squares[which], self.longest[which],
+                       self.counts[which])
 
 
 def counted(late: Late, width: int = WIDTH) -> Counted:
-    """Exceedances, their runs, and the sum of squares of these."""
+    """Exceedances, their runs, the sum of squares of these, and the longest."""
     repetitions, n = late.shape
     padded = np.zeros((repetitions, n + 2), dtype=np.int8)
     padded[:, 1:-1] = late
@@ -63,16 +65,19 @@ def counted(late: Late, width: int = WIDTH) -> Counted:
     lengths = np.nonzero(edges == -1)[1] - begin
     squares = np.bincount(row, lengths.astype(np.float64) ** 2, repetitions).astype(np.int64)
     counts = late.reshape(repetitions, -1, width).sum(axis=2)
-    return Counted(n, counts.sum(axis=1), np.bincount(row, minlength=repetitions), squares, counts)
+    longest = np.zeros(repetitions, dtype=np.int64)
+    np.maximum.at(longest, row, lengths)
+    return Counted(n, counts.sum(axis=1), np.bincount(row, minlength=repetitions), squares, longest, counts)
 
 
 def joined(parts: list[Counted], axis: int) -> Counted:
     """Other repetitions (0), or more of each (1; a run at the seam counts twice)."""
     if axis == 0:
         return Counted(parts[0].n, *(np.concatenate([getattr(part, name) for part in parts])
-                                     for name in ("exceeded", "runs", "squares", "counts")))
+                                     for name in ("exceeded", "runs", "squares", "longest", "counts")))
     return Counted(sum(part.n for part in parts), *(sum(getattr(part, name) for part in parts)
                                                     for name in ("exceeded", "runs", "squares")),
+                   np.max([part.longest for part in parts], axis=0),
                    np.concatenate([part.counts for part in parts], axis=1))
 
 
@@ -92,8 +97,9 @@ def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances
     (groups,) = grouped_counts(s, np.full(s.size, WIDTH), [s])
     known = source is Source.LIMIT
     size = size_of(x, int(counts.squares[which]) if known else 0, s)
+    longest = float(counts.longest[which] if known else np.max(s - s.mean()))
     return Disturbances(counts.n, counts.n * 10**6, x, x, groups.size, int(counts.runs[which]) if known else x,
-                        int(groups.max(initial=0)), size, source, s, np.zeros(s.size, dtype=np.int64))
+                        int(groups.max(initial=0)), size, longest, source, s, np.zeros(s.size, dtype=np.int64))
 
 
 def verdicts(counts: Counted, requirement: Requirement, source: Source = Source.LIMIT,

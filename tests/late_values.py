@@ -70,6 +70,13 @@ def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, wi
     return _lead(late, 500, width)
 
 
+def singles_and_stalls(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
+                       length: int = 60, share: float = 0.5) -> Late:
+    """Single late activations, and stalls of one length so rare that a measurement may see none of them."""
+    singles = independent(random, repetitions, intervals, width, rate * (1 - share))
+    return singles | bursts(random, repetitions, intervals, width, rate * share, length=length)
+
+
 def moving_maxima(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
                   window: int = 5) -> Late:
     """Each latency is the greatest of the last few delays, and these have a tail so heavy that they have no mean."""

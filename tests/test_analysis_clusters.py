@@ -22,7 +22,7 @@ def test_the_rate_is_as_the_method_says_it() -> None:
     e = size * (1 + np.sqrt(size / x))
     upper = e * stats.chi2.ppf(confidence, 2 * x / e + 2) / (2 * n)
     lower = e * stats.chi2.ppf(1 - confidence, 2 * x / e) / (2 * n)
-    assert clusters.rate_upper(n, x, size, confidence) == pytest.approx(upper)
+    assert clusters.rate_upper(n, x, size, 1, confidence) == pytest.approx(upper)
     assert clusters.rate_lower(n, x, size, confidence) == pytest.approx(lower)
     assert clusters.chance_of_more(n, x, size, lower) == pytest.approx(1 - confidence)
     assert clusters.chance_of_more(n, 0, 1.0, 0.01) == 1.0
@@ -30,7 +30,7 @@ def test_the_rate_is_as_the_method_says_it() -> None:
 
 def test_independent_exceedances_give_about_the_exact_binomial_bound() -> None:
     upper = stats.beta.ppf(0.95, 101, 99_900)
-    assert clusters.rate_upper(100_000, 100, 1.0, 0.95) == pytest.approx(upper, rel=0.02)
+    assert clusters.rate_upper(100_000, 100, 1.0, 1, 0.95) == pytest.approx(upper, rel=0.02)
 
 
 def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
@@ -42,14 +42,28 @@ def test_the_size_of_clusters_is_found_from_counts_over_time() -> None:
     assert clusters.size_over_time(both).tolist() == [clusters.size_over_time(row) for row in both]
 
 
-@pytest.mark.parametrize(("x", "allowed"), [(400, 0.005), (400, 0.002)])
-def test_as_many_samples_as_advised_decide(x: int, allowed: float) -> None:
+def test_one_more_of_the_longest_is_taken_as_seen() -> None:
+    """The gamma interval of Fay and Feuer, of runs of which each is a Poisson number by itself: 300 of 1, two of 60."""
+    weights, seen = np.array([1.0, 60.0]), np.array([300, 2])
+    total, variance = weights @ seen + 60.0, weights**2 @ seen + 60.0**2
+    upper = variance / (2 * total) * stats.chi2.ppf(0.95, 2 * total**2 / variance)
+    x = weights @ seen
+    size = weights**2 @ seen / x
+    allowance = clusters.inflated(x, size) / size
+    found = 100_000 * clusters.rate_upper(100_000, x, size, 60, 0.95)
+    assert upper < found < allowance * upper
+    assert found > 1.1 * 100_000 * clusters.rate_upper(100_000, x, size, 1, 0.95)
+
+
+@pytest.mark.parametrize(("x", "allowed", "longest"), [(400, 0.005, 1), (400, 0.005, 100), (400, 0.002, 100)])
+def test_as_many_samples_as_advised_decide(x: int, allowed: float, longest: int) -> None:
     n, size = 120_000, 20.0
-    total = clusters.samples_that_decide(n, x, size, allowed, 0.95)
+    total = clusters.samples_that_decide(n, x, size, allowed, 0.95, longest=longest)
     assert total is not None and total > n
-    later = clusters.rate_upper(total, x * total / n, size, 0.95), clusters.rate_lower(total, x * total / n, size, 0.95)
-    assert later[0] <= allowed if allowed > x / n else later[1] > allowed
-    assert clusters.samples_that_decide(n, x, size, x / n, 0.95) is None
+    later = x * total / n
+    upper = clusters.rate_upper(total, later, size, longest, 0.95)
+    assert upper <= allowed if allowed > x / n else clusters.rate_lower(total, later, size, 0.95) > allowed
+    assert clusters.samples_that_decide(n, x, size, x / n, 0.95, longest=longest) is None
 
 
 def test_the_longest_burst_declared_and_no_disturbance_give_the_rule_of_three() -> None:

@@ -72,6 +72,8 @@ def test_the_number_and_length_of_disturbances_lie_within_the_bracket(tmp_path: 
     if runs:
         assert exact.counts.tolist() == [sum(value > LIMIT for value in row) for row in rows]
         assert exact.size >= sum(length * length for length in runs) / sum(runs) - 1e-9
+        assert exact.longest_run == max(runs)
+        assert 1 <= risen.longest_run <= risen.possibly
 
 
 def _without_limit(one: Recording) -> Recording:
@@ -111,7 +113,7 @@ def test_one_stall_of_500_periods_is_one_disturbance(tmp_path: Path) -> None:
     for one in (_recorded(tmp_path, rows, rise_k=3), _without_limit(_recorded(tmp_path, rows, rise_k=3))):
         seen = _seen(one)
         assert (seen.least, seen.most, seen.longest, seen.possibly) == (1, 1, 500, 500)
-        assert seen.independent == pytest.approx(1, rel=0.51) and not seen.enough
+        assert seen.independent == pytest.approx(1, rel=0.51) and not seen.enough and seen.longest_run == 500
 
 
 def test_runs_of_several_recordings_add_up_and_cpus_do_not(tmp_path: Path) -> None:

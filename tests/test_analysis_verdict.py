@@ -244,6 +244,16 @@ def test_a_miss_rate_may_pass_on_a_machine_with_steal_with_a_caution(tmp_path: P
     assert any("for this host at that time only" in caution for caution in assessment.cautions)
 
 
+@pytest.mark.parametrize(("longest", "told"), [(None, True), (4, True), (5, False)])
+def test_a_rate_that_passes_says_what_it_does_not_hold_for(tmp_path: Path, longest: int | None, told: bool) -> None:
+    required = Requirement(50_000, 0.02, longest_burst=longest)
+    assessment = _judge(tmp_path, _good(**_rate(lambda second: 5)), required)
+    assert assessment.verdict is Verdict.PASS
+    said = [caution for caution in assessment.cautions if "--longest-burst" in caution]
+    assert told is bool(said)
+    assert not told or "may still begin at one in 20,000 activations (95 %)" in said[0]
+
+
 def test_a_good_cpu_does_not_hide_a_bad_one(tmp_path: Path) -> None:
     values = [VALUES[0], [interval + 50_000 for interval in VALUES[1]]]
     assessment = _judge(tmp_path, _good(values=values), Requirement(40_000, 0.6))

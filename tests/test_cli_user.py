@@ -19,6 +19,7 @@ import pytest
 from ordinary_user import User, ordinary_user
 from processes import ended as dead
 from processes import eventually, recorded, with_words
+from terminal import screen
 
 from fastenough.cli import cli
 from fastenough.files import Untrusted
@@ -61,6 +62,15 @@ def test_who_may_nothing_is_told_what_to_grant(user: User, arguments: tuple[str,
     assert "--as-granted" in said[-1]
     assert "--allow-difference" not in ended.stderr
     assert set(user.home.glob("fastenough-data/runs/*")) == runs
+
+
+def test_what_to_grant_stands_on_lines_of_its_own_on_a_terminal(user: User) -> None:
+    asked = [user.python, "-m", "fastenough", "assess", "--loads", "none"]
+    on_a_terminal = [user.python, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", *asked]
+    ended = subprocess.run([*user.prefix(), *on_a_terminal], cwd=user.home, env=user.environment() | {"TERM": "xterm"},
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    [grant] = [line for line in screen(ended.stdout) if "rtprio 99" in line]
+    assert grant.startswith("printf ") and grant.endswith("# and log in again")
 
 
 def test_the_grants_can_be_pasted(user: User, tmp_path: Path) -> None:

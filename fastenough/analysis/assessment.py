@@ -48,7 +48,8 @@ class Supported:
 class Stated:
     """What the samples of one CPU (or one run, where runs differ) show about the requirement, all at ``confidence``.
 
-    ``disturbances``: how many there are at least and at most; ``independent``: as how many they count; ``upper``: the
+    ``disturbances``: how many there are at least and at most; ``longest``: how many exceedances the longest may have,
+    ``longest_run``: how many of them were seen in a row; ``independent``: as how many they count; ``upper``: the
     greatest rate of exceedances per activation, None where fewer than ten disturbances were seen; ``every_ns``: no more
     than one disturbance comes in so long.  ``source``: where the order of the values is known from.
     """
@@ -61,6 +62,7 @@ class Stated:
     exceeded: int
     disturbances: tuple[int, int]
     longest: int
+    longest_run: float
     independent: float
     effective_n: float
     upper: float | None

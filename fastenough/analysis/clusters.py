@@ -86,10 +86,17 @@ def inflated(x: ArrayLike, size: ArrayLike) -> FloatArray:
     return np.asarray(size * (1.0 + np.sqrt(size / np.maximum(x, 1.0))))
 
 
-def rate_upper(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -> FloatArray:
-    """One-sided upper bound of the rate of exceedances per activation."""
+def rate_upper(n: ArrayLike, x: ArrayLike, size: ArrayLike, longest: ArrayLike, confidence: float) -> FloatArray:
+    """One-sided upper bound of the rate of exceedances per activation.
+
+    As if one more disturbance, as long as the ``longest``, had been seen: so Fay and Feuer 1997 bound weighted sums of
+    Poisson numbers.  With clusters all of one size this is that size times :func:`poisson_upper`.
+    """
     e = inflated(x, size)
-    return np.asarray(np.minimum(1.0, e * poisson_upper(np.asarray(x) / e, confidence) / np.asarray(n)))
+    longest = np.maximum(longest, e)
+    total, variance = np.asarray(x) + longest, e * np.asarray(x) + longest * longest
+    mean = special.gammaincinv(total * total / variance, confidence) * variance / total
+    return np.asarray(np.minimum(1.0, mean / np.asarray(n)))
 
 
 def rate_lower(n: ArrayLike, x: ArrayLike, size: ArrayLike, confidence: float) -> FloatArray:
@@ -117,7 +124,8 @@ def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float)
     return float(special.gammaincc(rest / e + 1.0, n * (1.0 - allowed) / e))
 
 
-def samples_that_decide(n: int, x: float, size: float, allowed: float, confidence: float) -> int | None:
+def samples_that_decide(n: int, x: float, size: float, allowed: float, confidence: float, *,
+                        longest: float) -> int | None:
     """How many activations in all put a bound on one side of ``allowed``, at the rate and clusters seen so far.
 
     None where no number does: the rate seen is the one allowed.
@@ -128,7 +136,7 @@ def samples_that_decide(n: int, x: float, size: float, allowed: float, confidenc
 
     def decided(total: float) -> bool:
         if rate < allowed:
-            return float(rate_upper(total, rate * total, size, confidence)) <= allowed
+            return float(rate_upper(total, rate * total, size, longest, confidence)) <= allowed
         return float(rate_lower(total, rate * total, size, confidence)) > allowed
 
     low, high = n, 2 * n

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,9 +47,9 @@ class Source(StrEnum):
 class Disturbances:
     """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
 
-    ``size``: of clusters, as :mod:`clusters` has it.  ``counts``: exceedances of each interval, empty ones included,
-    of all runs in the order of time, and ``run_of`` which run each interval is of; both are left out where nothing was
-    exceeded.
+    ``size``: of clusters, as :mod:`clusters` has it, and ``longest_run``: of the longest, as far as it is known.
+    ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, and ``run_of``
+    which run each interval is of; both are left out where nothing was exceeded.
     """
 
     n: int
@@ -59,6 +60,7 @@ class Disturbances:
     most: int
     longest: int
     size: float
+    longest_run: float
     source: Source
     counts: IntArray
     run_of: IntArray
@@ -87,12 +89,24 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     surely, possibly = counted.exceeded
     if possibly == 0:
         nothing = np.empty(0, dtype=np.int64)
-        return Disturbances(merged.judged, merged.duration_ns, 0, 0, 0, 0, 0, 1.0, counted.source, nothing, nothing)
+        return Disturbances(merged.judged, merged.duration_ns, 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, nothing,
+                            nothing)
     low, high, run_of, groups, longest = counted.over_time()
-    most, squares = counted.runs()
-    size = size_of(possibly, squares, low, high)
-    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(most, groups, 1), longest,
-                        size, counted.source, low, run_of)
+    runs = counted.runs() or Runs(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
+    size = size_of(possibly, runs.squares, low, high)
+    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(runs.most, groups, 1), longest,
+                        size, runs.longest, counted.source, low, run_of)
+
+
+class Runs(NamedTuple):
+    """How many there are at most, the sum of the squares of their lengths, and the length of the longest.
+
+    Where only intervals are known, each exceedance may be a run, and the longest is what one has above their mean.
+    """
+
+    most: int
+    squares: float
+    longest: float
 
 
 @dataclass(frozen=True)
@@ -159,17 +173,17 @@ class _Counted:
                      for edge in (highest, lowest))
         return low, high
 
-    def runs(self) -> tuple[int, float]:
-        """How many runs there are at most, and the sum of squares of their lengths."""
-        uncharged = self.merged.missed_uncharged
+    def runs(self) -> Runs | None:
+        """Of all parts; None where their order is not known."""
         if self.source is Source.INTERVALS:
-            return self.exceeded[1], 0.0
+            return None
         if self.source is Source.LIMIT:
-            limits = self._limits
-            squares = sum(limit.sum_sq_runs for limit in limits) + uncharged
-            return sum(limit.runs for limit in limits) + uncharged, squares
-        found = [_runs(*self._at_edges(part)) for part in self._parts]
-        return sum(most for most, _ in found) + uncharged, sum(squares for _, squares in found) + uncharged
+            found = [Runs(limit.runs, limit.sum_sq_runs, limit.longest) for limit in self._limits]
+        else:
+            found = [_runs(*self._at_edges(part)) for part in self._parts]
+        uncharged = self.merged.missed_uncharged
+        return Runs(sum(runs.most for runs in found) + uncharged, sum(runs.squares for runs in found) + uncharged,
+                    max(runs.longest for runs in found))
 
     def _at_edges(self, part: Part) -> tuple[Rises, Histogram, bool, int]:
         recording, series = part
@@ -204,8 +218,8 @@ def runs_at(rises: Rises, edge: IntArray) -> IntArray:
     return np.asarray(up_to[np.searchsorted(rises.edge, edge, side="right")], dtype=np.int64)
 
 
-def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> tuple[int, float]:
-    """Runs of values of ``above`` or more, at most, and the sum of squares of their lengths.
+def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> Runs:
+    """Runs of values of ``above`` or more.
 
     A value taken from what exceeds an edge parts or ends one run at most, and one that is added begins or joins one at
     most: so the runs at the limit differ from those at an edge by no more than the values in between.
@@ -216,7 +230,7 @@ def _runs(rises: Rises, total: Histogram, two_sided: bool, above: int) -> tuple[
     values_below, values_beyond = at_or_above(total, bucket_lowest(edges, rises.k), two_sided).tolist()
     surely, possibly = at_or_above(total, np.array([_whole(above, total.k), above]), two_sided).tolist()
     most = min(possibly, below + values_below - surely, beyond + possibly - values_beyond)
-    return most, _squares(rises, total, two_sided, edge, possibly)
+    return Runs(most, *_squares(rises, total, two_sided, edge, possibly))
 
 
 def _whole(above: int, k: int) -> int:
@@ -226,17 +240,19 @@ def _whole(above: int, k: int) -> int:
     return above if lowest == above else highest + 1
 
 
-def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibly: int) -> float:
-    """The sum of squares of the lengths of runs, from the number of runs at the edge below the limit and all above.
+def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibly: int) -> tuple[float, float]:
+    """The sum of squares of the lengths of runs, from the number of runs at the edge below the limit and all above,
+    and how long the longest is.
 
-    With lengths as different as geometric ones, the x_j values in R_j runs at an edge give x_j (2 x_j / R_j - 1).  Each
-    of these runs lies within one at the limit, so the sum there is no less than the greatest of these.
+    With lengths as different as geometric ones, the x_j values in R_j runs at an edge give x_j (2 x_j / R_j - 1), and
+    a value finds itself in a run of 2 x_j / R_j - 1 in the mean.  Each of these runs lies within one at the limit, so
+    what is found there is no less than the greatest of these.
     """
     edges = np.concatenate([[edge], rises.edge[rises.edge > edge]])
     runs = runs_at(rises, edges)
     values = at_or_above(total, bucket_lowest(edges, rises.k), two_sided)
-    length = values / np.maximum(runs, 1)
-    return float(np.max(np.where(runs > 0, np.minimum(values, possibly) * (2.0 * length - 1.0), 0.0)))
+    length = np.where(runs > 0, 2.0 * values / np.maximum(runs, 1) - 1.0, 0.0)
+    return float(np.max(np.minimum(values, possibly) * length)), min(float(np.max(length)), float(possibly))
 
 
 def size_of_clusters(merged: Merged, limit_ns: float) -> float:

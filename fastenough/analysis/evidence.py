@@ -241,8 +241,8 @@ def stated(one: Shown) -> Stated:
     seen = one.seen
     return Stated(
         one.values.name, one.values.cpus, one.values.run_ids, seen.n, seen.time_ns, seen.possibly,
-        (seen.least, seen.most), seen.longest, seen.independent, seen.effective_n, one.upper, one.every_ns, one.p_value,
-        one.steady, one.within, seen.source.value, one.confidence,
+        (seen.least, seen.most), seen.longest, seen.longest_run, seen.independent, seen.effective_n, one.upper,
+        one.every_ns, one.p_value, one.steady, one.within, seen.source.value, one.confidence,
         wording.statement(one) if one.upper is None else wording.rate_text(one))
 
 

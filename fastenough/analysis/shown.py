@@ -84,8 +84,9 @@ class Shown:
         if self.never:
             return None
         if self.upper is not None:
-            return clusters.samples_that_decide(self.seen.n, self.seen.possibly, self.seen.size,
-                                                self.requirement.miss_rate, self.confidence)
+            return clusters.samples_that_decide(
+                self.seen.n, self.seen.possibly, self.seen.size, self.requirement.miss_rate,
+                self.confidence, longest=_longest(self.seen, self.requirement))
         if self.needed is not None and not self.refuted:
             return self.needed
         return clusters.samples_for_disturbances(self.seen.n, self.seen.independent) if self.seen.independent else None
@@ -104,10 +105,16 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
     return float(special.gammainc(max(seen.least, 1e-9), seen.n * allowed)) if seen.least else 1.0
 
 
+def _longest(seen: Disturbances, requirement: Requirement) -> float:
+    """As long as another disturbance may be: as the longest that was seen, or that was declared."""
+    return max(seen.longest_run, requirement.longest_burst or 0)
+
+
 def decided(values: Merged, seen: Disturbances, requirement: Requirement, confidence: float,
             merged: bool = True) -> Shown:
     """What disturbances that were counted show about a requirement."""
-    upper = float(clusters.rate_upper(seen.n, seen.possibly, seen.size, confidence)) if seen.enough else None
+    upper = float(clusters.rate_upper(seen.n, seen.possibly, seen.size, _longest(seen, requirement),
+                                      confidence)) if seen.enough else None
     several = seen.most >= clusters.LEAST_DISTURBANCES
     steady = not (requirement.miss_rate and several) or all(
         is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of))

@@ -35,7 +35,8 @@ def _hardest(values: Merged, miss_rate: float, confidence: float) -> int | None:
     """
     def exceeds(limit_ns: int) -> bool:
         seen = disturbances(values, limit_ns)
-        return seen.enough and bool(rate_upper(seen.n, seen.possibly, seen.size, confidence) > miss_rate)
+        return seen.enough and bool(
+            rate_upper(seen.n, seen.possibly, seen.size, seen.longest_run, confidence) > miss_rate)
 
     limits = _limits(values, miss_rate)
     low, high = 0, len(limits)

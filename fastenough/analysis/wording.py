@@ -251,6 +251,20 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
         yield "A maximum is a lower bound of the worst case: longer measurement finds greater ones"
 
 
+def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
+    """What a rate does not hold for, where one passed and nobody declared how long a disturbance can be."""
+    rates = [one for judgment in judgments for one in judgment.shown
+             if one.upper is not None and judgment.requirement is not None
+             and (judgment.requirement.longest_burst or 0) < one.longest_run]
+    if rates and verdict is Verdict.PASS:
+        weakest = min(rates, key=lambda one: one.n)
+        every = words.number(int(words.round_down(weakest.n / float(poisson_upper(0, weakest.confidence)))))
+        sure = words.percent(weakest.confidence)
+        yield ("A rate holds for disturbances no longer than those seen. One that makes more activations late in a row "
+               f"may still begin at one in {every} activations ({sure}): where its length is known, --longest-burst "
+               "counts it in")
+
+
 def looked_before(look: int, required: float, confidence: float) -> Iterator[str]:
     """What follows where the requirement was judged before, at the confidence ``required``."""
     if look:

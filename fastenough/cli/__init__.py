@@ -115,7 +115,7 @@ def _defect(error: Exception) -> str:
 
 
 def _explain(error: Exception) -> int:
-    """Every error a person can fix is one line, with its exit status."""
+    """Every error a person can fix is one line, with its exit status; above it what it notes, ready to be pasted."""
     match error:
         case click.ClickException():
             message, status = f"{error.format_message()} (see fastenough --help)", ExitStatus.BAD_INPUT
@@ -134,6 +134,8 @@ def _explain(error: Exception) -> int:
             message, status = f"{where}{error.strerror or error}", ExitStatus.BROKEN
         case _:
             message, status = _defect(error), ExitStatus.BROKEN
+    for note in getattr(error, "__notes__", ()):
+        print(note, file=sys.stderr)
     print(f"fastenough: {clean(message)}", file=sys.stderr)
     return status
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -36,7 +35,7 @@ as_granted_option = click.option(
 def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tuple[Callable[[str], Board], Plan]:
     """What opens the plan's boards with the rights that it needs on them, and the plan to measure with.
 
-    Raises BadInput where there are none; an ordinary user is shown before what would grant them.
+    Raises BadInput where there are none; what would grant them to an ordinary user is its note.
     """
     if as_granted:
         tell("measured with the rights there are: where less is in effect than requested, the result is marked "
@@ -52,10 +51,11 @@ def boards_for(plan: Plan, as_granted: bool, tell: Callable[[str], None]) -> tup
         tell("not root: the probe and the settings run through sudo; the loads and all files are yours")
         return lambda name: LocalBoard(SudoLink()) if name == LOCAL else open_board(name), plan
     if lacking is not None:
+        refused = BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
+                           "--as-granted")
         if not root:
-            print(how_to_grant(), file=sys.stderr)
-        raise BadInput(f"not granted: {lacking}; grant it{'' if root else ' as shown above'}, or measure without: "
-                       "--as-granted")
+            refused.add_note(how_to_grant())
+        raise refused
     return open_board, plan
 
 
