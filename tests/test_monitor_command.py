@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import re
 import signal
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,8 @@ from cli_calls import ROOT
 from paper_monitor import install
 
 from fastenough.campaign import monitoring
-from fastenough.cli import monitor
+from fastenough.cli import monitor, outlet
+from fastenough.cli.station_stream import missing
 from fastenough.implementations import Act
 from fastenough.implementations.task import Refused
 from fastenough.link import Completed, LocalLink
@@ -23,6 +28,7 @@ from fastenough.model import ExitStatus, NotApplicable, Outcome
 from fastenough.recording.culprits import TOLD
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 from fastenough.store import Store
+from fastenough.store.directory import SEALED_FILE
 
 
 def test_the_options_are_told() -> None:
@@ -94,6 +100,48 @@ def test_the_stream_is_one_object_a_line(home: Path, monkeypatch: pytest.MonkeyP
     seen = {(one["station"], one["cpu"]): one for one in last["stations"]}
     for series in kept.series:
         assert seen[series.name, series.cpu]["worst_ns"] == kept.totals[series.id].maximum
+
+
+@contextlib.contextmanager
+def _narrow_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Standard output is a pipe that takes one page until somebody reads it; the end to read from."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    with os.fdopen(reading, "rb"), os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        yield reading
+
+
+@pytest.mark.parametrize("words", [("--json",), ()])
+def test_a_reader_that_stands_still_holds_up_no_recording(home: Path, monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture[str],
+                                                          words: tuple[str, ...]) -> None:
+    _with(monkeypatch, install(home))
+    monkeypatch.setattr(outlet, "_PATIENCE_S", 0.5)
+    with _narrow_pipe(monkeypatch):
+        assert _monitor("--duration", "2s", *words) == ExitStatus.DONE
+    (run,) = _runs(home)
+    assert Store(home / "store").load(run).outcome is Outcome.COMPLETED
+    assert (home / "store" / "runs" / run / SEALED_FILE).is_file()
+    assert re.search(r"^fastenough: [1-9]\d* lines were not told", capsys.readouterr().err)
+
+
+def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outlet, "_MOST_KEPT", 20_000)
+    with _narrow_pipe(monkeypatch) as reading, outlet.unhurried(sys.stdout, missing) as stream:
+        for number in range(1000):
+            stream.write(f"{number:099}\n")
+        told = os.read(reading, 100)
+        while len(told) < 10_000:
+            told += os.read(reading, 100)
+        stream.write("1000\n")
+        threading.Thread(target=lambda: stream.write("1001\n")).start()
+        while b"1001" not in told:
+            told += os.read(reading, 4096)
+    *numbers, gap, last, newest = told.splitlines()
+    assert list(map(int, numbers)) == list(range(len(numbers))), "in order, and nothing between them is missing"
+    assert json.loads(gap) == {"type": "missing", "lines": 1000 - len(numbers)}
+    assert (last, newest) == (b"1000", b"1001")
 
 
 @pytest.mark.parametrize(("refusing", "said"), [

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,20 @@ def test_flips_at_50_hz_lose_nothing(monitor_binary: Path, sleeper_binary: Path,
     assert len(recording.intervals) >= 200
     assert_counts_agree(recording, slept)
     assert_sums_agree(recording)
+
+
+def test_a_recording_ends_when_its_counting_does(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:
+    """The task goes on: all that it did until the end that the recording states is in it."""
+    with sleeper(sleeper_binary, "fe-sleeper", period_ns=200_000, acts=15_000) as task:
+        with watching(monitor_binary, tmp_path / "recording.jsonl", "--pid", str(task.pid)) as watch:
+            task.let_go()
+            time.sleep(1)
+        slept, recording = task.sleep(), watch.recording()
+    begin_ns, end_ns = recording.head.begin.mono_ns, recording.stopped.mono_ns
+    woken = sum(begin_ns < back_ns <= end_ns for back_ns in slept.back_ns)
+    assert slept.back_ns[-1] > end_ns and woken > 1000
+    missing = woken - stored(recording, "expiry-to-running") - unseen(recording)
+    assert missing <= 2 + counted(recording, "monitor_no_sleep")
 
 
 def test_each_wakeup_is_the_tasks_own(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from fastenough.cli.drawing import picture
 from fastenough.cli.progress_words import plain_line, telling
 from fastenough.cli.station_stream import Stream
 from fastenough.folder import Folder
+from fastenough.jobs import following
 from fastenough.jobs.following import Following
 from fastenough.jobs.watching import Watch
 from fastenough.recording.building import line_bytes
@@ -86,3 +87,14 @@ def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tm
     assert not [line for line in stream.getvalue().splitlines() if re.search(r"_ns\": \d+\.", line)], "whole ns"
     wakeups = [(one["mono_ns"], one["cpu"]) for one in said if one["type"] == "wake-up"]
     assert wakeups and len(set(wakeups)) == len(wakeups)
+
+
+def test_culprits_beyond_those_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(following, "_KEPT", 1)
+    (tmp_path / "recording.jsonl").write_bytes(b"".join(map(line_bytes, lines(Watched(cpus=2, intervals=5)))))
+    stream = io.StringIO()
+    with closing(Watch(Folder.at(tmp_path), "recording.jsonl")) as watch:
+        Stream(stream).show(watch)
+        seen = watch.following.culprits_seen
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert sum(one["events"] for one in said if one["type"] == "skipped") == seen - 5 == 5

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from fastenough import words
 from fastenough.cli.output import clean, console, wall_text
@@ -26,6 +26,7 @@ from fastenough.recording import read_from
 from fastenough.store.directory import SEALED_FILE
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.live import Live
 
 _LOOK_S = 0.25
@@ -41,7 +42,7 @@ def follow(named: str | None, store: Path) -> ExitStatus:
     folder, name = at_path(Path(named)) if named is not None and is_path(named) else _in_store(named, store)
     if name.endswith(".zst"):
         return _sealed(folder, name)
-    with closing(Watch(folder, name)) as watch, shown() as screen:
+    with closing(Watch(folder, name)) as watch, shown(sys.stdout) as screen:
         while not watch.over:
             screen.show(watch)
         return screen.end(watch)
@@ -77,9 +78,9 @@ def _sealed(folder: Folder, name: str) -> ExitStatus:
 class Screen:
     """A picture that is drawn again and again on a terminal; lines in a file or pipe, or on a dumb terminal."""
 
-    def __init__(self, live: Live | None) -> None:
+    def __init__(self, drawn: Console, live: Live | None) -> None:
         self._live = live
-        self._console = console(sys.stdout)
+        self._console = drawn
         self._drawn_mono_s = 0.0
         self._headed = False
         self._told_quiet = False
@@ -156,13 +157,13 @@ def _when(wall_ns: int) -> str:
 
 
 @contextmanager
-def shown() -> Iterator[Screen]:
-    """What suits standard output."""
-    drawn = console(sys.stdout)
+def shown(stream: TextIO) -> Iterator[Screen]:
+    """What suits a stream."""
+    drawn = console(stream)
     if not drawn.is_terminal or drawn.is_dumb_terminal:
-        yield Screen(None)
+        yield Screen(drawn, None)
         return
     from rich.live import Live  # noqa: PLC0415 - see console
 
     with Live(console=drawn, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
-        yield Screen(live)
+        yield Screen(drawn, live)

@@ -18,9 +18,10 @@ from fastenough.campaign.stopping import Stopping, listening
 from fastenough.cli.follow import shown
 from fastenough.cli.making import OUTCOME_STATUS
 from fastenough.cli.monitor_pull import pull_command
+from fastenough.cli.outlet import unhurried
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import LOCAL
-from fastenough.cli.station_stream import Stream
+from fastenough.cli.station_stream import Stream, missing
 from fastenough.cli.stores import store_option
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
@@ -45,11 +46,18 @@ class _Shown(Protocol):
 
 @contextmanager
 def _view(as_json: bool) -> Iterator[_Shown]:
+    """On standard output; who does not read it holds up nothing."""
     if as_json:
-        yield Stream(sys.stdout)
+        with unhurried(sys.stdout, missing) as stream:
+            yield Stream(stream)
     else:
-        with shown() as screen:
+        with unhurried(sys.stdout, _missing) as stream, shown(stream) as screen:
             yield screen
+
+
+def _missing(lines: int) -> str:
+    """Of a picture that is drawn again and again nothing is missing."""
+    return "" if sys.stdout.isatty() else f"({lines} lines are missing here: they were not read in time)\n"
 
 
 def _board(name: str) -> Board:
@@ -60,9 +68,9 @@ def _board(name: str) -> Board:
     return open_board(name)
 
 
-def _follow(watched: Watching, store: Store, as_json: bool) -> None:
+def _follow(watched: Watching, store: Store, view: _Shown) -> None:
     """The recording is looked at as it grows in the store, as anybody else may do."""
-    with closing(Watch(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch, _view(as_json) as view:
+    with closing(Watch(Folder.at(store.path / "runs" / watched.run_id), LIVE_FILE)) as watch:
         while watched.running and not watch.over:
             view.show(watch)
         watched.finish()
@@ -110,12 +118,12 @@ def command(
                        noise=noise or None, report=interval)
     act = Act(MONITOR, said, None if duration_ns is None else duration_ns / 1e9)
     opened, stopping = _board(board), Stopping()
-    with opened.boot(AS_BOOTED) as booted, listening(stopping):
+    with opened.boot(AS_BOOTED) as booted, listening(stopping), _view(as_json) as view:
         store = Store(store_path)
         with watching(board, booted, act, store) as watched, stopping.telling(watched.ask):
             if stopping.asked:
                 watched.ask()
-            _follow(watched, store, as_json)
+            _follow(watched, store, view)
     if stopping.signal and duration_ns is not None:
         return 128 + stopping.signal
     return OUTCOME_STATUS[watched.outcome]

@@ -50,7 +50,10 @@ class Stream:
     def _new(self, following: Following) -> None:
         self._head(following)
         events = following.culprits_after(self._told_culprits)
+        skipped = following.culprits_seen - self._told_culprits - len(events)
         self._told_culprits = following.culprits_seen
+        if skipped:
+            self._say({"type": "skipped", "events": skipped})
         for wakeup in reversed(newest_wakeups(following.head, events)):
             self._say(_wakeup(wakeup))
         if following.last is not None and following.last.seq > self._seq:
@@ -60,6 +63,11 @@ class Stream:
     def _say(self, document: dict[str, Any]) -> None:
         self._stream.write(json.dumps(document) + "\n")
         self._stream.flush()
+
+
+def missing(lines: int) -> str:
+    """In place of lines that were not read in time."""
+    return json.dumps({"type": "missing", "lines": lines}) + "\n"
 
 
 def _whole(ns: float | None) -> int | None:

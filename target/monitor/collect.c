@@ -77,12 +77,13 @@ static bool await_programs(struct monitor *monitor)
 	return !bpf_map_update_elem(bpf_map__fd(programs->maps.waiting), &key, &inner, BPF_ANY);
 }
 
-/* What is found from here on is in no interval. */
+/* What is found from here on is in no interval: the last one ends now, and not when the last program has ended. */
 void monitor_stop(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 
 	__atomic_store_n(&monitor->programs->bss->counting, 0, __ATOMIC_SEQ_CST);
+	monitor->stopped = instant_now();
 	await_programs(monitor);
 }
 
@@ -158,7 +159,7 @@ struct instant monitor_part(struct run *run)
 	monitor_look(run);
 	monitor->programs->bss->recordings[(epoch + 1) & 1] = run->series->series->recordings;
 	__atomic_store_n(&monitor->programs->bss->epoch, epoch + 1, __ATOMIC_SEQ_CST);
-	end = instant_now();
+	end = monitor->stopped.mono_ns ? monitor->stopped : instant_now();
 	if (!await_programs(monitor))
 		run_fail(run, "the kernel does not say when an interval's counts are whole: %s", strerror(errno));
 	take_findings(monitor);

@@ -29,6 +29,7 @@ struct monitor {
 	struct ring_buffer *findings; /* and samples */
 	struct samples **samples;     /* as series; NULL: nothing is kept */
 	uint64_t at_begin[MONITOR_COUNTERS], at_last[MONITOR_COUNTERS], now[MONITOR_COUNTERS];
+	struct instant stopped; /* when counting ended; 0: it has not */
 	uint64_t untold;        /* findings that were lost before they could be read */
 	unsigned epoch;         /* that is told of now; findings of a later one wait, for they may be of another recording */
 	struct finding later[LATER];
