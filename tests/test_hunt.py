@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,21 @@ def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...]
     (tmp_path / "few.toml").write_text(FEW)
     done = command_line(*HUNT, *more, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and said in done.stderr, done.stderr
+
+
+def _priorities_asked_for(stressor: str, scratch: Path) -> list[str]:
+    """The calls by which it asks for another policy than the ordinary ones."""
+    asked = subprocess.run(["strace", "-f", "-qq", "-e", "trace=sched_setscheduler,sched_setattr,sched_setparam",
+                            "stress-ng", f"--{stressor}", "1", "--timeout", "1s", "--temp-path", str(scratch)],
+                           capture_output=True, text=True, timeout=60, check=False).stderr.splitlines()
+    return [line for line in asked if "sched_set" in line and "SCHED_OTHER, [0]" not in line]
+
+
+@pytest.mark.matrix
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_no_stressor_makes_itself_a_real_time_task(tmp_path: Path) -> None:
+    assert _priorities_asked_for("schedpolicy", tmp_path), "what asks for such a policy is seen"
+    assert {name: asked for name in STRESSORS if (asked := _priorities_asked_for(name, tmp_path))} == {}
 
 
 def _sleeping(mark: str) -> dict[int, str]:

@@ -174,6 +174,8 @@ def test_what_no_machine_can_do_is_told_without_measuring(tmp_path: Path) -> Non
     assert impossible(task_set_of([text.rpartition(" ")[0] for text in wrong_way])) == ()
     assert "under no order of priorities" in impossible(task_set_of(
         ["name=a period=1ms compute=300us deadline=400us", "name=b period=1ms compute=300us deadline=400us"]))[0]
+    assert impossible(task_set_of(["name=a period=1ms compute=300us deadline=200us"])) == (
+        "task a misses its deadline though the machine took no time for itself",)
     done = command_line("assess", "--task", "period=1ms compute=2ms", "--json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "FAIL")
     assert list(tmp_path.iterdir()) == [], "nothing was measured"

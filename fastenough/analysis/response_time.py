@@ -244,15 +244,20 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     if used > 1:
         return (f"the tasks {_named(tasks)} ask for {float(used) * 100:.4g} % of one CPU",)
     if not chosen:
-        return tuple(f"task {one.task.name} misses its deadline though the machine took no time for itself"
-                     for one in responses(tasks, peers_first=False) if one.kept is Kept.NO)
+        return tuple(_misses(one.task) for one in responses(tasks, peers_first=False) if one.kept is Kept.NO)
     ordered = with_priorities(tasks)
     late = [one.task for one in responses(ordered) if one.kept is not Kept.YES]
     rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
     if any(_response(task, [other for other in rivals if other is not task], NO_TERMS).kept is not Kept.NO
            for task in rivals):
         return ()
+    if len(rivals) == 1:
+        return (_misses(rivals[0]),)
     return (f"under no order of priorities do {_named(rivals)} all keep their deadlines",) if rivals else ()
+
+
+def _misses(task: Task) -> str:
+    return f"task {task.name} misses its deadline though the machine took no time for itself"
 
 
 def _named(tasks: Sequence[Task]) -> str:

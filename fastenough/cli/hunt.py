@@ -11,7 +11,7 @@ import click
 from fastenough.analysis import words
 from fastenough.campaign import Entry, Plan, Progress
 from fastenough.campaign.toml import read_toml
-from fastenough.cli.live import Display
+from fastenough.cli.live import Display, Work
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import print_json, readable, say
 from fastenough.cli.parameters import DURATION, json_option
@@ -24,8 +24,10 @@ from fastenough.hunt.stressors import STRESSORS
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, Hunted, make_hunt
+from fastenough.jobs.hunt_told import Watched, report_hunt, watch
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
+from fastenough.report import require_writable
 from fastenough.store import Store
 
 _REPORT = "report"
@@ -41,6 +43,10 @@ class _Asked:
     def __call__(self, progress: Progress, ask: Ask) -> None:
         best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
         self.said = f"{ask.phase}{best}"
+        self.display(progress)
+
+    def once_more(self, progress: Progress) -> None:
+        self.said = "what was found, with the monitor beside it"
         self.display(progress)
 
 
@@ -101,15 +107,17 @@ def conclusion(hunted: Hunted) -> str:
             f"{readable(found.typical_ns)}, with {beside} {readable(found.beside_ns)} (chance {found.chance:.2g})")
 
 
-def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
-    load, search = hunted.load, hunted.search
+def _tell(hunted: Hunted, culprit: Watched | None, out: Path | None, as_json: bool) -> int:
+    search, load = hunted.search, culprit.load if culprit else hunted.load
     written = _write(out, load)
     if as_json:
         print_json({"conclusion": conclusion(hunted), "campaign": hunted.campaign, "runs": hunted.runs,
                     "failed": hunted.failed, "worst_fixed": search.worst_fixed or None,
-                    "found": search.found, "load": load})
+                    "found": search.found, "load": load, "culprit": culprit})
     else:
         say(conclusion(hunted))
+        if culprit is not None:
+            say(f"under it, {culprit.said}")
         if load is not None:
             say(f"as a load file: {written}; use it: fastenough run PROBE --loads none,./{written}" if written
                 else "keep it as a load file with --out FILE.toml; it is:")
@@ -131,19 +139,24 @@ def _tell(hunted: Hunted, out: Path | None, as_json: bool) -> int:
               help="A file that names the stressors to use, and the fixed loads (docs/hunt.md).")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="Where to write what was found, as a load file.")
+@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
+              help="Where to write a report: what was tried, what was found, and the culprit.")
 @click.option("--board", default="local", show_default=True, help="Which board to measure.")
 @click.option("--resume", is_flag=True, help="Go on with the newest hunt of the same words, which was cut short.")
 @as_granted_option
 @store_option
 @json_option
 def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_space: Path | None, out: Path | None,
-            board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool) -> int:
+            report_path: Path | None, board: str, resume: bool, as_granted: bool, store_path: Path,
+            as_json: bool) -> int:
     """Search for the load under which PROBE is worst, and keep it as a load file.
 
     As in: fastenough hunt timer interval=1ms --budget 30m --out worst.toml.  Stressors of stress-ng are tried in
     groups, the worst are tried again, confirmed beside the worst fixed load, and made as small as the effect allows.
     """
     _require_place(out)
+    if report_path is not None:
+        require_writable(report_path)
     only, fixed = _space(load_space)
     sketch = Hunt(_plan(probe, parameters, 1.0, board), budget_ns / 1e9, only, fixed)
     plan = _plan(probe, parameters, float(sketch.turns), board)
@@ -151,11 +164,17 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
     asked = _Asked()
     with asked.display as display:
         opened, granted = boards_for(plan, as_granted, display.tell)
-        hunt = Hunt(granted, sketch.budget_s, only, fixed)
+        hunt, store = Hunt(granted, sketch.budget_s, only, fixed), Store(store_path)
         try:
-            hunted = make_hunt(hunt, Store(store_path), asked, opened=opened, resume=resume, tell=display.tell)
+            hunted = make_hunt(hunt, store, asked, opened=opened, resume=resume, tell=display.tell)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         if hunted.signal:
             display.tell("stopped; what was tried is kept; to go on: the same command with --resume")
-    return _tell(hunted, out, as_json)
+        culprit = None
+        if hunted.load is not None and not hunted.signal:
+            culprit = watch(granted, hunted.load, store, asked.once_more, opened=opened, tell=display.tell)
+    if report_path is not None:
+        with Work("making the report"):
+            report_hunt(hunted, culprit, conclusion(hunted), store, report_path)
+    return _tell(hunted, culprit, out, as_json)

@@ -48,6 +48,15 @@ class Answer:
     left: int
 
 
+@dataclass(frozen=True)
+class Made:
+    """A trial that was made.  ``block_maxima_ns``: as in its answer; ``run``: its recording."""
+
+    ask: Ask
+    block_maxima_ns: Sequence[int]
+    run: str
+
+
 Result = TypeVar("Result")
 Asking = Generator[Ask, Answer, Result]
 

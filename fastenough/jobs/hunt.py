@@ -21,7 +21,7 @@ from fastenough.campaign.ledger import new_campaign
 from fastenough.campaign.stopping import Stopping, listening
 from fastenough.campaign.transcript import Writer
 from fastenough.facts import collect
-from fastenough.hunt.asking import Answer, Ask
+from fastenough.hunt.asking import Answer, Ask, Made
 from fastenough.hunt.recipes import load_of, turn_of
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Space
@@ -78,14 +78,18 @@ class Hunt:
 
 @dataclass(frozen=True)
 class Hunted:
-    """What came of it.  ``runs``: of all trials, in order; ``signal``: the number of what stopped it, or 0."""
+    """What came of it.  ``made``: all trials, in order; ``signal``: the number of what stopped it, or 0."""
 
     campaign: str
     search: Search
     cpus: int
-    runs: tuple[str, ...]
+    made: tuple[Made, ...]
     failed: int
     signal: int = 0
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return tuple(made.run for made in self.made)
 
     @property
     def load(self) -> Load | None:
@@ -224,6 +228,7 @@ class _Hunting:
     tell: Callable[[str], None] | None
     stopping: Stopping = field(default_factory=Stopping)
     failed: int = 0
+    made: list[Made] = field(default_factory=list)
 
     def whole(self) -> int:
         """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
@@ -242,7 +247,8 @@ class _Hunting:
                 self.trials.position += 1
                 left = self._left_after()
                 turns = 1 if isinstance(ask.subject, str) else len(ask.subject)
-                ask = asking.send(Answer(block_maxima(recording, turns), left))
+                self.made.append(Made(ask, block_maxima(recording, turns), recording.run_id))
+                ask = asking.send(Answer(self.made[-1].block_maxima_ns, left))
         return 0
 
     def _left_after(self) -> int:
@@ -316,5 +322,4 @@ def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], N
         signal = hunting.whole()
     if trials.made and hunting.failed == trials.position:
         raise FastenoughError(f"every trial failed; see: fastenough show {trials.made[max(trials.made)]}")
-    return Hunted(trials.campaign, search, ground.cpus, tuple(trials.made[key] for key in sorted(trials.made)),
-                  hunting.failed, signal)
+    return Hunted(trials.campaign, search, ground.cpus, tuple(hunting.made), hunting.failed, signal)

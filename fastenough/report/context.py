@@ -30,6 +30,7 @@ from fastenough.model import Outcome, Series
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import STATIONS, SUMS, is_monitor
 from fastenough.reference import Reference
+from fastenough.report.document import Section
 from fastenough.report.note import Note
 
 
@@ -167,6 +168,7 @@ class Context:
     ``watched``: what the monitor recorded, which is among the groups only where there is nothing else.
     ``references``: published systems to set beside.  ``advice``: the path to be drawn, where it was asked for.
     ``note``: what the plan of the campaign says, where all of it is of one.  ``tasks``: what follows for a task set.
+    ``answers``: chapters of whoever had the runs made, which stand first.
     """
 
     recordings: tuple[Recording, ...]
@@ -177,6 +179,7 @@ class Context:
     advice: Advice | None = None
     note: Note | None = None
     tasks: TaskAnswer | None = None
+    answers: tuple[Section, ...] = ()
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:

@@ -116,7 +116,7 @@ def _sections(context: Context, on_share: OnShare) -> Iterator[Section]:
 def _documents(context: Context, on_share: OnShare) -> Iterable[tuple[str, bytes]]:
     """(name, content) of every file."""
     overview = _first_screen(context)
-    sections = list(_sections(context, on_share))
+    sections = [*context.answers, *_sections(context, on_share)]
     leaves = [part for part in (overview.table, overview.figure) if part is not None]
     leaves += [leaf for section in sections for leaf in section.leaves() if not isinstance(leaf, Text)]
     tables = [leaf for leaf in leaves if isinstance(leaf, Table)]
@@ -159,16 +159,17 @@ def nobody_waits(share: float) -> None:
 def write_report(recordings: Sequence[Recording], assessment: Assessment, out_dir: Path,
                  on_share: OnShare = nobody_waits, *, references: Sequence[Reference] = (),
                  advice: Advice | None = None, note: Note | None = None,
-                 tasks: TaskAnswer | None = None) -> list[Path]:
+                 tasks: TaskAnswer | None = None, answers: tuple[Section, ...] = ()) -> list[Path]:
     """Write index.html, report.json, figures/ and tables/ into ``out_dir``; returns their paths, the page first.
 
     ``references``: published systems to set beside what was measured.  ``advice``: the path to be drawn, first of all.
     ``note``: what the plan of a campaign says; the page is then ordered as an application note.
-    ``tasks``: what follows for a task set.
+    ``tasks``: what follows for a task set.  ``answers``: chapters of whoever had the runs made, which stand first.
     Each file is written beside its place and renamed, the page last, so that no half of one is ever found.  Raises
     BadInput where it cannot write there.  ``on_share`` is told how much is made, 0 to 1, section by section.
     """
-    context = dataclasses.replace(make_context(recordings, assessment, references, advice, note), tasks=tasks)
+    context = dataclasses.replace(make_context(recordings, assessment, references, advice, note), tasks=tasks,
+                                  answers=answers)
     documents = dict(_documents(context, on_share))
     with refusing(out_dir), Folder.at(out_dir, make=True) as folder:
         had_report = "report.json" in folder.names()

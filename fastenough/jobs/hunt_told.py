@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was found, looked at once more with the monitor beside it, and the report of a hunt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fastenough import report
+from fastenough.analysis import judge
+from fastenough.analysis.stations import tail_of, worst_wakeups
+from fastenough.board import Board
+from fastenough.campaign import Plan, Progress, run_campaign
+from fastenough.hunt.asking import Phase
+from fastenough.hunt.recipes import as_file
+from fastenough.jobs.hunt import Hunted
+from fastenough.loads import Load
+from fastenough.model import Outcome
+from fastenough.recording.wakeups import is_monitor
+from fastenough.report.hunted import hunt_section
+from fastenough.store import Store
+
+_WATCHED_S = 10.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The run under what was found with the monitor beside it.
+
+    ``said``: who delayed it, in words; ``load``: what was found, which says so too.
+    """
+
+    load: Load
+    runs: tuple[str, ...]
+    said: str
+
+
+def watch(plan: Plan, load: Load, store: Store, on_progress: Callable[[Progress], None], *,
+          opened: Callable[[str], Board], tell: Callable[[str], None] | None = None) -> Watched:
+    """One run more under a load that a hunt found; it is no trial, since the monitor itself delays a little."""
+    entry = replace(plan.entries[0], loads=(load.name,), duration_s=_WATCHED_S)
+    watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
+    campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
+    said = _said(store, campaign.runs)
+    return Watched(replace(load, source=f"{load.source}; {said}"), campaign.runs, said)
+
+
+def _said(store: Store, runs: tuple[str, ...]) -> str:
+    monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
+    unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
+    tail = tail_of(worst_wakeups(monitors))
+    if tail is None:
+        return f"nobody can be blamed: {'; '.join(unfit) or 'the monitor recorded no late wake-up'}"
+    who, times = tail.blamed[0]
+    return (f"of the {len(tail.worst)} worst wake-ups that the monitor saw {times} are blamed on {who}, and most of "
+            f"the time of all was spent from {tail.station.replace('-to-', ' to ')}")
+
+
+def report_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store, out: Path) -> None:
+    """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
+    runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
+    load = culprit.load if culprit else hunted.load
+    section = hunt_section(hunted.search, hunted.made, conclusion, as_file(load) if load else "",
+                           culprit.said if culprit else "nobody was looked for")
+    report.write_report(runs, judge(runs), out, answers=(section,))
+
+
+def _confirming(hunted: Hunted) -> list[str]:
+    found = hunted.search.found
+    subjects = [] if found is None else [each if isinstance(each, str) else (each,)
+                                         for each in (found.recipe, found.beside)]
+    return [made.run for made in hunted.made if made.ask.phase is Phase.FIXED or (
+        made.ask.phase is Phase.CONFIRMING and made.ask.subject in subjects)]
