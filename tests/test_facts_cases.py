@@ -131,6 +131,19 @@ def test_preemption(version: str, realtime: str | None, chosen: str, options: di
     assert parse_preemption(version, realtime, chosen, options) == expected
 
 
+@pytest.mark.parametrize(("files", "outputs", "expected"), [
+    ({"/proc/xenomai/version": "3.2.7\n"}, {}, {"core": "cobalt", "version": "3.2.7", "abi": None, "library": None}),
+    ({"/sys/devices/virtual/evl/control/abi": "26\n"}, {"pkg-config --modversion evl": "0.28\n"},
+     {"core": "evl", "version": None, "abi": 26, "library": {"name": "libevl", "version": "0.28", "for": "evl"}}),
+    ({}, {"xeno-config --version": "3.2.7\n", "xeno-config --core": "mercury\n"},
+     {"core": None, "version": None, "abi": None,
+      "library": {"name": "xenomai", "version": "3.2.7", "for": "mercury"}}),
+])
+def test_real_time_cores(files: dict[str, str], outputs: dict[str, str], expected: dict[str, object]) -> None:
+    """A library without its core is not a core."""
+    assert collect(FakeLink(files, outputs), {"real_time_core"})["real_time_core"] == expected
+
+
 def test_cpu_lists() -> None:
     assert cpu_list("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
     assert cpu_list("\n") == []

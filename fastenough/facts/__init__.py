@@ -29,6 +29,7 @@ FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
     "disturbance",
     "software",
     "console",
+    "cores",
     "thermal",
     "limits",
     "mounts",

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A real-time core beside Linux (Xenomai's Cobalt, EVL), and the libraries that programs for it are built with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+
+_COBALT = "/proc/xenomai/version"
+_EVL_ABI = "/sys/devices/virtual/*/control/abi"
+_XENOMAI_VERSION = "xeno-config --version"
+_XENOMAI_CORE = "xeno-config --core"
+_EVL_VERSION = "pkg-config --modversion evl"
+
+
+def _core(inputs: Inputs) -> tuple[str | None, str | None, int | None]:
+    """The core's name, its version and the number of its binary interface, None for what it does not tell."""
+    version = inputs.get(_COBALT)
+    if version is not None:
+        return "cobalt", version, None
+    abi = next((text for _, text in inputs.matching(_EVL_ABI)), None)
+    return (None, None, None) if abi is None else ("evl", None, int(abi))
+
+
+def _library(inputs: Inputs) -> dict[str, str] | None:
+    """Of Xenomai also for which core: mercury is its API on Linux alone."""
+    if _XENOMAI_VERSION in inputs.outputs:
+        return {"name": "xenomai", "version": inputs.output(_XENOMAI_VERSION).strip(),
+                "for": inputs.outputs.get(_XENOMAI_CORE, "unknown").strip()}
+    if _EVL_VERSION in inputs.outputs:
+        return {"name": "libevl", "version": inputs.output(_EVL_VERSION).strip(), "for": "evl"}
+    return None
+
+
+def _real_time_core(inputs: Inputs) -> dict[str, Any]:
+    core, version, abi = _core(inputs)
+    library = _library(inputs)
+    if core is None and library is None:
+        raise Absent(f"this kernel has no real-time core beside Linux (no {_COBALT}, no evl device)")
+    return {"core": core, "version": version, "abi": abi, "library": library}
+
+
+FACTS = (
+    Fact("real_time_core", _real_time_core, files=(_COBALT, _EVL_ABI),
+         commands=(_XENOMAI_VERSION, _XENOMAI_CORE, _EVL_VERSION)),
+)
