@@ -88,6 +88,12 @@ start:
 halt:
 	b halt
 
+	/* Of the two serial lines an image has one. */
+	.weak usb_interrupt
+	.thumb_set usb_interrupt, halt
+	.weak uart_interrupt
+	.thumb_set uart_interrupt, halt
+
 	.section .ram_table, "a"
 ram_table:
 	.word stack_top
@@ -95,9 +101,11 @@ ram_table:
 	.rept 14
 	.word halt
 	.endr
-	.rept 7
+	.rept 5
 	.word halt
 	.endr
+	.word usb_interrupt   /* 5 */
+	.word halt
 	.word edges_interrupt /* 7, PIO0 */
 	.rept 12
 	.word halt

@@ -9,7 +9,14 @@
 #define FROM_CRYSTAL 2
 #define FROM_PLL 1
 #define STARTUP_1_MS 47 /* in 256 periods of the crystal */
-#define USED (RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PIO0 | RESET_PLL_SYS | RESET_TIMER | RESET_UART0)
+#define USED (RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PIO0 | RESET_PLL_SYS | RESET_TIMER)
+
+void chip_begin(uint32_t parts)
+{
+	RESETS_CLEAR = parts;
+	while ((RESETS_DONE & parts) != parts)
+		;
+}
 
 static void crystal_begin(void)
 {
@@ -22,19 +29,22 @@ static void crystal_begin(void)
 	CLK_REF_CTRL = FROM_CRYSTAL;
 	while (!(CLK_REF_SELECTED & (1u << FROM_CRYSTAL)))
 		;
-	CLK_PERI_CTRL = CLK_PERI_ENABLE; /* from here on: without it the serial port would never be out of its reset */
 }
 
-/* 12 MHz times 125, divided by 6 and by 2. */
-static void pll_begin(void)
+void pll_begin(uint32_t pll, uint32_t multiplier, uint32_t first, uint32_t second)
 {
-	PLL_SYS_CS = 1;
-	PLL_SYS_MULTIPLIER = 125;
-	PLL_SYS_POWER_CLEAR = PLL_POWER_DOWN | PLL_OSCILLATOR_DOWN;
-	while (!(PLL_SYS_CS & PLL_LOCK))
+	PLL_CS(pll) = 1;
+	PLL_MULTIPLIER(pll) = multiplier;
+	PLL_POWER_CLEAR(pll) = PLL_POWER_DOWN | PLL_OSCILLATOR_DOWN;
+	while (!(PLL_CS(pll) & PLL_LOCK))
 		;
-	PLL_SYS_DIVIDERS = 6u << 16 | 2u << 12;
-	PLL_SYS_POWER_CLEAR = PLL_DIVIDERS_DOWN;
+	PLL_DIVIDERS(pll) = first << 16 | second << 12;
+	PLL_POWER_CLEAR(pll) = PLL_DIVIDERS_DOWN;
+}
+
+static void run_from_pll(void)
+{
+	pll_begin(PLL_SYS, 125, 6, 2);
 	CLK_SYS_CTRL = 0;
 	CLK_SYS_CTRL = FROM_PLL;
 	while (!(CLK_SYS_SELECTED & (1u << FROM_PLL)))
@@ -44,10 +54,8 @@ static void pll_begin(void)
 void clock_begin(void)
 {
 	crystal_begin();
-	RESETS_CLEAR = USED;
-	while ((RESETS_DONE & USED) != USED)
-		;
-	pll_begin();
+	chip_begin(USED);
+	run_from_pll();
 	WATCHDOG_TICK = CRYSTAL_MHZ | WATCHDOG_TICK_ON;
 	SYSTICK_RELOAD = 0xffffff;
 	SYSTICK_COUNT = 0;
@@ -97,4 +105,9 @@ uint32_t machine_now(void)
 	uint32_t about = MICROSECONDS_LOW * TICKS_OF_MICROSECOND;
 
 	return about + (uint32_t)((int32_t)((cycles() - about) << 8) >> 8);
+}
+
+int32_t clock_ahead(uint32_t tick)
+{
+	return (int32_t)((tick - cycles()) << 8) >> 8;
 }

@@ -25,20 +25,25 @@
 #define COUNTED_SINCE_LOOK 3
 /* Cycles between the reading of the clock in edges_begin() and the first instruction of the PIO, about. */
 #define START_TAKES 8
+/* A stimulus less than so far from its answer can be prepared (clock_ahead()). */
+#define NEAR (1u << 22)
 /* The least distance at which a stimulus can be handed to the sender; what is nearer is sent late, and counted. */
-#define LEAD 64
+#define LEAD 40
 
 /* When the samplers and the sender began, in pairs of ticks. */
 static uint32_t origin;
 
-/* The next edge of each sampler. */
+/* The next edge of each sampler: its reading of X, and the tick that it means. */
 static struct {
 	bool held;
-	uint32_t when;
+	uint32_t x, when;
 } sampled[SAMPLERS];
 
 /* Both samplers have not seen the same edge yet since they listen: one may have passed by when that began. */
 static bool settling;
+
+/* The answer awaited sends the next stimulus by itself, gauge.response.wait after it. */
+static volatile bool prepared;
 
 static bool holds(uint8_t sampler)
 {
@@ -50,6 +55,7 @@ static bool holds(uint8_t sampler)
 		return false;
 	x = PIO_RECEIVE(sampler);
 	sampled[sampler].held = true;
+	sampled[sampler].x = x;
 	sampled[sampler].when = 2 * (origin - x) - COUNTED_SINCE_LOOK + sampler;
 	return true;
 }
@@ -112,6 +118,22 @@ static void listen(bool rising)
 	PIO_INTERRUPTS = PIO_RECEIVED(0) | PIO_RECEIVED(1);
 }
 
+void machine_prepare(void)
+{
+	prepared = gauge.response.wait < NEAR;
+}
+
+/* As soon as a stimulus is on its way, for its answer may come at once; unless the main loop has so many samples to count
+ * that it must have its turn first. */
+static void prepare_next(void)
+{
+	if (gauge.queue.grant < QUEUE_GRANT / 2)
+		return;
+	response_draw_wait(&gauge.response, &gauge.random);
+	if (response_goes_on(&gauge.response))
+		machine_prepare();
+}
+
 /* Stimuli lie on every second tick, where the sender compares.  The answer may come at once, so the input is listened
  * to before. */
 void machine_send(void)
@@ -131,6 +153,7 @@ void machine_send(void)
 	now += (uint32_t)(ahead + 1) / 2;
 	PIO_SEND(SENDER) = origin - now;
 	gauge.response.stimulus = 2 * now;
+	prepare_next();
 }
 
 /* False when that was the last edge for now. */
@@ -160,10 +183,55 @@ static void go_blind(void)
 	gauge.queue.shut = true;
 }
 
+/* Hands over the stimulus that the answer at X = x has been waiting for, and only then works out what the answer means for
+ * the measurement: that takes longer than the shortest wait.  Where that is too late it goes out as soon as it can. */
+static void follow(uint32_t x, uint32_t when, uint8_t sampler)
+{
+	uint8_t level = !gauge.response.level;
+	uint32_t stimulus, y = x - (uint32_t)((int32_t)(gauge.response.wait + sampler - COUNTED_SINCE_LOOK + 1) >> 1);
+	int32_t ahead;
+
+	listen(level);
+	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(level);
+	stimulus = 2 * (origin - y);
+	ahead = clock_ahead(stimulus);
+	if (ahead < LEAD)
+		y -= (uint32_t)(LEAD - ahead + 1) / 2;
+	PIO_SEND(SENDER) = y;
+	queue_spend(&gauge.queue);
+	gauge_take_answer(when);
+	response_go(&gauge.response);
+	if (ahead < LEAD)
+		gauge.response.late++;
+	gauge.response.stimulus = 2 * (origin - y);
+	prepare_next();
+}
+
+/* True where the edge is what was prepared for: both samplers have seen it, and the stimulus was out. */
+static bool take_prepared(void)
+{
+	int32_t later;
+	uint8_t taken;
+
+	if (!holds(0) || !holds(1))
+		return false;
+	later = (int32_t)(sampled[1].when - sampled[0].when);
+	taken = later < 0;
+	if ((later != 1 && later != -1) || (int32_t)(sampled[taken].when - gauge.response.stimulus) < 0)
+		return false;
+	follow(sampled[taken].x, sampled[taken].when, taken);
+	return true;
+}
+
 void edges_interrupt(void)
 {
 	uint32_t when;
 
+	if (prepared) {
+		prepared = false;
+		if (take_prepared())
+			return;
+	}
 	do {
 		if (PIO_FAULTS & SAMPLER_FAULTS) {
 			go_blind();
@@ -188,20 +256,16 @@ static bool output_is_high(void)
 	return PIO_OUTPUTS & (1u << OUT_PIN);
 }
 
-/* The interrupt is quick enough to schedule the next stimulus after the answer has come. */
-void machine_prepare(void)
-{
-}
-
 bool machine_prepared(void)
 {
-	return false;
+	return prepared;
 }
 
 /* A stimulus that waits goes out at once; where none does, one is sent for this. */
 void machine_drive(bool high)
 {
 	machine_deaf();
+	prepared = false;
 	PIO_PROGRAM(SEND_CHANGE) = SET_PIN(high);
 	PIO_PROGRAM(SEND_COMPARE) = DO_NOTHING;
 	while (!sender_rests())

@@ -40,7 +40,7 @@ int main(void)
 	clock_begin();
 	gauge_begin();
 	edges_begin();
-	uart_begin();
+	line_begin();
 	machine_unlock();
 	for (;;) {
 		gauge_serve();

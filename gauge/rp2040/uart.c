@@ -71,8 +71,10 @@ uint16_t machine_bytes_dropped(void)
 	return dropped;
 }
 
-void uart_begin(void)
+void line_begin(void)
 {
+	CLK_PERI_CTRL = CLK_ENABLE; /* without it the serial port would never be out of its reset */
+	chip_begin(RESET_UART0);
 	PIN_FUNCTION(0) = FUNCTION_UART;
 	PIN_FUNCTION(1) = FUNCTION_UART;
 	PAD(1) = PAD_INPUT_PULLED_UP;
@@ -81,5 +83,6 @@ void uart_begin(void)
 	UART_LINE = UART_8_BITS_FIFO;
 	UART_CONTROL = UART_ON;
 	UART_INTERRUPTS = UART_WHEN_RECEIVED;
+	INTERRUPT_PRIORITY(INTERRUPT_UART0) = AFTER_OTHERS(INTERRUPT_UART0);
 	INTERRUPT_ENABLE = 1u << INTERRUPT_UART0;
 }
