@@ -186,6 +186,15 @@ def test_a_hole_is_no_part_of_the_time_measured(tmp_path: Path, views: tuple[str
     assert assessment.verdict is not Verdict.PASS and said in _text(assessment)
 
 
+def test_a_hole_too_short_to_matter_shows_nothing_either(tmp_path: Path) -> None:
+    """How rare a disturbance is said to be rests on the time with values."""
+    values = [[*cpu[:29], np.array([], dtype=np.int64)] for cpu in VALUES]
+    run = _run(tmp_path, values=values, views=("wakeup",), interval_ns=10**9, period_ns=500_000)
+    [judgment] = judge([run], Requirement(200_000, 0.01, longest_burst=5)).judgments
+    assert run.duration_ns == 30 * 10**9
+    assert {one.duration_ns for one in judgment.shown} == {29 * 10**9}
+
+
 def test_a_hole_in_one_long_interval_is_one_too(tmp_path: Path) -> None:
     """3 s with values, and 8 s that one interval is too long."""
     run = _run(tmp_path, values=[cpu[:4] for cpu in VALUES], views=("wakeup",), interval_ns=3 * 10**9)

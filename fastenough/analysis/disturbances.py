@@ -89,13 +89,23 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     surely, possibly = counted.exceeded
     if possibly == 0:
         nothing = np.empty(0, dtype=np.int64)
-        return Disturbances(merged.judged, merged.duration_ns, 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, nothing,
-                            nothing)
+        return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, nothing, nothing)
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or Runs(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
     size = size_of(possibly, runs.squares, low, high)
-    return Disturbances(merged.judged, merged.duration_ns, surely, possibly, groups, max(runs.most, groups, 1), longest,
+    return Disturbances(merged.judged, _time_ns(merged), surely, possibly, groups, max(runs.most, groups, 1), longest,
                         size, runs.longest, counted.source, low, run_of)
+
+
+def _time_ns(merged: Merged) -> int:
+    """How long was looked for disturbances: all the time but for holes, of which a corrected series has none."""
+    if merged.corrected:
+        return merged.duration_ns
+    covered: dict[str, int] = {}
+    for recording, series in merged.parts:
+        of_series_ns = recording.covered_ns(series.id)
+        covered[recording.run_id] = min(of_series_ns, covered.get(recording.run_id, of_series_ns))
+    return sum(covered.values())
 
 
 class Runs(NamedTuple):
