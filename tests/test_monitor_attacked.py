@@ -83,6 +83,8 @@ def test_a_policy_that_changes_on_the_way(monitor_binary: Path, sleeper_binary: 
     assert_all_seen(every.recording(), slept)
     assert_sums_agree(real_time.recording())
     assert 0 < stored(real_time.recording(), "expiry-to-running") < stored(every.recording(), "expiry-to-running")
+    others = "those of its other half are nobody's, and not unseen"
+    assert unseen(real_time.recording()) <= unseen(every.recording()) + slept.times // 50, others
 
 
 def change_policy(pid: int, ended: threading.Event) -> None:

@@ -59,6 +59,22 @@ def test_shorter_intervals_are_gathered_and_gaps_stay(tmp_path: Path) -> None:
     assert found.begin_wall_ns.tolist() == [FIRST, FIRST + FIVE_MINUTES_NS, FIRST + HOUR_NS]
 
 
+def test_longer_intervals_are_drawn_as_long_as_they_took(tmp_path: Path) -> None:
+    """Nothing of an hour that was measured is a gap, whatever a clock that was set made of its length."""
+    run = _run(tmp_path, "hours", [[10, 50, 20]], FIRST + 17 * 10**9, interval_ns=HOUR_NS)
+    run.timeline.end_wall_ns[-1] += 10**6 * HOUR_NS
+    found = five_minutes(_parts(run))  # type: ignore[arg-type]
+    assert found is not None and found.longest_ns == HOUR_NS
+    assert found.begin_wall_ns.tolist() == [FIRST + place * FIVE_MINUTES_NS for place in range(36)]
+    assert found.maximum_ns.tolist() == [10_000] * 12 + [50_000] * 12 + [20_000] * 12
+
+
+def test_the_greatest_of_a_stretch_is_exact(tmp_path: Path) -> None:
+    run = _run(tmp_path, "one", [[10, 20, 91, 5], [11, 19, 30, 93]])
+    (stretch,) = stretches(_parts(run), HOUR_NS)  # type: ignore[arg-type]
+    assert stretch.maximum_ns == 93_000
+
+
 def test_nothing_is_nothing(tmp_path: Path) -> None:
     empty = recording(tmp_path, Plan([[np.empty(0, dtype=np.int64)]], interval_ns=10**9))
     assert five_minutes(_parts(empty)) is None  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ class FiveMinutes:
     """The greatest value of each five minutes in which there was one, in ns, and the greatest of all.
 
     ``begin_wall_ns``: multiples of five minutes of the wall clock, ascending.  ``worst_wall_ns``: the end of the
-    interval that holds the worst, which came on ``worst_cpu``.
+    interval that holds the worst, which came on ``worst_cpu``.  ``longest_ns``: of the intervals that were recorded.
     """
 
     begin_wall_ns: IntArray
@@ -43,6 +43,7 @@ class FiveMinutes:
     worst_ns: float
     worst_wall_ns: int
     worst_cpu: int | None
+    longest_ns: int
 
     @property
     def span_ns(self) -> int:
@@ -52,9 +53,10 @@ class FiveMinutes:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """What one stretch of time held: values per bucket of the scale of intervals, ascending."""
+    """What one stretch of time held: values per bucket of the scale of intervals, ascending, and the greatest one."""
 
     begin_wall_ns: int
+    maximum_ns: float
     index: IntArray
     count: IntArray
 
@@ -77,14 +79,23 @@ def _maxima(parts: Sequence[Part]) -> Iterator[tuple[IntArray, FloatArray, Timel
 
 
 def five_minutes(parts: Sequence[Part]) -> FiveMinutes | None:
-    """Of series of one kind, CPUs and runs together; an interval counts where it begins.  None: they hold nothing."""
+    """Of series of one kind, CPUs and runs together.  None: they hold nothing.
+
+    An interval counts where it begins, and a longer one in all five minutes that it touched: somewhere in it was its
+    maximum, and all of it was measured.
+    """
     blocks, maxima = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     worst: tuple[float, int, int | None] | None = None
+    longest_ns = 0
     for at, values_ns, timeline, cpu in _maxima(parts):
         if not at.size:
             continue
-        blocks.append(timeline.begin_wall_ns[at] // FIVE_MINUTES_NS)
-        maxima.append(values_ns)
+        lengths_ns = timeline.end_mono_ns[at] - timeline.begin_mono_ns[at]
+        longest_ns = max(longest_ns, int(lengths_ns.max()))
+        touched = np.maximum(1, -(-(lengths_ns - _SECOND_NS) // FIVE_MINUTES_NS))
+        since = np.arange(touched.sum()) - np.repeat(np.cumsum(touched) - touched, touched)
+        blocks.append(np.repeat(timeline.begin_wall_ns[at] // FIVE_MINUTES_NS, touched) + since)
+        maxima.append(np.repeat(values_ns, touched))
         place = int(values_ns.argmax())
         if worst is None or values_ns[place] > worst[0]:
             worst = float(values_ns[place]), int(timeline.end_wall_ns[at[place]]), cpu
@@ -93,7 +104,7 @@ def five_minutes(parts: Sequence[Part]) -> FiveMinutes | None:
     block, which = np.unique(np.concatenate(blocks), return_inverse=True)
     greatest = np.full(block.size, -np.inf)
     np.maximum.at(greatest, which, np.concatenate(maxima))
-    return FiveMinutes(block * FIVE_MINUTES_NS, greatest, *worst)
+    return FiveMinutes(block * FIVE_MINUTES_NS, greatest, *worst, longest_ns)
 
 
 def stretch_for(span_ns: int, most: int) -> int:
@@ -104,15 +115,20 @@ def stretch_for(span_ns: int, most: int) -> int:
 def stretches(parts: Sequence[Part], length_ns: int) -> list[Stretch]:
     """The histograms of stretches of this length that hold values, the oldest first; magnitudes, in buckets of ns."""
     held: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    maxima: dict[int, float] = {}
     for recording, series in parts:
         timeline, course = recording.timeline, recording.timeline.courses[series.id]
         number = timeline.begin_wall_ns // length_ns
+        there = course.count > 0
+        for of, value_ns in zip(number[course.at[there]].tolist(), _greatest(course, series)[there], strict=True):
+            maxima[of] = max(value_ns, maxima.get(of, value_ns))
         joins = np.flatnonzero(np.diff(number)) + 1
         for first, last in zip([0, *joins], [*joins, number.size], strict=True):
             index, count = course.buckets(course.within(int(first), int(last)))
             if index.size:
                 held.setdefault(int(number[first]), []).append((_in_ns(index, course.k, series), count))
-    return [Stretch(number * length_ns, *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]))
+    return [Stretch(number * length_ns, maxima[number],
+                    *add_sparse([index for index, _ in parts_of], [count for _, count in parts_of]))
             for number, parts_of in sorted(held.items())]
 
 

@@ -72,7 +72,7 @@ def _picture(pair: Pair, number: int) -> Picture:
     axis = plot.linear_axis if plot.fits_linear(values) else plot.log_axis
     figure = latency_figure(f"Before and after, load {pair.title}", lines, Scale.over(values, axis))
     n = " and ".join(f"{each.n:,} in {words.measured_time(each.duration_ns)}" for each in values)
-    return plot.picture(figure, f"before-after-{number}", f"n = {n}; {pair.before.group.instrument}. "
+    return plot.picture(figure, f"before-after-{number}", f"n = {n}; {pair.before.group.instrument}; what differs: "
                         f"{'; '.join(pair.differs)}.", latency_data(lines))
 
 

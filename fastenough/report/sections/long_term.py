@@ -94,6 +94,14 @@ def _date_axis(axes: Axes) -> None:
     axes.set_xlabel("time (UTC)")
 
 
+def _drawn(found: FiveMinutes) -> str:
+    """How maxima of longer intervals are to be read."""
+    if found.longest_ns < 2 * FIVE_MINUTES_NS:
+        return ""
+    longest = words.duration(found.longest_ns)
+    return f"Intervals were up to {longest} long: the maximum of one is drawn over all of it. "
+
+
 def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
     """A figure for each window that shows more than the one before it."""
     end_wall_ns = int(found.begin_wall_ns[-1]) + FIVE_MINUTES_NS
@@ -109,7 +117,8 @@ def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
                 found.begin_wall_ns[within], found.maximum_ns[within], strict=True)])
         yield plot.picture(figure, f"maxima-{number}-{place + 1}", f"Of {int(within.sum()):,} times five minutes up to "
                            f"{_when(end_wall_ns)} the maxima, {entry.kind.name}: "
-                           f"{entry.group.label(entry.kind.all_cpus)}. Gaps were not measured.", data, wide=True)
+                           f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps were not measured.", data,
+                           wide=True)
         shown_ns = length_ns
 
 
@@ -130,7 +139,8 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
         edges_us, decades = _stairs(stretch)
         axes.stairs(foot + decades, edges_us, baseline=foot, fill=True, color="#ffffff", zorder=row + 2)
         axes.stairs(foot + decades, edges_us, baseline=foot, color=plot.COLOURS[0], linewidth=0.8, zorder=row + 2.3)
-        axes.plot(edges_us[-1:], [foot], marker="o", color=plot.COLOURS[1], markersize=3, zorder=row + 2.6)
+        axes.plot([max(stretch.maximum_ns / 1000.0, _LEAST_US)], [foot], marker="o", color=plot.COLOURS[1],
+                  markersize=3, zorder=row + 2.6)
     axes.set_xscale("log")
     plot.plain_log_axis(axes.xaxis)
     axes.set_xlabel("latency [µs], logarithmic; the dots mark the maxima")

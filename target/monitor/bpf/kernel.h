@@ -68,6 +68,7 @@ struct task_struct {
 	int prio;
 	unsigned int policy;
 	int pid, tgid;
+	unsigned long nvcsw;
 	struct css_set *cgroups;
 	char comm[16];
 };

@@ -15,7 +15,7 @@ struct task {
 	/* of the CPU that the task is on */
 	u64 taken;
 	u32 state;
-	u32 sleeps;               /* since it was counted last */
+	u64 slept;                /* how often, by the kernel's own count, up to the sleep that was accounted for last; 0: not known */
 	struct wakeup wakeup;
 	u32 knows;                /* which of the contexts below are of this wake-up */
 	u32 idle_left;

@@ -77,6 +77,15 @@ static __always_inline void call_attention(const struct task_struct *task)
 		there->open = there->awaits = 1;
 }
 
+/* One that was wanted before sleeps as somebody else's. */
+static __always_inline void forget_sleeps(u32 pid)
+{
+	struct task *task = find(pid);
+
+	if (task)
+		task->slept = 0;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *woken)
 {
@@ -84,8 +93,10 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	struct task *task;
 	struct cpu *cpu;
 
-	if (!is_wanted(woken))
+	if (!is_wanted(woken)) {
+		forget_sleeps((u32)woken->pid);
 		return 0;
+	}
 	now_ns = bpf_ktime_get_ns();
 	cpu = this_cpu();
 	task = find_or_make((u32)woken->pid);
@@ -93,6 +104,8 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 		__sync_fetch_and_add(&dropped, 1);
 		return 0;
 	}
+	if (!task->slept)
+		task->slept = woken->nvcsw - !woken->on_cpu;
 	task->waking.runnable_ns = now_ns;
 	task->waking.running_ns = task->waking.return_ns = 0;
 	find_origin(cpu, &task->waking, woken);
@@ -115,23 +128,28 @@ int BPF_PROG(on_waking, struct task_struct *woken)
  * Running -------------------------------------------------------------------------------------------
  */
 
-/* A task runs that was seen to fall asleep, and neither what woke it nor its switch was told. */
-static __always_inline void end_sleep_unseen(struct task *task)
+/*
+ * The kernel counts a task's sleeps, whatever it tells of them: those that ended and that no wake-up accounts for are unseen,
+ * be it that neither what woke the task nor its switch was told, be it that it even slept again meanwhile.
+ */
+static __always_inline bool settle(struct task *task, u64 slept, u64 told)
 {
-	if (task->sleeps)
-		__sync_fetch_and_add(&unseen, 1);
-	task->sleeps = 0;
+	bool more = task->slept && slept > task->slept + told;
+
+	if (more)
+		__sync_fetch_and_add(&unseen, slept - task->slept - told);
+	task->slept = slept;
+	return more;
 }
 
 /* The wake-up that was noted last, from running_ns on; 0: of a task that had not slept. */
-static __always_inline void take(struct task *task, u64 running_ns)
+static __always_inline void take(struct task *task, u64 slept, u64 running_ns)
 {
-	if (running_ns)
-		task->sleeps = 0;
-	else
-		end_sleep_unseen(task);
-	if (task->woken != task->taken + 1)
-		__sync_fetch_and_add(&unmatched, task->woken - task->taken - 1);
+	u64 before = task->woken - task->taken - 1;
+
+	if (before)
+		__sync_fetch_and_add(&unmatched, before);
+	settle(task, slept, running_ns ? before + 1 : before);
 	task->taken = task->woken;
 	task->wakeup = task->waking;
 	task->wakeup.running_ns = running_ns ? running_ns : task->waking.runnable_ns;
@@ -164,35 +182,26 @@ static __always_inline bool wants_to_sleep(bool preempted, const struct task_str
 	return bpf_core_field_exists(task->__state) ? task->__state != 0 : BPF_CORE_READ(older, state) != 0;
 }
 
-/* A task that was not seen to get its CPU leaves it: what woke it is over. */
-static __always_inline void pass_over(struct task *task)
-{
-	if (!task->sleeps && task->woken == task->taken)
-		return;
-	__sync_fetch_and_add(&unseen, 1);
-	task->taken = task->woken;
-}
-
 /* A task gives up its CPU. */
 static __always_inline void leave(struct cpu *cpu, u32 id, const struct task_struct *task_struct, bool sleeps,
 				  const struct task_struct *next)
 {
 	struct task *task = find((u32)task_struct->pid);
+	u64 slept = task_struct->nvcsw - sleeps; /* that which begins now is in the kernel's count already */
 
 	cpu->open = cpu->awaits = 0;
 	if (!task)
 		return;
-	if (cpu->pid != (u32)task_struct->pid && !task->state)
-		pass_over(task);
+	if (settle(task, slept, 0))
+		task->taken = task->woken;
 	if (task->state && (sleeps || task->state == OVER || task->woken != task->taken))
 		count(cpu, id, task, task_struct);
 	if (!sleeps && task->woken != task->taken)
-		take(task, 0);
+		take(task, slept, 0);
 	if (task->state == RUNNING && !(task->knows & KNOWS_AFTER)) {
 		task->knows |= KNOWS_AFTER;
 		describe(&task->after, next);
 	}
-	task->sleeps = sleeps;
 }
 
 /* A task gets the CPU; returns what is noted of it if it was woken and waited until now. */
@@ -206,9 +215,9 @@ static __always_inline struct task *enter(struct cpu *cpu, u32 id, const struct 
 	if (waited) {
 		if (task->state)
 			count(cpu, id, task, task_struct);
-		take(task, bpf_ktime_get_ns());
+		take(task, task_struct->nvcsw, bpf_ktime_get_ns());
 	} else {
-		end_sleep_unseen(task);
+		settle(task, task_struct->nvcsw, 0);
 	}
 	cpu->open = task->state != NONE;
 	cpu->awaits = task->state == RUNNING;
@@ -295,9 +304,11 @@ int BPF_PROG(on_return)
 	if (!task)
 		return 0;
 	if (task->woken != task->taken) {
+		const struct task_struct *current = (void *)bpf_get_current_task();
+
 		if (task->state)
-			count(cpu, id, task, (void *)bpf_get_current_task());
-		take(task, 0);
+			count(cpu, id, task, current);
+		take(task, BPF_CORE_READ(current, nvcsw), 0);
 	}
 	if (task->state == RUNNING) {
 		task->wakeup.return_ns = task->wakeup.no_return ? 0 : now_ns;
