@@ -75,11 +75,11 @@ def test_every_cell_is_filled(out: Path, probe: str) -> None:
     assert {"stock", "rt", "xenomai"} == {row["configuration"] for row in published}
 
 
-def test_one_implementation_stands_across_kernels(out: Path) -> None:
-    """Tables 8 and 9; here every implementation was measured on both kernels."""
+def test_no_table_says_again_what_the_first_said(out: Path) -> None:
+    """Tables 8 and 9 are left out where every row of the first is of an implementation measured on both kernels."""
     for probe in ("response", "periodic"):
-        across, each = (rows(out / "tables" / f"{probe}-{name}.csv") for name in ("across-kernels", "percentiles"))
-        assert across == each
+        assert not (out / "tables" / f"{probe}-across-kernels.csv").exists()
+        assert (out / "tables" / f"{probe}-percentiles.csv").exists()
         assert (out / "figures" / f"{probe}-bars.pdf").read_bytes().startswith(b"%PDF-")
 
 

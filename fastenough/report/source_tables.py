@@ -45,11 +45,13 @@ def at_home(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
-    """Those whose implementation was measured on several kernels: tables 8 and 9."""
+    """Those whose implementation was measured on several kernels: tables 8 and 9.  None where that is every one of
+    those at home: the first table shows them in the same order."""
     kernels: dict[str, set[str]] = {}
     for one in figures:
         kernels.setdefault(one.implementation, set()).add(one.configuration)
-    return [one for one in figures if len(kernels[one.implementation]) > 1]
+    across = [one for one in figures if len(kernels[one.implementation]) > 1]
+    return [] if across == at_home(figures) else across
 
 
 def _maximum(one: Figure) -> Cell:

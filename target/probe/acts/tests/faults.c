@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Linked into a probe of its own (--wrap), so that the tests can see each hand-over fail: FAULT=KIND:CALL:N,
- * where KIND is "nothing" (the N-th call claims success and does nothing), "never" (nor does any later one) or
- * "die" (the thread that makes the N-th call ends).
+ * where KIND is "nothing" (the N-th call claims success and does nothing), "never" (nor does any later one),
+ * "die" (the thread that makes the N-th call ends) or "slow" (each call from the N-th on keeps its CPU 20 us longer).
  */
 #define _GNU_SOURCE
 #include <mqueue.h>
@@ -13,10 +13,12 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_futex
@@ -35,6 +37,22 @@ static void __attribute__((constructor)) read_fault(void)
 		abort();
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void keep_cpu(void)
+{
+	int64_t end_ns = now_ns() + 20000;
+
+	while (now_ns() < end_ns)
+		;
+}
+
 /* Whether this call is to do nothing. */
 static bool faulty(const char *name)
 {
@@ -45,6 +63,8 @@ static bool faulty(const char *name)
 	n = atomic_fetch_add(&calls, 1) + 1;
 	if (n == at && !strcmp(kind, "die"))
 		pthread_exit(NULL);
+	if (n >= at && !strcmp(kind, "slow"))
+		keep_cpu();
 	return !strcmp(kind, "never") ? n >= at : n == at && !strcmp(kind, "nothing");
 }
 
