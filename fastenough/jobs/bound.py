@@ -60,7 +60,9 @@ def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
 
 def report_bound(found: Sequence[CpuBound], meaning: str, out: Path) -> None:
     """A report of bounds alone, which are no verdict."""
-    told = replace(judge([]), headline="A bound composed of measured terms is no verdict")
+    told = replace(judge([]), headline="A bound composed of measured terms is no verdict",
+                   reasons=("a term may be longer than it was seen to be, and then the bound is too",),
+                   settle=("record for longer, under the loads that matter",))
     section = bound_section([(one.traced, one.bounds) for one in found], meaning)
     report.write_report([], told, out, answers=(section,))
 

@@ -31,5 +31,5 @@ def bound_section(found: Sequence[tuple[TracedCpu, Sequence[Composed]]], meaning
                    (Column("CPU"), *(Column(f"{way} [µs]", _bound) for way in ways), Column(f"{_SEEN} [µs]", _NS),
                     Column("of wake-ups")),
                    [(one.cpu, *(bound.latency_ns for bound in bounds), one.observed_ns, one.wakeups)
-                    for one, bounds in found], over="interrupts")
+                    for one, bounds in found])
     return Section("bound", "The scheduling latency that the kernel's own blocking allows", meaning, [bounds, terms])
