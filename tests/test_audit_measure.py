@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.audit_measure import Asked
 from fastenough.jobs.ab import Trial, make_trial
+from fastenough.jobs.audit_measure import Measured, report_measured
 from fastenough.store import Store
 
 STATISTICS = Path("/proc/sys/vm/stat_interval")
@@ -124,6 +125,12 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
     made = make_trial(trial, store, lambda progress: None, opened=lambda name: TwoKernels())
     tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none")])
     assert tried.helps and tried.name == "boot=quick"
+    unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
+    report_measured(Measured((tried, unsaid)), ["it helps"], store, tmp_path / "report")
+    row, other = json.loads((tmp_path / "report" / "report.json").read_text())["tables"]["tried-1"]["rows"][1:]
+    assert (row[0], row[2], row[-1]) == ("boot=quick", 3, "smaller") and row[5] < 0
+    assert other[-1] == "too few rounds"
+    assert "It helps." in (tmp_path / "report" / "index.html").read_text()
     runs = [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
     booted = [run.head.configuration.name for run in runs if run.head.configuration is not None]
     assert booted == ["slow", "quick", "quick", "slow"] * 3

@@ -36,6 +36,16 @@ def test_the_bound_stands_beside_what_was_seen(trace: Path) -> None:
     assert "12.0" in shown and "longest seen" in shown and "never a PASS" in shown
 
 
+def test_the_report_has_the_same_numbers(trace: Path, tmp_path: Path) -> None:
+    done = command_line("bound", str(trace), "--report", str(tmp_path / "told"))
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads((tmp_path / "told" / "report.json").read_text())
+    (terms,), (bounds,) = (told["tables"][name]["rows"][1:] for name in ("bound-terms", "bound"))
+    assert terms[1:5] == [4000, 1000, 4000, 2000] and bounds[1:3] == [9000, 12_000]
+    assert told["assessment"]["verdict"] == "INCONCLUSIVE"
+    assert "12.0" in (tmp_path / "told" / "index.html").read_text()
+
+
 def test_standard_input_is_a_trace_too(trace: Path) -> None:
     done = command_line("bound", "-", before=["sh", "-c", f'exec "$@" <{trace}', "sh"])
     assert done.returncode == 0 and "CPU 0" in done.stdout

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import combinations
+from collections.abc import Callable
+from itertools import combinations, count
 
 import pytest
 from hunt_machines import (
@@ -150,6 +151,22 @@ def test_confirmation_is_by_fresh_trials_and_ever_stricter() -> None:
     assert sum(LOOKS.values()) == pytest.approx(1.0) and max(LOOKS) == COST / 2
     assert sum(map(level_of, range(1, 100_000))) == pytest.approx(LEVEL, rel=1e-4)
     assert chance([5, 6, 7, 8], [1, 2, 3, 4]) == pytest.approx(1 / 70)
+
+
+def test_a_trial_that_could_not_be_made_ends_no_confirmation_unless_it_fails_twice() -> None:
+    def confirmed(fails: Callable[[int], bool]) -> Confirmed | None:
+        asking = confirm(Trials(3 * COST), recipe("a"), "none")
+        try:
+            ask = next(asking)
+            for trial in count():
+                value = 1_000_000 if ask.subject == "none" else 8_000_000
+                ask = asking.send(Answer([] if fails(trial) else [value] * 4, 100))
+        except StopIteration as end:
+            return end.value
+        raise AssertionError
+
+    assert confirmed(lambda trial: trial % 3 == 2) is not None
+    assert confirmed(lambda trial: trial in {4, 5}) is None
 
 
 def test_a_recipe_is_made_as_small_as_the_effect_allows() -> None:

@@ -16,12 +16,14 @@ from fastenough.cli.audit_findings import print_audit, summary
 from fastenough.cli.audit_measure import (
     Asked,
     as_document,
+    conclusions,
     measured_audit,
     print_measured,
     remarks,
     status_of,
     write_files,
 )
+from fastenough.cli.live import Work
 from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, CpuList, Names, json_option
@@ -30,9 +32,10 @@ from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.audit import Audit, audit_board
-from fastenough.jobs.audit_measure import Measured
+from fastenough.jobs.audit_measure import Measured, report_measured
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
+from fastenough.report import require_writable
 from fastenough.settings import SETTINGS
 from fastenough.store import Store
 
@@ -88,19 +91,23 @@ def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
 @click.option("--emit", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Write what would change it for other tools: kernel fragment, boot line, sysctl, tuned, rt-conf, "
                    "systemd.")
+@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
+              help="With --measure: where to write a report on the trials.")
 @as_granted_option
 @store_option
 @json_option
 def command(*, board: str, everything: bool, measuring: bool, only: list[str] | None, loads: list[str], rounds: int,
             duration_ns: int, interval: str, cpus: str, boots: str, resume: bool, folder: Path | None,
-            as_granted: bool, store_path: Path, as_json: bool) -> int:
+            report_path: Path | None, as_granted: bool, store_path: Path, as_json: bool) -> int:
     """Say what in this system costs latency or hides it, why, and what would change it.
 
     It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
     --measure settings are changed while runs are made, and put back after each of them.
     """
-    if not measuring and (only or resume or boots or cpus):
-        raise BadInput("--only, --cpus, --boot and --resume say how to measure: add --measure")
+    if not measuring and (only or resume or boots or cpus or report_path):
+        raise BadInput("--only, --cpus, --boot, --report and --resume say how to measure: add --measure")
+    if report_path is not None:
+        require_writable(report_path)
     asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
     with looked_at(board, asked.configuration) as (link, _):
         found = audit_board(board, link)
@@ -108,10 +115,14 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         _emit(found, {}, folder)
         _tell(found, None, everything, as_json)
         return ExitStatus.DONE
+    store = Store(store_path)
     try:
-        measured = measured_audit(asked, found, Store(store_path))
+        measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
+    if report_path is not None:
+        with Work("making the report"):
+            report_measured(measured, list(conclusions(measured)), store, report_path)
     _emit(found, remarks(measured), folder)
     _tell(found, measured, everything, as_json)
     return status_of(measured)

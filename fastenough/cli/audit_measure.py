@@ -170,8 +170,9 @@ def conclusions(measured: Measured) -> Iterator[str]:
     elif measured.again:
         yield "what was shown to do something was not shown to help when it was tried once more: nothing is recommended"
     else:
-        number = words.counted(len({each.name for each in tried}), "change")
-        yield f"no effect of any of {number} could be shown; this is no proof that there is none"
+        names = list(dict.fromkeys(each.name for each in tried))
+        of = names[0] if len(names) == 1 else f"any of {len(names)} changes"
+        yield f"no effect of {of} could be shown; this is no proof that there is none"
     for each in measured.together:
         yield f"all of these at once, {said_of(each)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -13,8 +14,9 @@ from fastenough import words
 from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.jobs.bound import CpuBound, bounds_of, recorded
+from fastenough.jobs.bound import CpuBound, bounds_of, recorded, report_bound
 from fastenough.model import BadInput
+from fastenough.report import require_writable
 
 _MOST_LINE = 1 << 16
 _MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
@@ -56,14 +58,20 @@ def _print(found: Sequence[CpuBound]) -> None:
 @click.option("--board", default="local", show_default=True, help="Without TRACE: the board whose kernel is traced.")
 @click.option("--duration", "duration_ns", type=DURATION, default="5s", show_default=True,
               help="Without TRACE: for how long.  Each section with interrupts off is two events.")
+@click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
+              help="Where to write the terms and the bounds as a report.")
 @json_option
-def command(trace: TextIO | None, board: str, duration_ns: int, as_json: bool) -> None:
+def command(trace: TextIO | None, board: str, duration_ns: int, report_path: Path | None, as_json: bool) -> None:
     """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
 
     By TRACE, text of the kernel's trace or of trace-cmd report, or - for standard input; without, by what the board's
     kernel records now, where it is one that can.  What that takes, and what it costs, is in docs/bound.md.
     """
+    if report_path is not None:
+        require_writable(report_path)
     found = _recorded(board, duration_ns) if trace is None else _read(trace)
+    if report_path is not None:
+        report_bound(found, _MEANING, report_path)
     if as_json:
         print_json([asdict(one) for one in found])
     else:

@@ -45,7 +45,8 @@ class Confirmed:
 
 
 def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Confirmed | None]:
-    """None where the recipe was not shown to be worse than what it was tried beside."""
+    """None where the recipe was not shown to be worse than what it was tried beside; a trial that could not be made
+    is made once more, and what fails twice is given up."""
     trials.confirmations += 1
     worse: list[float] = []
     better: list[float] = []
@@ -53,6 +54,8 @@ def confirm(trials: Trials, recipe: Recipe, beside: Recipe | str) -> Asking[Conf
         pair = [(recipe, worse), (beside, better)]
         for subject, tails in pair if turn % 2 else reversed(pair):
             tail = yield from trials.tail(subject, Phase.CONFIRMING)
+            if tail is None:
+                tail = yield from trials.tail(subject, Phase.CONFIRMING)
             if tail is None:
                 return None
             tails.append(tail)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from fastenough import report
+from fastenough.analysis import judge
 from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import Made, Trial
 from fastenough.model import BadInput, NotApplicable
+from fastenough.report.tried import tried_section
 from fastenough.store import Store
 
 BOOT = "boot"
@@ -70,6 +74,15 @@ def measure(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds
         return Measured(found, refused + more, again, best, (), signal)
     whole, last, signal = _made([_trial(plan, settings, load, rounds) for load in loads], store, make)
     return Measured(found, refused + more + last, again, best, judged_together(whole), signal)
+
+
+def report_measured(measured: Measured, conclusions: Sequence[str], store: Store, out: Path) -> None:
+    """A report on all runs of the trials, what follows from them first."""
+    tables = (("Each change alone", measured.alone), ("Once more, to confirm", measured.again),
+              ("All of these at once", measured.together))
+    campaigns = dict.fromkeys(each.campaign for _, tried in tables for each in tried)
+    runs = [store.load(run.id) for campaign in campaigns for run in store.runs(campaign=campaign)]
+    report.write_report(runs, judge(runs), out, answers=(tried_section(conclusions, tables, measured.refused),))
 
 
 def _change(trial: Trial) -> dict[str, str]:

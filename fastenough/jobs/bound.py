@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from fastenough import report
+from fastenough.analysis import judge
 from fastenough.analysis.blocking_trace import TracedCpu, traced_cpus
 from fastenough.analysis.composed_bound import Composed, composed
 from fastenough.link import Link
 from fastenough.link.base import Process
 from fastenough.model import BadInput, FastenoughError, NotApplicable
+from fastenough.report.blocking import bound_section
 
 TRACEFS = "/sys/kernel/tracing"
 INSTANCE = f"{TRACEFS}/instances/fastenough-bound"
@@ -52,6 +56,15 @@ def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     if not found:
         raise BadInput("no CPU of it was seen to switch preemption or interrupts off and on again: record for longer")
     return found
+
+
+def report_bound(found: Sequence[CpuBound], meaning: str, out: Path) -> None:
+    """A report of bounds alone, which are no verdict."""
+    told = replace(judge([]), headline="A bound composed of measured terms is no verdict",
+                   reasons=("a term may be longer than it was seen to be, and then the bound is too",),
+                   settle=("record for longer, under the loads that matter",))
+    section = bound_section([(one.traced, one.bounds) for one in found], meaning)
+    report.write_report([], told, out, answers=(section,))
 
 
 def require_events(link: Link) -> None:

@@ -3,25 +3,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import judge
-from fastenough.analysis.stations import tail_of, worst_wakeups
+from fastenough.analysis.stations import WORST, worst_wakeups
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.hunt.asking import Phase
 from fastenough.hunt.recipes import as_file
 from fastenough.jobs.hunt import Hunted
+from fastenough.link import MONITOR
 from fastenough.loads import Load
 from fastenough.model import Outcome
+from fastenough.recording.culprits import UNKNOWN
 from fastenough.recording.wakeups import is_monitor
 from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
-_WATCHED_S = 10.0
+_WATCHED_S = 20.0
+_SELDOM = ("1s",)
+"""Each time that the monitor reads its own counts, which its intervals make it do, it may delay a task itself."""
+_ITSELF = f"task {MONITOR[:15]}"
+"""As the kernel cuts its name."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,9 @@ class Watched:
 def watch(plan: Plan, load: Load, store: Store, on_progress: Callable[[Progress], None], *,
           opened: Callable[[str], Board], tell: Callable[[str], None] | None = None) -> Watched:
     """One run more under a load that a hunt found; it is no trial, since the monitor itself delays a little."""
-    entry = replace(plan.entries[0], loads=(load.name,), duration_s=_WATCHED_S)
+    first = plan.entries[0]
+    entry = replace(first, loads=(load.name,), duration_s=_WATCHED_S,
+                    parameters={**first.parameters, "report": _SELDOM})
     watched = replace(plan, entries=(entry,), loads={load.name: load}, monitor=True)
     campaign = run_campaign(watched, store, on_progress, opened=opened, tell=tell)
     said = _said(store, campaign.runs)
@@ -47,14 +56,20 @@ def watch(plan: Plan, load: Load, store: Store, on_progress: Callable[[Progress]
 
 
 def _said(store: Store, runs: tuple[str, ...]) -> str:
+    """Who took most of the time of the worst wake-ups."""
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
     unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
-    tail = tail_of(worst_wakeups(monitors))
-    if tail is None:
-        return f"nobody can be blamed: {'; '.join(unfit) or 'the monitor recorded no late wake-up'}"
-    who, times = tail.blamed[0]
-    return (f"of the {len(tail.worst)} worst wake-ups that the monitor saw {times} are blamed on {who}, and most of "
-            f"the time of all was spent from {tail.station.replace('-to-', ' to ')}")
+    seen = worst_wakeups(monitors)
+    worst = [wakeup for wakeup in seen if wakeup.blamed != _ITSELF][:WORST]
+    took: Counter[str] = Counter()
+    for wakeup in worst:
+        took[wakeup.blamed] += int(wakeup.delay_ns)
+    known = [who for who, _ in took.most_common() if who != UNKNOWN]
+    if not known:
+        return f"nobody can be blamed: {'; '.join(unfit) or 'the monitor saw nobody'}"
+    times = sum(wakeup.blamed == known[0] for wakeup in worst)
+    return (f"{known[0]} is blamed for {times} of the {len(worst)} worst wake-ups that the monitor saw, and "
+            f"{took[known[0]] / took.total():.0%} of their time")
 
 
 def report_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store, out: Path) -> None:

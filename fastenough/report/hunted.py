@@ -72,5 +72,5 @@ def hunt_section(search: Search, made: Sequence[Made], conclusion: str, recipe: 
     tables = [table for table in (_groups(search), *_steps(search, made)) if table is not None]
     parts: list[Part] = [_phases(made), *(Folded(table.caption, [table], printed=False) for table in tables)]
     if recipe:
-        parts += [Text(f"Under what was found, {culprit}."), Source("As a load file:", recipe.splitlines())]
+        parts += [Text(f"Under what was found, {culprit}. As a load file:"), Source(recipe)]
     return Section("hunt", "The hunt", f"{conclusion[0].upper()}{conclusion[1:]}.", parts)

@@ -24,8 +24,8 @@ from fastenough.web.pages.figures import distribution_facts
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
 
-_SECTIONS = ("checks", "percentiles", "supported", "events", "settings", "machine", "profile")
-"""Of those that a report has: what says whether the evidence is sound, in tables and words."""
+_SECTIONS = ("checks", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
+"""Of those that a report has: what says whether the evidence is sound, and the audit of its facts."""
 _PLOT_K = 4
 _MOST_KEPT = 16
 _RECORDING = "recording.jsonl.zst"

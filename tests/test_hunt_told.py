@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is told of a hunt: each trial is counted where it belongs, and who delays under what was found is named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hunt_machines import TURNS, Kind, Machine
+
+from fastenough.board.local import LocalBoard
+from fastenough.campaign import Entry, Plan
+from fastenough.hunt.asking import Answer, Made, Phase
+from fastenough.hunt.recipes import described
+from fastenough.hunt.search import Search
+from fastenough.jobs.hunt_told import watch
+from fastenough.loads import Expectation, Load
+from fastenough.report.document import Section, Source, Table
+from fastenough.report.hunted import hunt_section
+from fastenough.store import Store
+
+BUDGET = 220
+HOG = ("chrt", "-f", "95", "taskset", "-c", "0", "sh", "-c",
+       "while :; do turn=0; while [ $turn -lt 50000 ]; do turn=$((turn + 1)); done; sleep 0.2; done")
+
+
+def _searched() -> tuple[Search, list[Made]]:
+    """On a machine with a hidden trigger; every tenth trial fails."""
+    machine, made = Machine(Kind(), 1), list[Made]()
+    search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(1))
+    asking = search.run(BUDGET)
+    try:
+        ask = next(asking)
+        while True:
+            maxima = [] if len(made) % 10 == 9 else machine.trial(ask.subject)
+            made.append(Made(ask, maxima, f"run-{len(made)}"))
+            ask = asking.send(Answer(maxima, BUDGET - len(made)))
+    except StopIteration:
+        return search, made
+
+
+def _tables(section: Section) -> dict[str, Table]:
+    return {leaf.name: leaf for leaf in section.leaves() if isinstance(leaf, Table)}
+
+
+def test_each_trial_is_told_where_it_belongs() -> None:
+    search, made = _searched()
+    section = hunt_section(search, made, "something was found", 'name = "hunt-1"\n', "who it was")
+    tables = _tables(section)
+    phases = {row[0]: (row[1], row[2]) for row in tables["hunt-phases"].rows}
+    assert sum(trials for trials, _ in phases.values()) == len(made)
+    assert sum(failed for _, failed in phases.values()) == sum(not one.block_maxima_ns for one in made) > 0
+    assert phases[Phase.HALVING][0] == sum(row[1] for row in tables["hunt-halving"].rows)
+    assert phases[Phase.FIXED][0] == sum(row[1] for row in tables["hunt-fixed"].rows)
+    found = search.found or search.whole
+    assert found is not None
+    assert described(search.space, found.recipe) in {row[0] for row in tables["hunt-confirming"].rows}
+    told = [row[3:] for table in tables.values() if len(table.columns) == 6 for row in table.rows if row[3] is not None]
+    assert told and all(least <= mean <= greatest for least, mean, greatest in told)
+    assert [leaf.text for leaf in section.leaves() if isinstance(leaf, Source)] == ['name = "hunt-1"\n']
+
+
+def test_where_nothing_was_found_no_recipe_is_told() -> None:
+    space = Machine(Kind(), 1).space
+    section = hunt_section(Search(space, ("none",), TURNS, random.Random(1)), [], "nothing", "", "")
+    assert list(_tables(section)) == ["hunt-phases"] and not any(isinstance(one, Source) for one in section.leaves())
+
+
+@pytest.mark.matrix
+def test_the_culprit_under_what_was_found_is_named(tmp_path: Path, probe_binary: Path) -> None:
+    hog = Load("hog", "a task above the probe's priority", ("chrt", "taskset"), (HOG,), Expectation(cpu_share=0.001))
+    entry = Entry("timer", ("none",), 1.0, {"interval": ("1ms",), "affinity": ("0",), "priority": (80,)})
+    plan = Plan("hunt", (entry,), boards=("local",))
+    watched = watch(plan, hog, Store(tmp_path / "store"), lambda progress: None, opened=lambda name: LocalBoard())
+    assert "task sh is blamed for" in watched.said and watched.said in watched.load.source
+    assert len(watched.runs) == 2
