@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -21,16 +20,13 @@ K = 7
 
 def start(build: Build, script: Sequence[str], image: str = IMAGES[0],
           port: int | None = None) -> subprocess.Popen[str]:
-    """``port``: the descriptor of a pseudo-terminal's master, for ``serve``."""
+    """``port``: a descriptor that it is to have, for ``serve``."""
     if shutil.which("node") is None or not (PACKAGES / "node_modules" / "rp2040js").is_dir():
         pytest.fail("rp2040js is not there, though setup/npm has it; run: setup/install test")
     file = build.directory / "gauge" / "rp2040" / f"gauge-{image}.uf2"
-    node = ["node", str(ROOT / "gauge" / "sim" / "rp2040.mjs"), str(PACKAGES), str(file)]
-    if port is not None:
-        os.set_inheritable(port, True)
-        node = ["sh", "-c", f'exec "$@" 3<&{port} {port}<&-', "sh", *node]
-    process = subprocess.Popen(node, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, pass_fds=[] if port is None else [port])
+    process = subprocess.Popen(["node", ROOT / "gauge" / "sim" / "rp2040.mjs", PACKAGES, file], text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               pass_fds=[] if port is None else [port])
     assert process.stdin
     process.stdin.write("\n".join([BOOT, *script, "cost"]) + "\n")
     process.stdin.close()

@@ -22,8 +22,7 @@
  *   usb                  print what the device told of itself
  *   reset, close, open   the USB's host resets the device and sets it up anew; closes the port; opens it
  *   hold N               with 1 the host reads nothing, with 0 it does again
- *   serve CYCLES         for so long at most, descriptor 3, a pseudo-terminal's, is the host's port; until that is closed
- *   unplug               the port is gone
+ *   serve FD CYCLES      for so long, the line goes to this master of a pseudo-terminal; no longer than that is open
  *   cost                 print cycles simulated and CPU time used
  */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
@@ -42,7 +41,6 @@ const OUT_PIN = 2;
 const IN_PIN = 3;
 const FLASH = 0x10000000;
 const SECOND_STAGE = 0x20041f00; // where the chip's ROM puts the first 256 bytes of the flash
-const HOST_PORT = 3;
 const CYCLES_BETWEEN_READS = 20000;
 const MARK_OF_SIMULATION = 0x53494d55;
 const UART_SEND = { room: 32, full: 1 << 5, empty: 1 << 7 };
@@ -193,10 +191,10 @@ function type(text) {
 }
 
 /* What has come from the host's port: null once it is closed there. */
-function readHost() {
+function readHost(port) {
   const buffer = Buffer.alloc(4096);
   try {
-    return buffer.subarray(0, readSync(HOST_PORT, buffer));
+    return buffer.subarray(0, readSync(port, buffer));
   } catch (error) {
     if (error.code === 'EAGAIN')
       return buffer.subarray(0, 0);
@@ -206,13 +204,13 @@ function readHost() {
   }
 }
 
-function serve(cycles) {
+function serve(port, cycles) {
   const end = cycle + cycles;
   hosted = [];
-  for (let bytes; cycle < end && (bytes = readHost()) !== null; run(CYCLES_BETWEEN_READS)) {
+  for (let bytes; cycle < end && (bytes = readHost(port)) !== null; run(CYCLES_BETWEEN_READS)) {
     send(bytes);
     if (hosted.length)
-      writeSync(HOST_PORT, Uint8Array.from(hosted.splice(0)));
+      writeSync(port, Uint8Array.from(hosted.splice(0)));
   }
   hosted = null;
 }
@@ -291,7 +289,6 @@ function giveFlashItsId() {
 
 const COMMANDS = {
   say, type, still, square, serve,
-  unplug: () => closeSync(HOST_PORT),
   usb: tellUsb,
   reset: () => usb.reset(),
   close: () => usb.close(),
