@@ -14,9 +14,9 @@
 #define NAME u"fastenough gauge"
 
 #define PACKET_SIZE 64
-#define NOTICE_SIZE 8
+#define STATE_SIZE 8
 #define LINE_ENDPOINT 1 /* in and out */
-#define NOTICE_ENDPOINT 2 /* which never has anything to say */
+#define STATE_ENDPOINT 2 /* of the line, which never changes by itself */
 
 enum { DESCRIBES_DEVICE = 1, DESCRIBES_CONFIGURATION, DESCRIBES_STRING, DESCRIBES_INTERFACE, DESCRIBES_ENDPOINT,
        DESCRIBES_CLASS = 0x24 };
@@ -38,7 +38,7 @@ static const uint8_t CONFIGURATION[] = {
 	5, DESCRIBES_CLASS, 1, 0, 1, /* calls are not managed */
 	4, DESCRIBES_CLASS, 2, 2,    /* the line's state can be set */
 	5, DESCRIBES_CLASS, 6, 0, 1, /* interface 1 carries the data of 0 */
-	7, DESCRIBES_ENDPOINT, INTO_HOST | NOTICE_ENDPOINT, INTERRUPT, LOW_HIGH(NOTICE_SIZE), 255,
+	7, DESCRIBES_ENDPOINT, INTO_HOST | STATE_ENDPOINT, INTERRUPT, LOW_HIGH(STATE_SIZE), 255,
 	9, DESCRIBES_INTERFACE, 1, 0, 2, CDC_DATA, 0, 0, 0,
 	7, DESCRIBES_ENDPOINT, LINE_ENDPOINT, BULK, LOW_HIGH(PACKET_SIZE), 0,
 	7, DESCRIBES_ENDPOINT, INTO_HOST | LINE_ENDPOINT, BULK, LOW_HIGH(PACKET_SIZE), 0,

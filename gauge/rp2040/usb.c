@@ -14,7 +14,7 @@
 #define SENT_AT_ONCE (PACKET_SIZE - 1)
 #define OUT_DATA 0x180
 #define IN_DATA 0x1c0
-#define NOTICE_DATA 0x200
+#define STATE_DATA 0x200
 
 static uint8_t send_head, send_tail;
 static volatile uint8_t receive_head, receive_tail;
@@ -66,7 +66,7 @@ void usb_line_set_up(bool configured)
 	line.set_up = configured;
 	USB_ENDPOINT(LINE_ENDPOINT, true) = USB_ENDPOINT_ON | USB_ENDPOINT_TELLS | USB_ENDPOINT_TYPE(BULK) | OUT_DATA;
 	USB_ENDPOINT(LINE_ENDPOINT, false) = USB_ENDPOINT_ON | USB_ENDPOINT_TELLS | USB_ENDPOINT_TYPE(BULK) | IN_DATA;
-	USB_ENDPOINT(NOTICE_ENDPOINT, false) = USB_ENDPOINT_ON | USB_ENDPOINT_TYPE(INTERRUPT) | NOTICE_DATA;
+	USB_ENDPOINT(STATE_ENDPOINT, false) = USB_ENDPOINT_ON | USB_ENDPOINT_TYPE(INTERRUPT) | STATE_DATA;
 }
 
 void usb_line_open(bool open)
