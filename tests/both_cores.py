@@ -27,7 +27,8 @@ MACHINES_AND_PAGES = (
 PROGRAMS_AND_NUMBERS = (
     "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_report", "audit_truth",
     "bench_scale", "bound_*", "cli_signals", "exchange_*", "facts_*", "files", "format_*", "gauge_core",
-    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_rp2040", "gauge_truth", "gauge_uf2",
+    "gauge_faults", "gauge_hostile", "gauge_paper", "gauge_ports", "gauge_rp2040", "gauge_rp2040_usb", "gauge_truth",
+    "gauge_uf2",
     "gpio_probe", "house", "house_costs", "hunt_search", "implementation_third", "implementation_words", "layers",
     "module_build", "module_faults", "module_kernels", "module_tasks", "monitor_instructions", "mutants", "packaging",
     "primitive_faults", "primitive_report", "probe_builds", "probe_files", "probe_input", "probe_platform",

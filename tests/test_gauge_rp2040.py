@@ -4,40 +4,17 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from gauge_simulation import Build, Replies, counters, finish, grown, pairs, rows, statistics, wrong_bins
-from tools import ROOT
+from gauge_simulation import Build, counters, grown, pairs, rows, statistics, wrong_bins
+from rp2040_simulation import IMAGES, K, play
 
 from fastenough.gauge.stream import Splitter, latencies
 
-PACKAGES = ROOT / "build" / "npm"
-BOOT = "run 500000"
-K = 7
 TIMEOUT = 125_000
-WAIT_KEPT = 600
-"""With a board that takes longer to answer than a sample takes to be counted."""
-
-
-def start(build: Build, script: Sequence[str]) -> subprocess.Popen[str]:
-    if shutil.which("node") is None or not (PACKAGES / "node_modules" / "rp2040js").is_dir():
-        pytest.fail("rp2040js is not there, though setup/npm has it; run: setup/install test")
-    image = build.directory / "gauge" / "rp2040" / "gauge-rp2040.uf2"
-    process = subprocess.Popen(["node", ROOT / "gauge" / "sim" / "rp2040.mjs", PACKAGES, image], text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdin
-    process.stdin.write("\n".join([BOOT, *script, "cost"]) + "\n")
-    process.stdin.close()
-    process.stdin = None
-    return process
-
-
-def play(build: Build, script: Sequence[str]) -> Replies:
-    return finish(start(build, script))
+SHORTEST = 375
+"""A wait of 3 us, the shortest that is promised."""
 
 
 def response(cycles: int, board: str, waits: tuple[int, int], run: int) -> list[str]:
@@ -81,19 +58,53 @@ def _stimuli_after_answers(trace: Path) -> list[int]:
             if (before[0], after[0]) == ("in", "out")]
 
 
-def test_waits_are_kept_or_counted(gauge_build: Build, tmp_path: Path) -> None:
-    kept, trace = tmp_path / "kept", tmp_path / "trace"
-    stats = play(gauge_build, [f"trace {kept}", "follow 2000 4000", f"say response min={WAIT_KEPT} max=2000 count=500",
-                               "run 5000000", "say stats"])[1]
+def _waits(build: Build, trace: Path, board: str, waits: str, *meanwhile: str,
+           image: str = IMAGES[0]) -> tuple[list[int], dict[str, int]]:
+    """Of 1000 cycles, and what was counted; ``meanwhile`` is said twice."""
+    script = [f"trace {trace}", board, f"say response {waits} count=1000"]
+    for _ in range(2):
+        script += ["run 100000", *meanwhile]
+    stats = play(build, [*script, "run 6000000", "say stats"], image).blocks[-2]
+    assert stats[0].startswith("state=idle")
+    return _stimuli_after_answers(trace), counters(stats)
+
+
+@pytest.mark.parametrize(("image", "board"), [(IMAGES[0], "follow 300 400"), (IMAGES[1], "follow 1000 2500")])
+def test_waits_of_3_us_are_kept_to_the_cycle_where_none_is_counted_late(gauge_build: Build, tmp_path: Path, image: str,
+                                                                        board: str) -> None:
+    """Also while its histogram is read out.  The first stimulus follows no answer, and may be late."""
+    waits, count = _waits(gauge_build, tmp_path / "edges", board, f"min={SHORTEST} max={SHORTEST}", "say take",
+                          image=image)
+    assert len(waits) == count["sent"] - 1 == 1999
+    longer = sum(wait > SHORTEST + 1 for wait in waits)
+    assert min(waits) >= SHORTEST, "longer by a cycle where an odd tick was drawn for"
+    assert count["late"] - longer in (0, 1)
+    assert longer <= 10
+
+
+def test_no_wait_falls_into_a_blind_spot(gauge_build: Build, tmp_path: Path) -> None:
+    """Waits about where it changes who hands them over are kept to the cycle."""
+    trace = tmp_path / "edges"
+    stats = play(gauge_build, [f"trace {trace}", "follow 500 900",
+                               "say response min=4194300 max=4194308 count=3 seed=5", "run 26000000", "say stats"])[1]
+    assert stats[0].startswith("state=idle")
     assert counters(stats)["late"] == 0
-    waits = _stimuli_after_answers(kept)
-    assert len(waits) == 999
-    assert WAIT_KEPT <= min(waits) < WAIT_KEPT + 20
+    waits = _stimuli_after_answers(trace)
+    assert len(waits) == 5
+    assert min(waits) >= 4194300 and max(waits) <= 4194309
+
+
+def test_waits_are_kept_or_counted(gauge_build: Build, tmp_path: Path) -> None:
+    waits, count = _waits(gauge_build, tmp_path / "drawn", "follow 600 2500", f"min={SHORTEST} max=2000")
+    assert count["late"] <= 3
+    assert SHORTEST <= min(waits) < SHORTEST + 20
     assert 1980 < max(waits) <= 2001, "up to the next even tick"
-    stats = play(gauge_build, [f"trace {trace}", "follow 2000 4000", "say response min=0 max=2000 count=500",
-                               "run 5000000", "say stats"])[1]
-    assert 0 < counters(stats)["late"] < 300
-    assert max(_stimuli_after_answers(trace)) <= 2001
+    short, count = _waits(gauge_build, tmp_path / "short", "follow 600 2500", "min=0 max=2000")
+    assert 0 < count["late"] < 2 * 2000 * SHORTEST / 2000
+    assert max(short) <= 2001
+    fast, count = _waits(gauge_build, tmp_path / "fast", "count 1", "min=0 max=0")
+    assert count["late"] == count["sent"] == 2000
+    assert min(fast) > 40
 
 
 @pytest.mark.parametrize("before", [10, 11])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from gauge_simulation import Build, gauge_command
+from rp2040_simulation import IMAGES
 
 from fastenough.gauge.flash import BOARDS, rp2040
 from fastenough.model import FastenoughError
@@ -20,8 +21,8 @@ INFO = "UF2 Bootloader v3.0\r\nModel: Raspberry Pi RP2\r\nBoard-ID: RPI-RP2\r\n"
 BLOCK = struct.Struct("<8I476sI")
 
 
-def image_of(build: Build) -> Path:
-    return build.directory / "gauge" / "rp2040" / "gauge-rp2040.uf2"
+def image_of(build: Build, name: str = "rp2040") -> Path:
+    return build.directory / "gauge" / "rp2040" / f"gauge-{name}.uf2"
 
 
 def crc_bit_by_bit(data: bytes) -> int:
@@ -34,8 +35,9 @@ def crc_bit_by_bit(data: bytes) -> int:
     return crc
 
 
-def test_the_image_is_what_the_rom_asks_for(gauge_build: Build) -> None:
-    file = image_of(gauge_build).read_bytes()
+@pytest.mark.parametrize("image", IMAGES)
+def test_the_image_is_what_the_rom_asks_for(gauge_build: Build, image: str) -> None:
+    file = image_of(gauge_build, image).read_bytes()
     program = b""
     for number, block in enumerate(BLOCK.iter_unpack(file)):
         *words, payload, end = block
@@ -43,7 +45,7 @@ def test_the_image_is_what_the_rom_asks_for(gauge_build: Build) -> None:
                          0xE48BFF56]
         assert (end, payload[256:]) == (0x0AB16F30, bytes(220))
         program += payload[:256]
-    built = image_of(gauge_build).with_suffix(".bin").read_bytes()
+    built = image_of(gauge_build, image).with_suffix(".bin").read_bytes()
     assert program[:252] == built[:252]
     assert program[256:] == built[256:].ljust(len(program) - 256, b"\0")
     assert int.from_bytes(program[252:256], "little") == crc_bit_by_bit(program[:252])
@@ -72,13 +74,14 @@ def drive(folder: Path, restarts_at: int) -> Iterator[Path]:
         board.join()
 
 
-def test_the_file_is_copied_to_the_drive(gauge_build: Build, tmp_path: Path) -> None:
-    image = image_of(gauge_build)
+@pytest.mark.parametrize(("board", "name"), [("pico", IMAGES[0]), ("pico-pins", IMAGES[1])])
+def test_the_file_is_copied_to_the_drive(gauge_build: Build, tmp_path: Path, board: str, name: str) -> None:
+    image = image_of(gauge_build, name)
     with drive(tmp_path, image.stat().st_size) as there:
-        dry = gauge_command("flash", "pico", str(there), "--dry-run")
+        dry = gauge_command("flash", board, str(there), "--dry-run")
         assert (dry.returncode, list(there.glob("*.uf2"))) == (0, []), dry.stderr
-        done = gauge_command("flash", "pico", str(there))
-    assert (done.returncode, done.stdout) == (0, f"pico at {tmp_path}: firmware written\n"), done.stderr
+        done = gauge_command("flash", board, str(there))
+    assert (done.returncode, done.stdout) == (0, f"{board} at {tmp_path}: firmware written\n"), done.stderr
     assert (tmp_path / image.name).read_bytes() == image.read_bytes()
 
 

@@ -19,6 +19,7 @@ from playwright.sync_api import sync_playwright
 from tools import require
 from websites import command_serving
 
+from fastenough.gauge.flash import BOARDS as GAUGE_BOARDS
 from fastenough.web.asset_files import UPLOT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +51,7 @@ def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_is_whole(wheel: Path) -> None:
     require("avr-gcc")
+    require("arm-none-eabi-gcc")
     packed = {name.rpartition(".data/purelib/")[2] for name in zipfile.ZipFile(wheel).namelist()}
     listed = subprocess.run(["git", "ls-files", *IN_WHEEL], cwd=ROOT, text=True, capture_output=True,
                             check=True).stdout.splitlines()
@@ -57,7 +59,7 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     assert len(expected) > 500
     assert not expected - packed
     assert {f"fastenough/recording/recording-{version}.schema.json" for version in (1, 2)} <= packed
-    assert {f"fastenough/firmware/gauge-{mcu}.hex" for mcu in ("atmega328p", "atmega32u4", "atmega2560")} <= packed
+    assert {f"fastenough/firmware/{Path(board.image).name}" for board in GAUGE_BOARDS.values()} <= packed
     assert [name for name in packed if name.endswith("/scripts/fastenough-probe")]
     assert {f"fastenough/web/assets/{name}" for name in (*UPLOT, "uPlot.LICENSE")} <= packed
 

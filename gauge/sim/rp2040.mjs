@@ -2,7 +2,8 @@
 /*
  * The RP2040 gauge in simulated time: its very image in rp2040js, with a board of exactly known delays, driven by a
  * script on standard input in the words of exact.c.  The emulator lets the PIO run by itself; here it takes a step with
- * each cycle of the processor, and the serial line takes the time of its baud rate.
+ * each cycle of the processor, and the serial line takes the time of its baud rate, or of a USB (usb_host.mjs) where the image
+ * has one.
  *
  *   node rp2040.mjs PACKAGES IMAGE.uf2 <SCRIPT
  *
@@ -18,11 +19,16 @@
  *   truth K              print the board's own histograms in the gauge's words, and clear them
  *   trace FILE           from now on write each edge, `out|in LEVEL CYCLE`, one a line
  *   raw FILE             from now on write each byte of the serial line
+ *   usb                  print what the device told of itself
+ *   reset, close, open   the USB's host resets the device and sets it up anew; closes the port; opens it
+ *   hold N               with 1 the host reads nothing, with 0 it does again
+ *   serve FD CYCLES      for so long, the line goes to this master of a pseudo-terminal; no longer than that is open
  *   cost                 print cycles simulated and CPU time used
  */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
+import { UsbHost } from './usb_host.mjs';
 
 const [packages, imagePath] = process.argv.slice(2);
 const { RP2040, GPIOPinState } = createRequire(resolve(packages, 'package.json'))('rp2040js');
@@ -35,13 +41,15 @@ const OUT_PIN = 2;
 const IN_PIN = 3;
 const FLASH = 0x10000000;
 const SECOND_STAGE = 0x20041f00; // where the chip's ROM puts the first 256 bytes of the flash
+const CYCLES_BETWEEN_READS = 20000;
 const MARK_OF_SIMULATION = 0x53494d55;
 const UART_SEND = { room: 32, full: 1 << 5, empty: 1 << 7 };
-
+const FLASH_ID = [0x4b, 0, 0, 0, 0, 0xe6, 0x60, 0x58, 0x38, 0x83, 0x2a, 0x45, 0x21]; // answers to the bytes that ask
 
 const chip = new RP2040();
 const pio = chip.pio[0];
 const uart = chip.uart[0];
+const usb = new UsbHost(chip, takeByte);
 chip.logger = { debug() {}, info() {}, warn: complain, error: complain };
 
 let cycle = 0;
@@ -54,6 +62,7 @@ let line = '';
 let inFrame = false;
 let echo = false;
 let replied = false;
+let hosted = null; // bytes for the host's port
 let trace = null;
 let raw = null;
 const board = { follows: null, deaf: 0, lastIn: 0, falls: 0, haveFall: false, expected: 0, kept: [[], []] };
@@ -119,7 +128,9 @@ function fall() {
 function takeByte(byte) {
   if (raw !== null)
     writeSync(raw, Uint8Array.of(byte));
-  if (byte === 0)
+  if (hosted)
+    hosted.push(byte);
+  else if (byte === 0)
     inFrame = !inFrame; // raw samples are no part of replies
   else if (inFrame || byte === 13)
     return;
@@ -160,6 +171,7 @@ function step() {
   chip.clock.tick(cycles * CYCLE_NS);
   if (cycle >= lineFreeAt && (sending.length || receiving.length))
     serveLine();
+  usb.step(cycle);
 }
 
 function run(cycles) {
@@ -167,8 +179,40 @@ function run(cycles) {
     step();
 }
 
+function send(bytes) {
+  if (usb.attached)
+    usb.send(bytes);
+  else
+    receiving.push(...bytes);
+}
+
 function type(text) {
-  receiving.push(...Buffer.from(text + '\n'));
+  send(Buffer.from(text + '\n'));
+}
+
+/* What has come from the host's port: null once it is closed there. */
+function readHost(port) {
+  const buffer = Buffer.alloc(4096);
+  try {
+    return buffer.subarray(0, readSync(port, buffer));
+  } catch (error) {
+    if (error.code === 'EAGAIN')
+      return buffer.subarray(0, 0);
+    if (error.code === 'EIO')
+      return null;
+    throw error;
+  }
+}
+
+function serve(port, cycles) {
+  const end = cycle + cycles;
+  hosted = [];
+  for (let bytes; cycle < end && (bytes = readHost(port)) !== null; run(CYCLES_BETWEEN_READS)) {
+    send(bytes);
+    if (hosted.length)
+      writeSync(port, Uint8Array.from(hosted.splice(0)));
+  }
+  hosted = null;
 }
 
 function say(text) {
@@ -221,8 +265,35 @@ function still() {
   driveInput(true);
 }
 
+function tellUsb() {
+  process.stdout.write(JSON.stringify(usb.told) + '\nok\n');
+}
+
+/* The emulator's flash has no number. */
+function giveFlashItsId() {
+  const flash = chip.peripherals[0x18000];
+  const asked = [];
+  const [read, write] = [flash.readUint32.bind(flash), flash.writeUint32.bind(flash)];
+  flash.writeUint32 = (offset, value) => {
+    if (offset === 0x60)
+      asked.push(FLASH_ID[asked.length]);
+    else if (offset !== 0x10) // which flash is meant: there is one
+      write(offset, value);
+  };
+  flash.readUint32 = (offset) => {
+    if (offset === 0x24)
+      return asked.length;
+    return offset === 0x60 && asked.length ? asked.shift() : read(offset);
+  };
+}
+
 const COMMANDS = {
-  say, type, still, square,
+  say, type, still, square, serve,
+  usb: tellUsb,
+  reset: () => usb.reset(),
+  close: () => usb.close(),
+  open: () => usb.reopen(),
+  hold: (held) => { usb.held = Boolean(held); },
   run: (cycles) => run(Number(cycles)),
   follow: (min, max) => { board.follows = () => draw(min, max); },
   count: (from) => { let next = from; board.follows = () => next++; },
@@ -260,6 +331,7 @@ Object.defineProperty(uart, 'flags', {
   get: () => (uart.rxFIFO.full ? 1 << 6 : 0) | (uart.rxFIFO.empty ? 1 << 4 : 0) |
     (sending.length >= UART_SEND.room ? UART_SEND.full : 0) | (sending.length ? 0 : UART_SEND.empty),
 });
+giveFlashItsId();
 chip.peripherals[0x40058].scratchData[0] = MARK_OF_SIMULATION;
 boot();
 chip.gpio[IN_PIN].setInputValue(true);

@@ -65,4 +65,8 @@ def _is_there(drive: Path, device: int) -> bool:
     return shown and (os.major(device) == 0 or Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").exists())
 
 
-BOARDS = {"pico": DriveBoard("rp2040/gauge-rp2040.uf2", "RPI-RP2")}
+BOARDS = {
+    "pico": DriveBoard("rp2040/gauge-rp2040.uf2", "RPI-RP2"),
+    "pico-pins": DriveBoard("rp2040/gauge-rp2040-pins.uf2", "RPI-RP2"),
+}
+"""By the line that the firmware has: the USB plug, or two pins and an adapter."""
