@@ -14,6 +14,10 @@ _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _DURATIONS = (("days", 86400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
+WITH_UNIT = r"\(?\d[\d,.]* (?:%|ns|µs|ms|s|min|h|days)(?!\w)\)?"
+"""A number and its unit, between which no line should end."""
+
+
 def iso(at_s: int) -> str:
     """An instant as machines read it, to the second, UTC."""
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"

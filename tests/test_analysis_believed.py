@@ -256,6 +256,10 @@ def test_ordinary_threads_are_told_by_what_is_in_effect(tmp_path: Path) -> None:
     said = "The measured threads did not run under a real-time policy"
     assert said in judge([_run(tmp_path, settings=(OTHER,))], LIMIT).cautions
     assert said not in judge([_run(tmp_path)], LIMIT).cautions
+    watched = (*SETTINGS, OTHER | {"thread": "watch"})
+    assert said not in judge([_run(tmp_path, settings=watched)], LIMIT).cautions, "it watches, and is not measured"
+    refused = (*SETTINGS, OTHER | {"thread": "high", "requested": "fifo"})
+    assert said in judge([_run(tmp_path, settings=refused)], LIMIT).cautions
 
 
 def test_no_setting_at_all_is_not_what_was_asked_for(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -16,7 +17,7 @@ import pytest
 from cli_calls import ROOT, environment, fastenough
 from recordings import PROFILE, Plan, latencies, write
 
-from fastenough.cli.output import clean
+from fastenough.cli.output import clean, say
 from fastenough.store import Store
 
 HOSTILE = "evil\x1b]0;owned\x07\x1b[2J\r\n\x9b31m[/x][bold]\u202e"
@@ -199,3 +200,19 @@ def test_a_load_of_ones_own_gets_no_package_it_does_not_come_in(tmp_path: Path, 
     assert ended.returncode == 5
     assert b"load mine needs /nonexistent/cmd, which is not there: install it" in ended.stderr
     assert b"apt-get" not in ended.stderr
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("columns", range(24, 60, 3))
+def test_no_line_ends_between_a_number_and_its_unit(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    said, text = _Terminal(), "CPU 0: no more than one disturbance above 20,000 µs in 1.11 s (95 %); measure 30 ms more"
+    monkeypatch.setattr(sys, "stdout", said)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    say(text)
+    lines = said.getvalue().splitlines()
+    assert len(lines) > 1 and " ".join(line.strip() for line in lines) == text
+    assert not [line for line in lines if re.search(r"[^U] \(?[\d.,]+$", line)]

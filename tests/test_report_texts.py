@@ -17,7 +17,7 @@ from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
 from fastenough.report.sections import machine, method, percentiles, settings, stress_matrix
-from fastenough.report.texts import _LATEX, latex, markdown, unbroken
+from fastenough.report.texts import _LATEX, latex, markdown, unbroken, with_units
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
 TABLE = Table("t", "Latency <of> a & b", (Column("load", numeric=False), Column("max [µs]", words.microseconds),
@@ -73,6 +73,13 @@ def test_configurations_stand_beside_each_other(tmp_path: Path) -> None:
 
 def test_an_option_is_one_piece_of_a_page() -> None:
     assert unbroken("<b> (--return-time)") == '&lt;b&gt; (<span class="short">--return-time</span>)'
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    said = with_units("above 20,000 µs in 1.11 s (95 %), 3 minutes, 2 sets <b>")
+    assert re.findall('<span class="short">(.*?)</span>', said) == ["20,000 µs", "1.11 s", "(95 %)"]
+    assert said.endswith("&lt;b&gt;")
+    assert with_units("99.9 % [µs]") == '<span class="short">99.9 %</span> [µs]'
 
 
 def _parts(tmp_path: Path, chapter: ModuleType, **change: Any) -> list[Any]:

@@ -231,6 +231,13 @@ _ORDINARY = ("other", "batch", "idle")
 """Policies that are not real-time."""
 
 
+def _ordinary(recording: Recording) -> bool:
+    """Whether measured threads were ordinary ones, as those that watch or disturb real-time ones are meant to be."""
+    policies = [setting for setting in recording.head.settings if setting.name == "policy"]
+    ordinary = [setting for setting in policies if setting.in_effect in _ORDINARY]
+    return bool(ordinary) and (ordinary == policies or any(setting.differs for setting in ordinary))
+
+
 def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]:
     marks = {mark for recording in recordings for mark in recording.head.marks}
     stolen = steal_text(recordings)
@@ -241,8 +248,7 @@ def cautions(recordings: Sequence[Recording], verdict: Verdict) -> Iterator[str]
             yield f"What was seen holds for this host at that time only: {stolen}"
     if "self-measured" in marks:
         yield "Self-measured: the board timed itself, no external instrument confirms it"
-    if "not-real-time" in marks or any(setting.name == "policy" and setting.in_effect in _ORDINARY
-                                       for recording in recordings for setting in recording.head.settings):
+    if "not-real-time" in marks or any(map(_ordinary, recordings)):
         yield "The measured threads did not run under a real-time policy"
     smi = sum(counter_total(recording, "smi") or 0 for recording in recordings)
     if smi:

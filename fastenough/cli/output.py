@@ -32,6 +32,8 @@ _MOST_DRAWN = 200
 """A longer table is plain lines on a terminal too: drawing one of 10,000 rows takes a quarter of a minute."""
 _FOLDED = 12
 """Words in a column at least so wide can be read when they are folded; a figure on two lines cannot."""
+_HELD = "\u00a0"
+"""A blank at which no line is folded."""
 _GAP = 2
 """Blanks between two columns."""
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -230,12 +232,13 @@ def _print_drawn(title: str, columns: Sequence[str], cells: Sequence[Sequence[st
 
 
 def say(text: str, indent: str = "") -> None:
-    """Foreign text on a line of its own, which a terminal gets folded between words."""
+    """Foreign text on a line of its own, which a terminal gets folded between words, units with their numbers."""
     if not sys.stdout.isatty():
         print(f"{indent}{clean(text)}")
         return
-    print(textwrap.fill(clean(text), table_width(), initial_indent=indent, subsequent_indent=indent + "  ",
-                        break_on_hyphens=False))
+    held = re.sub(words.WITH_UNIT, lambda quantity: quantity[0].replace(" ", _HELD), clean(text))
+    print(textwrap.fill(held, table_width(), initial_indent=indent, subsequent_indent=indent + "  ",
+                        break_on_hyphens=False).replace(_HELD, " "))
 
 
 def print_marked(mark: str, style: str, text: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup, escape
 
+from fastenough import words
 from fastenough.recording.lines import printable
 from fastenough.report.document import Table
 
@@ -26,11 +27,18 @@ _LATEX = {
 
 
 _OPTION = re.compile(r"--[a-z][a-z-]*")
+_QUANTITY = re.compile(words.WITH_UNIT)
+_HELD = r'<span class="short">\g<0></span>'
 
 
 def unbroken(text: str) -> Markup:
     """Text of a page in which no option of a command is parted at the end of a line: a browser breaks behind "--"."""
-    return Markup(_OPTION.sub(r'<span class="short">\g<0></span>', str(escape(text))))
+    return Markup(_OPTION.sub(_HELD, str(escape(text))))
+
+
+def with_units(title: str) -> Markup:
+    """The title of a narrow column, in which no number is parted from its unit."""
+    return Markup(_QUANTITY.sub(_HELD, str(escape(title))))
 
 
 def _line(text: str) -> str:

@@ -30,7 +30,7 @@ from fastenough.report.note import Note, chapters
 from fastenough.report.overview import Overview, make_overview
 from fastenough.report.place import FILES, FOLDERS, refusing, require_replaceable
 from fastenough.report.sections import SECTIONS
-from fastenough.report.texts import latex, markdown, unbroken
+from fastenough.report.texts import latex, markdown, unbroken, with_units
 from fastenough.report.theme import themed
 
 OnShare = Callable[[float], None]
@@ -43,7 +43,7 @@ _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 def _page(sections: Sequence[Section], context: Context, overview: Overview) -> str:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "with_units": with_units}
     style = Markup((_HERE / "style.css").read_text().replace("RUN-IDENTITY", _css_text(overview.identity)))
     return printable(environment.get_template("page.html.j2").render(
         chapters=chapters(sections, context.note), note=context.note, banner=_banner(context), overview=overview,

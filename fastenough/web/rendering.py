@@ -17,7 +17,7 @@ from markupsafe import Markup
 from fastenough import __version__, words
 from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
-from fastenough.report.texts import unbroken
+from fastenough.report.texts import unbroken, with_units
 from fastenough.web.asset_files import draws
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
@@ -62,7 +62,7 @@ def _environment() -> jinja2.Environment:
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
                      "number": words.number, "duration": words.duration, "counted": words.counted,
-                     "unbroken": unbroken}
+                     "unbroken": unbroken, "with_units": with_units}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
 

@@ -44,5 +44,5 @@ def section(context: Context) -> Section | None:
         return None
     return Section("audit", "What in this system may cost latency",
                    "By its facts alone, from those that weigh most: whether a matter costs latency here, and how much, "
-                   "only a measurement says (fastenough audit --measure).",
+                   "only a measurement says (fastenough audit --measure); not printed.",
                    [Folded(words.counted(len(table.rows), "finding"), [table], printed=False) for table in tables])

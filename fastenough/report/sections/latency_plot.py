@@ -36,7 +36,7 @@ def latency_pictures(context: Context, entry: Entry, name: str) -> list[Picture]
     linear = latency_figure(entry.name, lines, Scale.over(together, plot.linear_axis, limits_ns))
     if plot.fits_linear(together):
         return [plot.picture(linear, name, label, data)]
-    whole = latency_figure(entry.name, lines, Scale.over(together, plot.log_axis, limits_ns))
+    whole = latency_figure(f"{entry.name}, whole tail", lines, Scale.over(together, plot.log_axis, limits_ns))
     return [plot.picture(linear, name, label + _beyond(context, entry), data),
             plot.picture(whole, f"{name}-tail", f"{label} Latency on a logarithmic axis.", data)]
 
