@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The live view of a monitor: every station, current and worst, and the last culprits, however small the terminal."""
+"""The live view of a monitor: every station, current and worst, and whom to blame, however small the terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from monitor_recordings import PARTS, SUMS, Watched, lines
 from rich.console import Console
 
 from fastenough.cli.drawing import picture
+from fastenough.cli.output import readable
 from fastenough.cli.progress_words import plain_line, telling
 from fastenough.cli.station_stream import Stream
 from fastenough.folder import Folder
@@ -41,7 +42,7 @@ def test_stations_and_culprits_fit(width: int, height: int) -> None:
     following = _following(Watched(cpus=4, intervals=3))
     shown = _drawn(following, width, height)
     assert max(map(len, shown)) <= width and len(shown) <= height
-    table = shown[:next(place for place, line in enumerate(shown) if line.startswith("last culprits"))]
+    table = shown[:next(place for place, line in enumerate(shown) if line.startswith("culprits of"))]
     assert [line.split()[0] for line in table if line.split()[0] in (*PARTS, *SUMS)] == [*PARTS, *SUMS]
     assert "kworker/0:1" in " ".join(" ".join(shown).split())
     (row,) = (line.split() for line in table if line.startswith("runnable-to-running"))
@@ -70,6 +71,17 @@ def test_culprits_are_told_once() -> None:
     assert following.culprits_seen == 8
     assert len(following.culprits_after(0)) == 8 and len(following.culprits_after(6)) == 2
     assert following.culprits_after(8) == []
+
+
+def test_the_worst_is_told_however_many_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_KEPT", 2)
+    watched = _following(Watched(intervals=40))
+    assert watched.worst_culprit is not None and watched.worst_culprit not in watched.culprits
+    shown = _drawn(watched, 200, 24)
+    place = next(place for place, line in enumerate(shown) if line.startswith("culprits of"))
+    worst_ns = max(standing.maximum_ns or 0 for standing in watched.standings())
+    assert f": {readable(worst_ns)}, most of it" in shown[place + 1]
+    assert shown[place + 2].startswith("after 40"), "then the newest"
 
 
 def test_the_stream_for_programs_tells_each_interval_though_many_come_at_once(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_culprit_in_words() -> None:
     assert culprit_words({"task": "a", "task_pid": 3, "waited_for": "a", "waited_for_pid": 3}) == (
         "a (pid 3) was still busy itself")
     assert culprit_words({"made_up": "x", "interval_smi": 1, "interval_steal_ns": 10_000_000}) == (
-        "the hypervisor took 10,000 µs of the CPUs in this interval; 1 SMI in this interval; made_up x")
+        "the hypervisor took 10 ms of the CPUs in this interval; 1 SMI in this interval; made_up x")
     assert blamed_of({"interval_smi": 1, "interval_steal_ns": 10_000_000}, 50_000.0) == UNKNOWN
     assert culprit_words({"expiry_to_return_ns": 5}) == ""
 

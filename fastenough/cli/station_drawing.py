@@ -22,6 +22,7 @@ _ORDER = (*STATIONS, *reversed(SUMS), *NOISE)
 _MOST_WAKEUPS, _MOST_LINES = 5, 4
 _FOLDED = 6
 """Letters that a line loses, on average, where it is folded between two words."""
+_CULPRITS = "culprits of the worst and of the last"
 _NOTHING = "no wake-up of a task that is watched was seen yet"
 
 
@@ -63,9 +64,12 @@ def _table(stations: Sequence[tuple[str, list[Standing]]], width: int) -> Render
 
 
 def _culprits(following: Following, width: int, room: int) -> Iterator[Text]:
-    """The newest wake-ups, as many as there is room for, and one in any case."""
-    newest = newest_wakeups(following.head, following.culprits)[:_MOST_WAKEUPS]
-    for place, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in newest):
+    """The worst wake-up, in any case, and the newest, as many as there is room for."""
+    worst_of_all = () if following.worst_culprit is None else (following.worst_culprit,)
+    newest = newest_wakeups(following.head, (*worst_of_all, *following.culprits))
+    worst = max(newest, key=lambda wakeup: wakeup.delay_ns or 0, default=None)
+    shown = sorted(newest, key=lambda wakeup: wakeup is not worst)[:_MOST_WAKEUPS]
+    for place, line in enumerate(clean(wakeup_line(wakeup)) for wakeup in shown):
         room -= -(-len(line) // max(1, width - _FOLDED))
         if place and room < 0:
             return
@@ -77,4 +81,4 @@ def station_lines(following: Following, width: int, height: int) -> list[Rendera
     stations = list(_by_station(following.standings()))
     shown = stations[:max(3, height - _MOST_LINES)]
     culprits = list(_culprits(following, width, max(_MOST_LINES, height - len(shown) - 2)))
-    return [_table(shown, width), *([Text("last culprits", style="bold"), *culprits] if culprits else [])]
+    return [_table(shown, width), *([Text(_CULPRITS, style="bold"), *culprits] if culprits else [])]

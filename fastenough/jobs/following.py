@@ -61,7 +61,7 @@ class Following:
     """Takes the lines of one recording in order; raises BadInput, naming ``name``, for what is no recording's.
 
     ``head`` is None before the first line, ``end`` before the last; ``last`` is the newest interval.  ``culprits``: the
-    newest events that name one, ``culprits_seen`` how many there were.
+    newest events that name one, ``culprits_seen`` how many there were, ``worst_culprit`` that of the greatest value.
     """
 
     def __init__(self, name: str) -> None:
@@ -72,6 +72,7 @@ class Following:
         self.last: Interval | None = None
         self.culprits: deque[Event] = deque(maxlen=_KEPT)
         self.culprits_seen = 0
+        self.worst_culprit: Event | None = None
         self._adding = Adding(name, (), 0)
         self._maxima: dict[int, tuple[int, int]] = {}
 
@@ -107,6 +108,8 @@ class Following:
         if event.culprit:
             self.culprits.append(event)
             self.culprits_seen += 1
+            if self.worst_culprit is None or (event.value or 0) > (self.worst_culprit.value or 0):
+                self.worst_culprit = event
 
     def culprits_after(self, told: int) -> list[Event]:
         """Those that came after so many, as far as they are kept."""

@@ -96,7 +96,7 @@ def _cpu(culprit: Culprit) -> list[str]:
 def _meanwhile(culprit: Culprit) -> list[str]:
     """What is counted for whole intervals only: perhaps it was this delay, and nobody is blamed for a perhaps."""
     steal_ns, smi = whole(culprit, "interval_steal_ns"), whole(culprit, "interval_smi")
-    return [f"the hypervisor took {words.latency(steal_ns)} of the CPUs in this interval" if steal_ns else "",
+    return [f"the hypervisor took {words.duration(steal_ns)} of the CPUs in this interval" if steal_ns else "",
             f"{words.counted(smi, 'SMI')} in this interval" if smi else ""]
 
 
