@@ -161,6 +161,12 @@ def sums(files: dict[str, bytes]) -> bytes:
                    for name, content in sorted(files.items())).encode()
 
 
+def buildroot_hash(source: str, packed: bytes, licence: bytes) -> bytes:
+    """fastenough.hash, beside which Buildroot takes the sources from anywhere; they cannot hold their own sum."""
+    return "".join(f"sha256  {hashlib.sha256(content).hexdigest()}  {name}\n"
+                   for name, content in ((source, packed), ("COPYING", licence))).encode()
+
+
 def archive(files: dict[str, File], folder: str, date_s: int) -> bytes:
     """A tar archive that says nothing of who made it, when and where."""
     stream = io.BytesIO()
@@ -185,6 +191,7 @@ def make(out: Path, chosen: list[Architecture]) -> list[str]:
     files["SHA256SUMS"] = File(sums({file: one.content for file, one in files.items() if not one.target}))
     released = {f"{name}.tar.xz": _packed(source),
                 f"{name}-probes.tar.xz": _packed(archive(files, f"{name}-probes", commit.date_s))}
+    released["fastenough.hash"] = buildroot_hash(f"{name}.tar.xz", released[f"{name}.tar.xz"], files["COPYING"].content)
     released["SHA256SUMS"] = sums(released)
     out.mkdir(parents=True, exist_ok=True)
     for file, content in released.items():

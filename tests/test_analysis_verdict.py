@@ -304,6 +304,8 @@ def test_what_is_not_applicable_never_passes(tmp_path: Path) -> None:
     alone = judge([unfit], LIMIT)
     assert alone.verdict is Verdict.INCONCLUSIVE and alone.all_not_applicable
     assert alone.not_applicable == (("unfit", "no stress-ng"),)
+    said = "timer by linux-user (load none, stock; run unfit) was not applicable here: no stress-ng"
+    assert said in alone.reasons, "a reader knows the plan's runs by what they measure"
     both = judge([unfit, good], LIMIT)
     assert both.verdict is Verdict.INCONCLUSIVE and not both.all_not_applicable
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -62,6 +63,17 @@ def test_the_checksums_are_those_of_the_files(made: Path, tmp_path: Path) -> Non
         changed[len(changed) // 2] ^= 1
         (folder / file).write_bytes(changed)
         assert not _agree(folder)
+
+
+def test_buildroots_hashes_are_of_the_sources_and_the_licence_in_them(made: Path) -> None:
+    """As its manual has them: kind, sum and name, two blanks apart."""
+    name = f"fastenough-{__version__}"
+    with tarfile.open(made / f"{name}.tar.xz") as tar:
+        licence = tar.extractfile(f"{name}/COPYING")
+        assert licence is not None
+        expected = {f"{name}.tar.xz": (made / f"{name}.tar.xz").read_bytes(), "COPYING": licence.read()}
+    told = [line.split("  ") for line in (made / "fastenough.hash").read_text().splitlines()]
+    assert told == [["sha256", hashlib.sha256(content).hexdigest(), file] for file, content in expected.items()]
 
 
 def test_a_bench_takes_a_boards_probe_from_the_unpacked_archive(made: Path, tmp_path: Path,

@@ -197,7 +197,7 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
     weighed = [_weigh(one, minimum, sure if one[0] else confidence) for one in asked]
     judgments = tuple(map(_judge_group, _with_failing(weighed, sure)))
     required = requirement is not None or any(recording.head.requirement for recording in recordings)
-    gaps = [*wording.gaps(recordings, unfit, _missing_loads(recordings, loads), missing),
+    gaps = [*wording.gaps(recordings, dict(unfit), _missing_loads(recordings, loads), missing),
             *_speed_gap(measured, judgeable, required),
             *_probe_gap(judgments, probe if requirement and judgeable else None)]
     verdicts = [judgment.verdict for judgment in judgments]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding, Judgment
 from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.machine import counter_total, steal_text
+from fastenough.analysis.merged import load_name
 from fastenough.analysis.shown import Shown
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording
@@ -281,11 +282,18 @@ def looked_before(look: int, required: float, confidence: float) -> Iterator[str
                "(fastenough report RUN...)")
 
 
-def gaps(recordings: Sequence[Recording], unfit: Sequence[tuple[str, str]], loads: Sequence[str],
+def _planned(recording: Recording) -> str:
+    """What a run that measured nothing was to measure; the board need not have been booted for it to be told."""
+    head = recording.head
+    under = (f"load {load_name(recording) or 'unknown'}", *([head.configuration.name] if head.configuration else []))
+    return f"{head.probe} by {head.implementation} ({', '.join(under)}; run {recording.run_id})"
+
+
+def gaps(recordings: Sequence[Recording], unfit: Mapping[str, str], loads: Sequence[str],
          missing: Sequence[str]) -> list[str]:
     """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
     return [
-        *(f"run {run_id} was not applicable here: {reason}" for run_id, reason in unfit),
+        *(f"{_planned(run)} was not applicable here: {unfit[run.run_id]}" for run in recordings if run.run_id in unfit),
         *(f"load {load} was to be measured and is not among the runs" for load in loads),
         *(f"{run} was planned and is missing" for run in missing),
         *([] if recordings else ["there is no run to judge"]),

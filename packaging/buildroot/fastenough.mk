@@ -6,7 +6,8 @@
 
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Written by Buildroot's manual and NOT YET BUILT by its authors, who have no Buildroot where they test.  Copy this folder to
-# package/fastenough, add its Config.in to package/Config.in, and name where the released archive lies:
+# package/fastenough with the fastenough.hash that "make release" writes beside the archive, add its Config.in to
+# package/Config.in, and name where the archive lies:
 #   make FASTENOUGH_SITE=file:///where/it/lies
 
 FASTENOUGH_VERSION = 0.1.0
