@@ -5,4 +5,7 @@
 
 #define PINS_WAYS(X) X(rtdm)
 
+/* What a machine without them has not. */
+#define PINS_LOOKED_FOR(way) "/dev/rtdm/*/gpio*; fastenough_rtdm_gpio.ko makes a chip known to the core"
+
 #endif
