@@ -33,8 +33,8 @@ def throwaway_probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(FOLDER, copy / "target" / "probe" / "platform" / "throwaway")
     configure(copy / "build", "-Dprobe_platform=throwaway", root=copy)
-    build(copy / "build", "target/probe/fastenough-probe")
-    return copy / "build" / "target" / "probe" / "fastenough-probe"
+    build(copy / "build", "target/probe/fastenough-probe-throwaway")
+    return copy / "build" / "target" / "probe" / "fastenough-probe-throwaway"
 
 
 def _names(probe: Path | str) -> set[str]:
@@ -57,6 +57,22 @@ def test_the_timer_act_runs_there_unchanged(throwaway_probe: Path, tmp_path: Pat
     assert recording.head.implementation == "throwaway-user"
     each, corrected = recording.series
     assert recording.totals[corrected.id].total == recording.totals[each.id].total + recording.missed(each.id) > 30
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs real-time priority")
+@pytest.mark.parametrize("strays", [False, True])
+def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_path: Path, strays: bool) -> None:
+    """What was measured while Linux had the thread is of Linux."""
+    path = tmp_path / "r"
+    environment = {name: value for name, value in os.environ.items() if name != "THROWAWAY_STRAYS"}
+    if strays:
+        environment["THROWAWAY_STRAYS"] = "1"
+    done = subprocess.run([str(throwaway_probe), "timer", "-D", "200ms", "-i", "5ms", "-a", "0", "-q", "--record",
+                           str(path)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == (4 if strays else 0), done.stderr
+    assert read_recording(path).outcome is (Outcome.FAILED if strays else Outcome.COMPLETED)
+    assert ("taken from the real-time core 1 times" in done.stderr) == strays
+    assert ("mode_switches" in path.read_text()) == strays
 
 
 def test_a_primitive_it_has_not_is_not_applicable_there(throwaway_probe: Path) -> None:
@@ -82,6 +98,7 @@ def test_both_platforms_implement_the_same_headers() -> None:
     linux = {path.name for path in (PROBE / "platform" / "linux").glob("*.h")}
     assert linux == SEAM
     assert {path.name for path in FOLDER.glob("*.h")} <= linux
+    assert {path.name for path in (PROBE / "platform" / "xenomai").glob("*.h")} <= linux | {"cobalt.h"}
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="reads the code of an x86-64 processor")

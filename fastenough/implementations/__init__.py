@@ -17,6 +17,7 @@ __all__ = ["DEFAULT", "IMPLEMENTATIONS", "Act", "Counted", "Implementation", "Ta
 _ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
     "linux_user",
     "linux_kernel",
+    "xenomai_user",
 ))
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}

@@ -6,9 +6,15 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 const char platform_name[] = "throwaway-user";
+
+const char *platform_absent(void)
+{
+	return NULL;
+}
 
 static const int policies[POLICIES] = {
 	[POLICY_FIFO] = SCHED_FIFO, [POLICY_RR] = SCHED_RR, [POLICY_DEADLINE] = -1, [POLICY_OTHER] = SCHED_OTHER,
@@ -72,6 +78,14 @@ bool thread_look(pid_t thread, struct thread_state *state)
 	state->policy = thread_policy_of(kernel_policy);
 	state->priority = parameters.sched_priority;
 	return true;
+}
+
+/* As many as it was asked; none at all where nobody asks. */
+int64_t thread_strays(void)
+{
+	static __thread int64_t asked;
+
+	return getenv("THROWAWAY_STRAYS") ? asked++ : 0;
 }
 
 void thread_demote(pid_t thread)

@@ -187,6 +187,16 @@ static void skip(struct run *run)
 	run->at_begin = run->at_start;
 }
 
+void run_prepare(struct run *run)
+{
+	const char *absent = platform_absent();
+
+	if (absent)
+		run_not_applicable(run, "%s cannot run here: %s", platform_name, absent);
+	else
+		run->probe->setup(run);
+}
+
 int run_execute(struct run *run)
 {
 	signals_prepare(run);

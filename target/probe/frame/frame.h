@@ -116,6 +116,7 @@ void run_fail(struct run *run, const char *format, ...) __attribute__((format(pr
  */
 
 struct run *run_new(const struct probe *probe, const struct settings *settings);
-int run_execute(struct run *run); /* the exit status */
+void run_prepare(struct run *run); /* the probe's setup(), where this machine has what the platform needs */
+int run_execute(struct run *run);  /* the exit status */
 
 #endif

@@ -48,6 +48,18 @@ static void count_moves(struct run *run, const struct worker *worker)
 		 "threads and CPUs alone", worker->spec.name, worker->before.affinity.cpu[0], moves);
 }
 
+/* A real-time core that had to hand a thread to Linux in the middle of its acts measured Linux then. */
+static void count_strays(struct run *run, const struct worker *worker)
+{
+	int64_t strays = worker->strays - worker->strays_before;
+
+	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->strays < 0 || !strays)
+		return;
+	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, strays);
+	run_fail(run, "thread %s of CPU %d was taken from the real-time core %" PRId64 " times while it ran (a signal, a page "
+		 "fault or a call of Linux): what it measured then was Linux", worker->spec.name, worker->spec.cpu, strays);
+}
+
 void settings_compare(struct run *run)
 {
 	const struct setting *before = run->settings_before.list, *after = run->settings_after.list;
@@ -57,8 +69,10 @@ void settings_compare(struct run *run)
 		if (changed(&before[i], &after[i]))
 			fail_for(run, &before[i], &after[i]);
 	for_each_worker(worker, run)
-		if (atomic_load(&worker->done))
+		if (atomic_load(&worker->done)) {
 			count_moves(run, worker);
+			count_strays(run, worker);
+		}
 }
 
 void settings_begin_anew(struct run *run)

@@ -32,6 +32,6 @@ int main(int argc, char **argv)
 		return agent_main(argc - 1, argv + 1, PROGRAM);
 	probe = options_parse(argc, argv, &settings);
 	run = run_new(probe, &settings);
-	probe->setup(run);
+	run_prepare(run);
 	return run_execute(run);
 }

@@ -43,6 +43,7 @@ struct worker {
 	void *stack;
 	struct thread_state before, after; /* its first act, and its last: set before done */
 	int64_t migrations_before;
+	int64_t strays_before, strays; /* of its thread, to Linux: at its first act, and behind its last; -1: not told */
 	int64_t acts;
 	int sched_fd;
 	int64_t cpu_ns; /* when it was last compared with what is granted */

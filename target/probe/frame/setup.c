@@ -88,7 +88,7 @@ struct run *run_new(const struct probe *probe, const struct settings *settings)
 	run->series_end = &run->series;
 	run->workers_end = &run->workers;
 	run->settings_before = settings_room(MAX_SETTINGS);
-	run->settings_after = settings_room(2 * MAX_SETTINGS); /* the same, and migrations of threads */
+	run->settings_after = settings_room(3 * MAX_SETTINGS); /* the same, and what happened to threads */
 	run->dma_latency_fd = -1;
 	run->trace_fd = open_trace(settings);
 	run->record_fd = -1;

@@ -50,8 +50,10 @@ static void *worker_main(void *argument)
 	pthread_barrier_wait(&run->go);
 	run_lay_start(run);
 	run_await_start(run);
+	worker->strays_before = thread_strays();
 	if (run_going(worker))
 		worker->spec.function(worker, worker->spec.argument);
+	worker->strays = thread_strays();
 	worker->ended_ns = mono_ns();
 	thread_read_back(&worker->after);
 	worker->migrations = machine_migrations(worker);

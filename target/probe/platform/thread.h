@@ -17,6 +17,10 @@
 /* As the head of a recording names it: "linux-user". */
 extern const char platform_name[];
 
+/* Why this machine cannot run what this platform needs, NULL where it can; the process is made ready for it.  Once, before
+ * all else that is here. */
+const char *platform_absent(void);
+
 struct thread_request {
 	int policy;   /* POLICY_* */
 	int priority; /* 0 where the policy has none */
@@ -46,6 +50,9 @@ int thread_policy_of(int number);
 pid_t thread_id(void);
 void thread_request(const struct thread_request *request, struct thread_state *state);
 void thread_read_back(struct thread_state *state);
+
+/* How often a real-time core lost the calling thread to Linux so far; -1 where there is no such core, or it does not tell. */
+int64_t thread_strays(void);
 
 /* Of another thread of this process: policy and priority only.  False where they cannot be read. */
 bool thread_look(pid_t thread, struct thread_state *state);

@@ -29,8 +29,8 @@ const struct gpio_way *gpio_open(struct run *run, struct gpio_chip *chip, int *n
 
 	*number = choose();
 	if (*number < 0) {
-		run_not_applicable(run, "this machine has no GPIO pins to measure with (no /dev/gpiochip*%s)",
-				   gpio_options.way == 1 ? " of version 2" : " and no /sys/class/gpio/gpiochip*");
+		run_not_applicable(run, "this machine has no GPIO pins to measure with (no %s)",
+				   PINS_LOOKED_FOR(gpio_options.way));
 		return NULL;
 	}
 	way = ways[*number];

@@ -8,4 +8,8 @@
 	X(cdev)                                                                                                    \
 	X(sysfs)
 
+/* What a machine without them has not, by the number of the way asked for; 0: any. */
+#define PINS_LOOKED_FOR(way) \
+	((way) == 1 ? "/dev/gpiochip* of version 2" : "/dev/gpiochip* and no /sys/class/gpio/gpiochip*")
+
 #endif

@@ -20,6 +20,11 @@
 
 const char platform_name[] = "linux-user";
 
+const char *platform_absent(void)
+{
+	return NULL;
+}
+
 /* The kernel's struct sched_attr in its first version; libc headers have none. */
 struct sched_attributes {
 	uint32_t size, policy;
@@ -109,6 +114,11 @@ void thread_read_back(struct thread_state *state)
 	}
 	state->affinity_unread = read_affinity(&state->affinity);
 	state->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+}
+
+int64_t thread_strays(void)
+{
+	return -1;
 }
 
 bool thread_look(pid_t thread, struct thread_state *state)

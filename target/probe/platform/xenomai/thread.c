@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads of POSIX that the Cobalt core takes over when they are given a policy: from then on it schedules them. */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "cobalt.h"
+
+const char platform_name[] = "xenomai-user";
+
+static const int core_policies[POLICIES] = {
+	[POLICY_FIFO] = SCHED_FIFO, [POLICY_RR] = SCHED_RR, [POLICY_DEADLINE] = -1, [POLICY_OTHER] = SCHED_OTHER,
+};
+
+/* What waits for the core without priority is, to the core, of a class of its own. */
+int thread_policy_of(int number)
+{
+	if (number == SCHED_WEAK)
+		return POLICY_OTHER;
+	for (int policy = 0; policy < POLICIES; policy++)
+		if (core_policies[policy] == number)
+			return policy;
+	return POLICIES;
+}
+
+int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
+{
+	pthread_attr_t attributes;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, size);
+	error = pthread_create(thread, &attributes, begin, argument);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+pid_t thread_id(void)
+{
+	return gettid();
+}
+
+void thread_request(const struct thread_request *request, struct thread_state *state)
+{
+	struct sched_param_ex parameters = {.sched_priority = request->priority};
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (request->cpu >= 0) {
+		CPU_SET(request->cpu, &set);
+		state->affinity_error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	}
+	state->policy_error = request->policy == POLICY_DEADLINE ? EOPNOTSUPP :
+		pthread_setschedparam_ex(pthread_self(), core_policies[request->policy], &parameters);
+}
+
+void thread_read_back(struct thread_state *state)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	state->affinity.count = 0;
+	state->affinity_unread = pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
+	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			state->affinity.cpu[state->affinity.count++] = cpu;
+	if (!thread_look(gettid(), state)) {
+		state->policy = -1;
+		state->policy_unread = ESRCH;
+	}
+	state->timer_slack_ns = -1;
+}
+
+/* As the core says: what Linux says of such a thread is of the time that it spends with Linux. */
+bool thread_look(pid_t thread, struct thread_state *state)
+{
+	struct sched_param_ex parameters;
+	int policy;
+
+	if (sched_getscheduler_ex(thread, &policy, &parameters))
+		return false;
+	state->policy = thread_policy_of(policy);
+	state->priority = parameters.sched_priority;
+	return true;
+}
+
+void thread_demote(pid_t thread)
+{
+	sched_setscheduler_ex(thread, SCHED_OTHER, &(struct sched_param_ex){0});
+}
+
+/* A signal of Linux would make it a task of Linux first, and count as one more change to it. */
+void thread_kick(pthread_t thread)
+{
+	__RT(pthread_kill(thread, SIGRELS));
+}
+
+static __thread int64_t forgiven;
+
+int64_t thread_strays(void)
+{
+	struct cobalt_threadstat told;
+
+	return cobalt_thread_stat(0, &told) ? -1 : (int64_t)told.msw - forgiven;
+}
+
+void thread_forgive(int64_t strays)
+{
+	forgiven += thread_strays() - strays;
+}
+
+/* What /proc tells is how it sleeps with Linux. */
+int thread_sleep_open(pid_t thread)
+{
+	(void)thread;
+	errno = ENOSYS;
+	return -1;
+}
+
+bool thread_sleeps(int fd)
+{
+	(void)fd;
+	return false;
+}

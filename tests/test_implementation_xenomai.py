@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Xenomai where it is not: refused with its reason, by the bench, by the build and by the probe built for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_calls import environment
+from tools import ROOT
+
+from fastenough.board.base import Booted
+from fastenough.implementations import find_implementation
+from fastenough.link import FakeLink
+from fastenough.model import BadInput, Configuration, NotApplicable
+
+XENOMAI = find_implementation("xenomai-user")
+CORE = {"/proc/xenomai/version": "3.2.7\n"}
+
+
+def _on(files: dict[str, str]) -> Booted:
+    return Booted(FakeLink(files, {}), Configuration("cobalt"), "/bin/fastenough-probe")
+
+
+@pytest.mark.parametrize(("probe", "parameters", "said"), [
+    ("mutex", {}, "use one of timer, response, periodic"),
+    ("timer", {"method": ["futex"]}, "clock_nanosleep-abs, clock_nanosleep-rel, timerfd"),
+    ("response", {"way": ["sysfs"]}, "choose one of auto, rtdm"),
+    ("timer", {"policy": ["deadline"]}, "choose one of fifo, rr, other"),
+])
+def test_what_it_can_never_do_is_refused_before_anything_is_booted(probe: str, parameters: dict[str, list[str]],
+                                                                   said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        XENOMAI.check(probe, parameters, {})
+
+
+def test_what_it_can_do_is_not_refused() -> None:
+    XENOMAI.check("timer", {"method": ["timerfd"], "interval": ["1ms"], "policy": ["fifo"]}, {})
+
+
+def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> None:
+    with pytest.raises(NotApplicable, match=r"no Cobalt core.*Mercury is Linux"):
+        XENOMAI.needs(_on({}))
+    with pytest.raises(NotApplicable, match="no fastenough-probe-xenomai on the board"):
+        XENOMAI.needs(_on(CORE))
+
+
+@pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
+def test_this_machine_says_why_not() -> None:
+    done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
+                           "--implementation", "xenomai-user"], cwd=ROOT, env=environment(), capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 5 and "no Cobalt core" in done.stderr, done.stderr
+
+
+def _configured(tmp_path: Path, path: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["meson", "setup", "-Dpython_package=false", "-Dmonitor=disabled", "-Dprobe_platform=xenomai",
+                           str(tmp_path / "build"), str(ROOT)], env=os.environ | {"PATH": path}, capture_output=True,
+                          text=True, timeout=120, check=False)
+
+
+def _without_xenomai() -> str:
+    return os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep)
+                           if not (Path(folder) / "xeno-config").exists())
+
+
+def test_it_is_not_built_without_xenomai(tmp_path: Path) -> None:
+    done = _configured(tmp_path, _without_xenomai())
+    assert done.returncode and "no xeno-config" in done.stdout, done.stdout
+
+
+def test_it_is_not_built_for_mercury(tmp_path: Path) -> None:
+    tool = tmp_path / "bin" / "xeno-config"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho mercury\n")
+    tool.chmod(0o755)
+    done = _configured(tmp_path, f"{tool.parent}{os.pathsep}{_without_xenomai()}")
+    assert done.returncode and "Linux with another API" in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("xeno-config") is None, reason="Xenomai is not installed here")
+@pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
+def test_the_real_library_refuses_a_kernel_without_its_core(tmp_path: Path) -> None:
+    assert _configured(tmp_path, os.environ["PATH"]).returncode == 0
+    name = "target/probe/fastenough-probe-xenomai"
+    subprocess.run(["ninja", "-C", str(tmp_path / "build"), name], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    done = subprocess.run([str(tmp_path / "build" / name), "timer", "-D", "1s", "-q"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 5 and "Cobalt core not enabled in kernel" in done.stderr, done.stderr
