@@ -32,6 +32,8 @@ def test_each_station_is_found_in_a_guest(kernel: str) -> None:
         for row in trial["rows"]:
             assert row["injected"] + row["too_late"] == EACH
             assert (row["found"], row["elsewhere"]) == (row["injected"] - row["unseen"], 0)
+    held = [who for row in found["stations"][STATIONS.index("running-to-return")]["rows"] for who, _ in row["culprits"]]
+    assert not any(who.startswith(("task ", "the idle CPU")) for who in held), "nobody took the CPU from it"
     (agreed,) = found["agreement"]
     assert agreed["joined"] >= JOINED * (agreed["taken"] - agreed["awake"]) - 1, "one in so few is more than the rest"
     assert agreed["remainder_ns"][0] >= 0

@@ -36,7 +36,7 @@ def delay(probe: str, cpu: int) -> tuple[set[int], int]:
 
 def blamed_on(found: list[Event], threads: set[int]) -> list[Event]:
     """Of these events, those that name one of these threads: others of the machine are late at times, too."""
-    return [event for event in found if event.culprit is not None and event.culprit["waited_for_pid"] in threads]
+    return [event for event in found if event.culprit is not None and event.culprit.get("waited_for_pid") in threads]
 
 
 def assert_told(event: Event, task: Sleeper) -> None:

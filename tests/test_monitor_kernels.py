@@ -11,10 +11,10 @@ import pytest
 from monitored import TIMER_STATIONS
 from virtual_boards import booted, every_kernel, require_kernel
 
+from fastenough.campaign.monitoring import find_monitor
 from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
 from fastenough.virtual.board import VirtualBoard
-from fastenough.virtual.monitor import install_monitor
 from fastenough.virtual.probe import PROBE
 
 pytestmark = pytest.mark.timeout(1200)
@@ -27,9 +27,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     if shutil.which("clang") is None:
         pytest.skip("clang is missing")
     require_kernel(request.param)
-    for board in booted(request.param):
-        install_monitor(board.link)
-        yield board
+    yield from booted(request.param)
 
 
 def _recording(lines: list[bytes], path: Path) -> Recording:
@@ -41,7 +39,7 @@ def _recording(lines: list[bytes], path: Path) -> Recording:
 def watched(board: VirtualBoard, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Recording]:
     """What the monitor saw of a probe's task, and what the task saw itself."""
     folder = tmp_path_factory.mktemp("kernels")
-    program = install_monitor(board.link)
+    program = find_monitor(board.link)
     monitor = board.link.start([program, "monitor", "--noise", "--comm=fastenough-prob", "--until-interrupt",
                                 "--duration=60s", "--record=-"])
     stream = monitor.lines(60.0)

@@ -71,7 +71,8 @@ def test_the_tail_comes_from_the_station_that_was_made_long(tmp_path: Path, stat
     ({"softirq": "net_rx", "softirq_ns": 70_000, "interrupt": "eth0", "interrupt_ns": 60_000}, "soft-IRQ net_rx"),
     ({"waited_for_pid": 4711}, "the task itself, late from before"),
     ({"waited_for": "swapper/0", "waited_for_pid": 0, "idle_state": "C6"}, "idle state C6"),
-    ({"waited_for": None}, "not known"), ({"interrupt_ns": "60000"}, "task kworker/0:1"),
+    ({"waited_for": None}, "not known"), ({"waited_for": None, "idle_state": "C6"}, "not known"),
+    ({"interrupt_ns": "60000"}, "task kworker/0:1"),
 ])
 def test_who_is_blamed(tmp_path: Path, more: dict[str, object], who: str) -> None:
     """Of about 100 µs at one station: half of them is enough, a number that is none counts for nothing."""

@@ -13,11 +13,10 @@ from fastenough.analysis.station_delays import STATIONS, Placed, Wakeups, Witnes
 from fastenough.board import Board
 from fastenough.jobs.injectors import Plan
 from fastenough.jobs.watched_task import Watched, Watching
-from fastenough.model import EMULATED, FastenoughError, NotApplicable
+from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording import culprits
 from fastenough.recording import wakeups as told
 from fastenough.recording.samples import Samples
-from fastenough.virtual.monitor import install_monitor
 
 AGREEMENT_S = 10.0
 """How long task and monitor are compared where nothing is injected."""
@@ -79,8 +78,6 @@ def calibrate_monitor(board: Board, configuration: str, plan: Plan) -> Iterator[
     Raises NotApplicable where the monitor or the injector cannot run there.
     """
     with board.boot(configuration) as booted:
-        if EMULATED in booted.marks:
-            install_monitor(booted.link)
         watching = Watching(booted, plan)
         for station in STATIONS:
             try:

@@ -119,7 +119,7 @@ def culprit_words(culprit: Culprit) -> str:
 
 def blamed(culprit: Culprit, delay_ns: float) -> str:
     """Who is to blame for a delay: what is known to have taken half of it or more, else the task that was running, else
-    the idle state that was left."""
+    the idle state that was left, where the CPU was idle and that was waited for."""
     taken = [(taken_ns, name, called) for name, called in _TAKERS
              if (taken_ns := whole(culprit, f"{name}_ns")) and taken_ns >= _LEAST_SHARE * delay_ns]
     if taken:
@@ -129,5 +129,7 @@ def blamed(culprit: Culprit, delay_ns: float) -> str:
         return "the task itself, late from before"
     if _said(culprit, "waited_for") and not is_idle(culprit):
         return f"task {_said(culprit, 'waited_for')}"
+    if not is_idle(culprit):
+        return UNKNOWN
     idle = _said(culprit, "idle_state")
-    return f"idle state {idle}" if idle else "the idle CPU" if _said(culprit, "waited_for") else UNKNOWN
+    return f"idle state {idle}" if idle else "the idle CPU"

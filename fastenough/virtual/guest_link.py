@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The link to a guest: its agent is behind one of QEMU's sockets."""
+"""The link to a guest: its agent is behind one of QEMU's sockets; the monitor is brought when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ import contextlib
 import socket
 from pathlib import Path
 
+from fastenough.link import INJECTOR, MONITOR
 from fastenough.link.agent import AgentLink
 from fastenough.link.agent_frames import Stream
 from fastenough.link.base import BoardGone
+from fastenough.virtual.monitor import install_monitor
 
 _GONE = "the virtual board is gone: its QEMU has ended"
 _COMMAND_S = 60.0
 """An emulated machine on a busy bench took more than 10 s to read a file."""
+
+
+class _GuestLink(AgentLink):
+    """An agent in a guest, where everything else that is to be there was put at its start."""
+
+    def which(self, tool: str) -> str | None:
+        """Raises NotApplicable, with the reason, where the monitor or its injector cannot be built for the guest."""
+        found = super().which(tool)
+        if found is None and tool in (MONITOR, INJECTOR):
+            install_monitor(self)
+            found = super().which(tool)
+        return found
 
 
 def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) -> AgentLink:
@@ -23,7 +37,7 @@ def guest_link(connection: socket.socket, name: str, timeout_s: float = 10.0) ->
             connection.shutdown(socket.SHUT_RDWR)
 
     stream = Stream(connection.fileno(), connection.fileno(), end, connection.close, lambda: _GONE)
-    return AgentLink(stream, name, timeout_s=timeout_s, command_s=_COMMAND_S)
+    return _GuestLink(stream, name, timeout_s=timeout_s, command_s=_COMMAND_S)
 
 
 def connect_guest(path: Path, name: str) -> AgentLink:

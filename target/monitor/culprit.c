@@ -63,13 +63,13 @@ static const struct context *held_by(const struct finding *finding)
 }
 
 /* The part of the wake-up that took longest says whom it waited for: who had the CPU when the interrupt came late, who had
- * it until the task ran, or who took it before the task was back in user space. */
+ * it until the task ran, or who took it before the task was back in user space; nobody where it kept it. */
 static const struct context *blamed(const struct finding *finding)
 {
 	const struct wakeup *wakeup = &finding->wakeup;
 	uint64_t late_ns = wakeup->expiry_ns ? wakeup->interrupt_ns - wakeup->expiry_ns : 0;
 	uint64_t waited_ns = wakeup->running_ns - wakeup->runnable_ns;
-	uint64_t kept_ns = wakeup->return_ns && finding->after.pid >= 0 ? wakeup->return_ns - wakeup->running_ns : 0;
+	uint64_t kept_ns = wakeup->return_ns ? wakeup->return_ns - wakeup->running_ns : 0;
 
 	if (kept_ns > waited_ns && kept_ns > late_ns)
 		return &finding->after;
