@@ -85,6 +85,14 @@ def test_of_nothing_nothing_is_known() -> None:
     assert not [each for each in audit(MACHINES["nothing-at-all"]) if each.standing is FINE]
 
 
+def test_what_the_boot_line_says_is_known_without_the_kernels_options() -> None:
+    findings = found({"cmdline": "console=ttyAMA0 highres=off nohz=off"})
+    assert (findings["high-resolution-timers"].standing, findings["idle-tick"].standing) == (COSTS, FINE)
+    assert "highres=off" in findings["high-resolution-timers"].text
+    bare = found({"cmdline": "console=ttyAMA0"})
+    assert (bare["high-resolution-timers"].standing, bare["idle-tick"].standing) == (UNKNOWN, UNKNOWN)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
     """Whatever fact is taken away: what was not fine with it is not fine without it."""

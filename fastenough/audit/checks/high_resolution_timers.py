@@ -9,11 +9,11 @@ from fastenough.audit.finding import Group, Seen, Severity, boot, build, costs, 
 
 
 def _look(facts: Facts) -> Seen:
+    if facts.arguments.get("highres") in ("off", "0", "n"):
+        return costs("switched off at boot (highres=off): timers end at a tick", boot("highres=on"))
     if facts.option("HIGH_RES_TIMERS") != "y":
         return costs(f"built without: timers end at a tick, {facts.option('HZ')} times a second",
                      build("CONFIG_HIGH_RES_TIMERS=y"))
-    if facts.arguments.get("highres") in ("off", "0", "n"):
-        return costs("switched off at boot (highres=off): timers end at a tick", boot("highres=on"))
     return fine("built in, and not switched off")
 
 

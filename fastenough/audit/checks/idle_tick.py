@@ -9,12 +9,12 @@ from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine
 
 
 def _look(facts: Facts) -> Seen:
+    if facts.arguments.get("nohz") in ("off", "0", "n"):
+        return fine("the tick never stops (nohz=off)")
     if facts.option("HZ_PERIODIC") == "y":
         return fine("the tick never stops (CONFIG_HZ_PERIODIC)")
     if facts.option("NO_HZ_COMMON") != "y":
         return fine("built without tickless idle")
-    if facts.arguments.get("nohz") in ("off", "0", "n"):
-        return fine("the tick never stops (nohz=off)")
     return costs("an idle CPU stops its tick", boot("nohz=off"))
 
 
