@@ -18,6 +18,8 @@
 
 /* Two clocks that are one differ by the time between two readings. */
 #define APART_NS NS_PER_S
+/* Only a core that counts what happens to threads has it; another tells 0 of all counts. */
+#define COUNTS "/proc/xenomai/sched/stat"
 
 static void start(void)
 {
@@ -91,6 +93,8 @@ const char *platform_absent(void)
 
 	if (reason)
 		return reason;
+	if (access(COUNTS, F_OK))
+		return "the Cobalt core of this kernel counts no mode switches (no " COUNTS "); build it with CONFIG_XENO_OPT_STATS";
 	start();
 	return shares_clock() ? NULL : "the Cobalt core of this kernel has a clock of its own; take one on Dovetail";
 }
