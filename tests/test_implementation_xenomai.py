@@ -17,6 +17,7 @@ from fastenough.board.base import Booted
 from fastenough.implementations import find_implementation
 from fastenough.link import FakeLink
 from fastenough.model import BadInput, Configuration, NotApplicable
+from fastenough.virtual.built import require_tool, tools_path
 
 XENOMAI = find_implementation("xenomai-user")
 CORE = {"/proc/xenomai/version": "3.2.7\n"}
@@ -58,13 +59,14 @@ def test_this_machine_says_why_not() -> None:
 
 
 def _configured(tmp_path: Path, path: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["meson", "setup", "-Dpython_package=false", "-Dmonitor=disabled", "-Dprobe_platform=xenomai",
-                           str(tmp_path / "build"), str(ROOT)], env=os.environ | {"PATH": path}, capture_output=True,
-                          text=True, timeout=120, check=False)
+    command = [require_tool("meson", "meson"), "setup", "-Dpython_package=false", "-Dmonitor=disabled",
+               "-Dprobe_platform=xenomai", str(tmp_path / "build"), str(ROOT)]
+    return subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=120,
+                          check=False)
 
 
 def _without_xenomai() -> str:
-    return os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(folder for folder in tools_path().split(os.pathsep)
                            if not (Path(folder) / "xeno-config").exists())
 
 
