@@ -83,8 +83,8 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualBoard]:
     wiring = Qemu._wiring
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONFIG_SETTING, str(place / "config"))
-        patch.setattr(Qemu, "_wiring", lambda self: [
-            *wiring(self), "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
+        patch.setattr(Qemu, "_wiring", lambda self, machine: [
+            *wiring(self, machine), "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
             "-device", "virtio-net-device,netdev=net"])
         with VirtualBoard("stock", snapshot=False) as board:
             _insert(board, board.kernel)
