@@ -89,7 +89,8 @@ def test_a_killed_campaign_is_looked_at_and_gone_on_with(tmp_path: Path, probe_b
                              env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert bench.stderr is not None
     assert b"[1/3]" in bench.stderr.readline()
-    assert eventually(lambda: len(list((folder / "fastenough-data" / "runs").glob("*/recording.jsonl"))) == 1)
+    runs = folder / "fastenough-data" / "runs"
+    assert eventually(lambda: len(list(runs.glob("*/recording.jsonl"))) == 1 and len(list(runs.iterdir())) == 2)
     bench.send_signal(signal.SIGKILL)
     bench.communicate()
     before = _status(folder)
