@@ -188,6 +188,13 @@ def test_foreign_words_are_only_words(tmp_path: Path) -> None:
     assert EVIL.replace("  ", " ") in page.text
 
 
+def test_why_data_are_of_no_use_stands_beside_the_verdict(tmp_path: Path) -> None:
+    page = _report([recording(tmp_path, Plan(_values(), reasons=("the load died",), outcome="failed"))],
+                   tmp_path / "report")
+    first, _, rest = page.text.partition("Why this verdict")
+    assert "BROKEN" in first and "the load died" in first and "the load died" in rest
+
+
 ODD: dict[str, dict[str, Any]] = {
     "no interval": {"values": []},
     "no sample": {"values": [[np.array([], dtype=np.int64)] * 3] * 2, "interval_ns": 10**9},

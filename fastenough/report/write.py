@@ -20,6 +20,7 @@ from fastenough.analysis.advice import Advice
 from fastenough.analysis.task_set import TaskAnswer
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
+from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.lines import printable
 from fastenough.reference import Reference
@@ -50,21 +51,27 @@ def _page(sections: Sequence[Section], context: Context, overview: Overview) -> 
         style=style, version=__version__, svg=_drawing, data_link=data_link))
 
 
+_REASONS_FIRST = 2
+"""As many stand beside the verdict; all of them are in its chapter."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Banner:
-    """What the page says first: the verdict, or where advice ended."""
+    """What the page says first: the verdict, or where advice ended; ``why``: what made data useless."""
 
     word: str
     hue: str
     headline: str
+    why: str
     life_safety: str
 
 
 def _banner(context: Context) -> _Banner:
     verdict = context.assessment.verdict
     if context.advice is not None:
-        return _Banner(context.advice.ending, "ADVICE", context.advice.text, context.advice.life_safety)
-    return _Banner(verdict, verdict.name, context.assessment.headline, context.assessment.life_safety)
+        return _Banner(context.advice.ending, "ADVICE", context.advice.text, "", context.advice.life_safety)
+    why = "; ".join(context.assessment.reasons[:_REASONS_FIRST]) if verdict is Verdict.BROKEN else ""
+    return _Banner(verdict, verdict.name, context.assessment.headline, why, context.assessment.life_safety)
 
 
 def _drawing(picture: Picture) -> Markup:
