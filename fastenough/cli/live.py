@@ -23,7 +23,7 @@ from fastenough.cli.drawing import bar
 from fastenough.cli.output import clean, console, readable
 from fastenough.cli.progress_words import age, clock, kernel_of, left
 
-_PHASES = {"profile": "looking at the board", "load": "starting the load", "measuring": "measuring",
+_PHASES = {"profile": "looking at the board", "load": "warming up", "measuring": "measuring",
            "booting": "booting"}
 
 
