@@ -37,7 +37,12 @@ def test_the_registry_is_as_the_probe_says(probe_binary: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_documented(name: str) -> None:
-    assert f"fastenough {name}" in EVERYTHING
+    assert f"`fastenough {name}`" in PAGES["README.md"]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README.md"}))
+def test_the_readme_leads_to_every_page(page: str) -> None:
+    assert f"](docs/{page})" in PAGES["README.md"]
 
 
 @pytest.mark.parametrize("name", probe_names())
