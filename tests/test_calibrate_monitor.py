@@ -44,7 +44,7 @@ def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[i
         assert trial["passed"] or trial["shortfall"]
         assert [row["asked_ns"] for row in trial["rows"]] == SIZES_NS
         for row in trial["rows"]:
-            assert row["injected"] + row["too_late"] == EACH
+            assert row["injected"] == EACH or row["injected"] + row["too_late"] == 2 * EACH
             assert row["found"] + row["unseen"] == row["injected"] > 0
             assert row["elsewhere"] == 0
         assert trial["rows"][0]["station_median_ns"] < trial["rows"][1]["station_median_ns"]

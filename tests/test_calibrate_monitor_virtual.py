@@ -28,9 +28,10 @@ def test_each_station_is_found_in_a_guest(kernel: str) -> None:
     assert [trial["station"] for trial in found["stations"]] == list(STATIONS)
     assert [trial["injector"].split(",")[0] for trial in found["stations"]] == ["module", "BPF", "BPF", "BPF"]
     for trial in found["stations"]:
+        tries = 1 if trial["injector"].startswith("module") else 2
         assert trial["passed"] or trial["shortfall"]
         for row in trial["rows"]:
-            assert row["injected"] + row["too_late"] == EACH
+            assert row["injected"] == EACH or row["injected"] + row["too_late"] == tries * EACH
             assert (row["found"], row["elsewhere"]) == (row["injected"] - row["unseen"], 0)
     held = [who for row in found["stations"][STATIONS.index("running-to-return")]["rows"] for who, _ in row["culprits"]]
     assert not any(who.startswith(("task ", "the idle CPU")) for who in held), "nobody took the CPU from it"

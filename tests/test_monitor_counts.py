@@ -37,9 +37,13 @@ def assert_counts_agree(recording: Recording, slept: Slept) -> None:
 
 
 def assert_sums_agree(recording: Recording) -> None:
-    """Each wake-up by a timer has each station, and they add up to the nanosecond."""
+    """Each wake-up by a timer has each station, or is counted as one without return; they add up to the ns."""
     assert len({stored(recording, station) for station in (*TIMER_STATIONS, "expiry-to-running")}) == 1
     assert sum(added(recording, station) for station in TIMER_STATIONS) == added(recording, "expiry-to-running")
+    began = stored(recording, "expiry-to-running") + stored(recording, "device-to-runnable")
+    returned = stored(recording, "expiry-to-return") + stored(recording, "device-to-return")
+    assert began == returned + counted(recording, "monitor_no_return")
+    assert stored(recording, "running-to-return") == stored(recording, "expiry-to-return")
 
 
 def test_every_wakeup_is_counted_once_and_its_stations_add_up(monitor_binary: Path, sleeper_binary: Path,
@@ -96,6 +100,41 @@ def test_buckets_of_each_width_hold_what_was_counted(monitor_binary: Path, sleep
     slept, recording = watched(monitor_binary, sleeper_binary, tmp_path, "--k", str(k), acts=500)
     assert_counts_agree(recording, slept)
     assert {series.k for series in recording.series} == {k}
+
+
+TWO_OF_ONE_TIMER = """
+import ctypes, os, sys, threading
+
+acts = int(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+timer = libc.timerfd_create(1, 0)
+print("ready", flush=True)
+sys.stdin.readline()
+
+def read():
+    for _ in range(acts):
+        os.read(timer, 8)
+
+threads = [threading.Thread(target=read) for _ in range(2)]
+for thread in threads:
+    thread.start()
+libc.timerfd_settime(timer, 0, (ctypes.c_long * 4)(0, 2_000_000, 0, 2_000_000), None)
+for thread in threads:
+    thread.join()
+"""
+"""Each time both are woken; one of them finds nothing, and sleeps again within its system call."""
+
+
+def test_who_sleeps_again_before_its_return_is_counted_as_such(monitor_binary: Path, tmp_path: Path) -> None:
+    acts = 200
+    with subprocess.Popen([sys.executable, "-c", TWO_OF_ONE_TIMER, str(acts)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as task:
+        assert task.stdout is not None and task.stdout.readline() == "ready\n"
+        with watching(monitor_binary, tmp_path / "recording.jsonl", f"--pid={task.pid}", "--policy=any") as watch:
+            task.communicate("go\n", timeout=60)
+    recording = watch.recording()
+    assert_sums_agree(recording)
+    assert counted(recording, "monitor_no_return") > acts
 
 
 SAME_PLACE = """

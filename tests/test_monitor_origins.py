@@ -61,19 +61,31 @@ def interrupts_of_disks() -> int:
                if "virtio" in line or "nvme" in line or "ahci" in line)
 
 
+def sleeps_while(command: list[str]) -> int:
+    """How often a command gave up its CPU of its own accord; skips where it fails."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        pytest.skip("this file system reads nothing past its cache")
+    return used.ru_nvcsw
+
+
 def test_wakeups_by_a_device_begin_at_its_interrupt(monitor_binary: Path, tmp_path: Path) -> None:
     content = tmp_path / "content"
     content.write_bytes(os.urandom(1 << 22))
     os.sync()
     reader = ["chrt", "-f", "40", "dd", f"if={content}", "of=/dev/null", "bs=4k", "iflag=direct"]
     with watching(monitor_binary, tmp_path / "recording.jsonl", "--policy", "fifo", "--comm", "dd") as watch:
-        before = interrupts_of_disks()
-        if subprocess.run(reader, capture_output=True, check=False).returncode:
-            pytest.skip("this file system reads nothing past its cache")
+        before, slept, tries = interrupts_of_disks(), 0, 0
+        while slept <= 200 and tries < 20:  # it sleeps only where the disk is not quicker
+            slept += sleeps_while(reader)
+            tries += 1
         interrupts = interrupts_of_disks() - before
     recording = watch.recording()
     if not interrupts:
         pytest.skip("no device here interrupts a reader")
+    assert slept // 2 <= stored(recording, "device-to-runnable") + unseen(recording) <= slept
     assert stored(recording, "device-to-runnable") > 100
     found = events(recording, "device-to-runnable")
     assert found and found[-1].culprit is not None

@@ -70,6 +70,10 @@ def test_each_recording_has_maxima_and_culprits_of_its_own(monitor: Path, task: 
             assert max((event.value or 0 for event in told), default=None) == total.maximum
             maxima += bool(told)
             blamed += bool(told) and told[-1].culprit is not None
+        assert recording.end is not None
+        for name, value in recording.end.counters.items():
+            if name.startswith("monitor_"):
+                assert value == sum(one.counters[name] or 0 for one in recording.intervals), "of this recording alone"
     assert maxima > 40 and blamed > 0.8 * maxima
     due = (found[-1].stopped.mono_ns - found[0].head.begin.mono_ns) // PERIOD_NS
     stations = [recording.totals[series.id].total for recording in found

@@ -35,7 +35,7 @@ def test_half_a_minute_of_the_monitor_as_a_service(tmp_path: Path) -> None:
 def test_growth_is_seen() -> None:
     flat = [Look(3000, 8, 100)] * 100
     require_flat(flat)
-    for late in (Look(3300, 8, 100), Look(3000, 10, 100)):
+    for late in (Look(3100, 8, 100), Look(3000, 10, 100)):
         with pytest.raises(AssertionError):
             require_flat(flat[:90] + [late] * 10)
 

@@ -95,7 +95,7 @@ def timer_finds(booted: Booted, plan: Plan, injector: Injector) -> Calibration:
     """Does the timer probe find the latencies in its own wake-ups?"""
     act = Act("timer", {"affinity": plan.cpu, "report": REPORT, "priority": _PRIORITY,
                         "interval": f"{plan.period_ns}ns", "threshold": f"{min(plan.sizes_ns) // 2}ns"},
-              limit_s=plan.seconds + 4 * MARGIN_S)
+              limit_s=plan.longest_s + 4 * MARGIN_S)
     with in_user_space(booted, act) as delayed:
         injected, late = injector.inject(delayed.head.begin.mono_ns)
         delayed.interrupt()

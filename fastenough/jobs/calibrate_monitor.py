@@ -22,6 +22,9 @@ AGREEMENT_S = 10.0
 """How long task and monitor are compared where nothing is injected."""
 
 
+_ABSENT = tuple(f"monitor_{why}" for why in ("unmatched", "dropped", "suppressed", "no_return", "unkept"))
+
+
 @dataclass(frozen=True)
 class StationTrial:
     """What the monitor found of all that was injected at one station; ``reason`` where that cannot be tried here.
@@ -100,9 +103,9 @@ def _seen(watched: Watched, cpu: int) -> Wakeups:
 
 
 def _counted(watched: Watched) -> dict[str, int | None]:
-    """What the monitor counted of wake-ups that it has not."""
+    """What the monitor counted of wake-ups that it has not at every station."""
     end = watched.monitor.end
-    return {name: count for name, count in (end.counters if end else {}).items() if name.startswith("monitor_")}
+    return {name: end.counters.get(name) for name in _ABSENT} if end else {}
 
 
 def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:

@@ -24,6 +24,8 @@ REPORT = "50ms"
 _DEVICE = f"/dev/{MODULE}"
 _PRIORITY = 99
 _POLL_S = 0.2
+_TRIES = 2
+"""Of an injection in user space, or by a BPF program, that comes too late."""
 
 Injected = tuple[list[Injection], dict[int, int]]
 """What took place, and by size how many did not because the injector came too late."""
@@ -63,6 +65,11 @@ class Plan:
     def seconds(self) -> float:
         return len(self.sizes_ns) * self.each * self.interval_ns / 1e9
 
+    @property
+    def longest_s(self) -> float:
+        """Where each injection comes too late and is tried again."""
+        return _TRIES * self.seconds
+
 
 @contextmanager
 def in_user_space(booted: Booted, act: Act) -> Iterator[Probing]:
@@ -85,9 +92,9 @@ class Hog:
             "affinity": self.plan.cpu, "report": REPORT, "threshold": "1ns", "priority": _PRIORITY,
             "interval": f"{self.plan.interval_ns}ns", "sizes": ",".join(f"{size}ns" for size in self.plan.sizes_ns),
             "each": self.plan.each, "lead": f"{self.plan.lead_ns}ns", "begin": due_mono_ns},
-            limit_s=self.plan.seconds + 2 * MARGIN_S)
+            limit_s=self.plan.longest_s + 2 * MARGIN_S)
         with in_user_space(self.booted, act) as hogging:
-            hogging.wait(self.plan.seconds + MARGIN_S)
+            hogging.wait(self.plan.longest_s + MARGIN_S)
         recording = hogging.recording()
         return injections(recording), too_late(recording)
 

@@ -21,6 +21,7 @@ static const char *const counter_texts[MONITOR_COUNTERS] = {
 	[MONITOR_DROPPED] = "monitor_dropped",
 	[MONITOR_SUPPRESSED] = "monitor_suppressed",
 	[MONITOR_NO_SLEEP] = "monitor_no_sleep",
+	[MONITOR_NO_RETURN] = "monitor_no_return",
 	[MONITOR_UNKEPT] = "monitor_unkept",
 };
 
@@ -32,6 +33,7 @@ static void read_counters(struct monitor *monitor)
 	monitor->now[MONITOR_UNMATCHED] = __atomic_load_n(&programs->bss->unmatched, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_DROPPED] = __atomic_load_n(&programs->bss->dropped, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_NO_SLEEP] = __atomic_load_n(&programs->bss->no_sleep, __ATOMIC_RELAXED);
+	monitor->now[MONITOR_NO_RETURN] = __atomic_load_n(&programs->bss->no_return, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_UNKEPT] = __atomic_load_n(&programs->bss->unkept, __ATOMIC_RELAXED);
 	monitor->now[MONITOR_SUPPRESSED] = __atomic_load_n(&programs->bss->unseen, __ATOMIC_RELAXED) + programs_suppressed(monitor);
 }
@@ -52,13 +54,20 @@ void monitor_total_counters(struct json *json, const struct run *run)
 		json_member_uint(json, counter_texts[i], monitor->now[i] - monitor->at_begin[i]);
 }
 
+void monitor_begin_totals(struct run *run)
+{
+	struct monitor *monitor = monitor_of(run);
+
+	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
+}
+
 /* From here on the programs count. */
 void monitor_begin(struct run *run)
 {
 	struct monitor *monitor = monitor_of(run);
 
 	read_counters(monitor);
-	memcpy(monitor->at_begin, monitor->now, sizeof(monitor->now));
+	monitor_begin_totals(run);
 	run->begin = instant_now();
 	__atomic_store_n(&monitor->programs->bss->counting, 1, __ATOMIC_SEQ_CST);
 }

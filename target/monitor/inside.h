@@ -15,7 +15,7 @@ struct ring_buffer;
 #define LATER 16
 
 enum monitor_counter { MONITOR_UNMATCHED, MONITOR_DROPPED, MONITOR_SUPPRESSED, MONITOR_NO_SLEEP,
-		       MONITOR_UNKEPT, MONITOR_COUNTERS };
+		       MONITOR_NO_RETURN, MONITOR_UNKEPT, MONITOR_COUNTERS };
 
 struct monitor {
 	struct source source;
@@ -63,6 +63,7 @@ void monitor_stop(struct run *run);
 struct instant monitor_part(struct run *run);
 void monitor_interval_counters(struct json *json, const struct run *run);
 void monitor_total_counters(struct json *json, const struct run *run);
+void monitor_begin_totals(struct run *run);
 
 /* keep.c: every wake-up by a timer, in a file of samples; each is known by the expiry of its timer */
 void keep_samples(struct monitor *monitor, const char *path);

@@ -183,6 +183,7 @@ static const struct source monitor_source = {
 	.part = monitor_part,
 	.interval_counters = monitor_interval_counters,
 	.total_counters = monitor_total_counters,
+	.begin_totals = monitor_begin_totals,
 };
 
 static void monitor_setup(struct run *run)

@@ -15,6 +15,7 @@ fe_u32 counting = 0;  /* set by user space for the length of a run */
 fe_u64 unmatched = 0, dropped = 0;
 fe_u64 untold = 0;    /* findings for which there was no room */
 fe_u64 unkept = 0;    /* the same of what was to be kept */
+fe_u64 no_return = 0; /* wake-ups that were counted without their return to user space */
 
 static __always_inline bool in_order(const struct wakeup *wakeup)
 {
@@ -140,6 +141,8 @@ __hidden int count(struct cpu *cpu, u32 id, struct task *task, const void *who)
 		return 0;
 	}
 	cpu->busy = 1;
+	if (wakeup->origin != ORIGIN_TASK && !wakeup->return_ns)
+		__sync_fetch_and_add(&no_return, 1);
 	come_to(cpu, recordings[now & 1]);
 	add_all(cpu, id, now, wakeup);
 	if (wakeup->origin < ORIGINS)

@@ -77,7 +77,7 @@ static int await_computing(const struct injector *injector)
 	return -sleep_until(plan->due_mono_ns + plan_size_ns(plan) + plan->interval_ns / PATIENCE);
 }
 
-static void record(struct injector *injector)
+static bool record(struct injector *injector)
 {
 	const volatile struct spin_window *window = &injector->spin->bss->window;
 	struct plan *plan = &injector->plan;
@@ -85,11 +85,12 @@ static void record(struct injector *injector)
 
 	if (!window->end_ns) {
 		series_add_missed(plan_series(plan), 1);
-		return;
+		return false;
 	}
 	series_add(plan_series(plan), injected_ns);
 	if (samples_path)
 		samples_keep(injector->samples[plan->next], plan->due_mono_ns, injected_ns);
+	return true;
 }
 
 static void inject(struct injector *injector, struct run *run)
@@ -107,8 +108,7 @@ static void inject(struct injector *injector, struct run *run)
 	if (error && error != -EINTR)
 		run_fail(run, "the kernel did not run the injector's program: %s", strerror(-error));
 	injector->spin->bss->order = (struct spin_order){0};
-	record(injector);
-	plan_advance(plan);
+	plan_advance(plan, record(injector));
 }
 
 static void disturb(struct worker *self, void *argument)
@@ -116,7 +116,7 @@ static void disturb(struct worker *self, void *argument)
 	struct injector *injector = argument;
 
 	prctl(PR_SET_NAME, "fastenough-inj"); /* whom a monitor is to blame */
-	while (injector->plan.left > 0 && run_continues(self))
+	while (!injector->plan.over && run_continues(self))
 		if (sleep_until(injector->plan.due_mono_ns - injector->plan.lead_ns) == 0)
 			inject(injector, worker_run(self));
 }

@@ -177,6 +177,13 @@ static void json_total_counts(struct json *json, const struct run *run)
 	}
 }
 
+static void bank_begin_totals(struct run *run)
+{
+	struct bank_source *source = bank_source_of(run);
+
+	memset(source->counted, 0, sizeof(source->counted));
+}
+
 /*
  * Opening ----------------------------------------------------------------------------------------
  */
@@ -207,6 +214,7 @@ static const struct source bank_calls = {
 	.part = bank_part,
 	.interval_counters = json_interval_counts,
 	.total_counters = json_total_counts,
+	.begin_totals = bank_begin_totals,
 	.thread = bank_thread,
 	.settings_before = bank_settings_before,
 	.settings_after = bank_settings_after,

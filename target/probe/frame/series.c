@@ -17,6 +17,7 @@
 /* Magnitudes whose buckets are locked: 2^33 ns late, 2^24 ns early. */
 #define LATE_BITS 33
 #define EARLY_BITS 24
+#define PAGE_LEAST 4096
 
 void *series_memory(size_t size)
 {
@@ -67,6 +68,28 @@ int series_lock(struct series *series)
 		if (mlock(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t)))
 			return errno;
 	return 0;
+}
+
+static void touch(void *memory, size_t size)
+{
+	volatile char *bytes = memory;
+
+	for (size_t at = 0; at < size; at += PAGE_LEAST)
+		bytes[at] = bytes[at];
+}
+
+bool series_touch(struct series *series)
+{
+	const int32_t latest = (int32_t)FE_HIST_BUCKETS(LATE_BITS, series->spec.k);
+	const int32_t earliest = series->spec.two_sided ? (int32_t)FE_HIST_BUCKETS(EARLY_BITS, series->spec.k) : 0;
+
+	if (!series_map_totals(series))
+		return false;
+	touch(series, sizeof(*series));
+	touch(series->totals - earliest, (size_t)(earliest + latest) * sizeof(*series->totals));
+	for (int i = 0; i < 2; i++)
+		touch(series->epochs[i].buckets - earliest, (size_t)(earliest + latest) * sizeof(uint32_t));
+	return true;
 }
 
 void series_warm_up(struct series *series)

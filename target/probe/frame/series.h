@@ -125,6 +125,11 @@ struct series *series_new(int id, const struct series_spec *spec, int64_t thresh
  * than 16 ms) come into being when the first such sample does: a page fault is nothing beside it.
  */
 int series_lock(struct series *series);
+/* The same samples' buckets and totals take their memory now and not when they come; false where there is none.  For who
+ * measures for months: what that takes at its end is what it takes at its begin. */
+bool series_touch(struct series *series);
+/* Made when the first sample is settled, where they were not touched before; false where there is no memory. */
+bool series_map_totals(struct series *series);
 void series_free(struct series *series);
 /* Until the next recording begins nothing is over the threshold. */
 void series_warm_up(struct series *series);

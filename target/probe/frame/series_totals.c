@@ -5,7 +5,7 @@
 
 #include "series.h"
 
-static bool map_totals(struct series *series)
+bool series_map_totals(struct series *series)
 {
 	uint64_t *first = series_memory(SERIES_BUCKETS * sizeof(uint64_t));
 
@@ -66,7 +66,7 @@ static void settle_order(struct series *series, struct epoch *epoch)
 void series_settle(struct series *series, struct epoch *epoch)
 {
 	if (epoch->stats.count) {
-		if (!series->totals && !map_totals(series))
+		if (!series->totals && !series_map_totals(series))
 			abort();
 		settle_buckets(series, epoch);
 	}

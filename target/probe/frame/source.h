@@ -19,9 +19,10 @@ struct source {
 	void (*stop)(struct run *run);  /* what is counted after that is final; may be NULL */
 	/* The current epochs then hold what came since; returns up to when.  Fails the run where nothing sound comes. */
 	struct instant (*part)(struct run *run);
-	/* Counters of its own: of the interval that ended last, or of the whole run. */
+	/* Counters of its own: of the interval that ended last, or of the whole recording. */
 	void (*interval_counters)(struct json *json, const struct run *run);
 	void (*total_counters)(struct json *json, const struct run *run);
+	void (*begin_totals)(struct run *run); /* of a ring: what was counted so far is of the recordings before */
 	/* What befell the thread that acts, since it was made; may be NULL. */
 	void (*thread)(const struct run *run, struct counters *counters);
 	/* What was requested and is in effect, as settings of the run; may be NULL.  The second fails the run where they changed. */

@@ -197,6 +197,8 @@ static void begin_anew(struct run *run)
 	turns->kept_intervals = turns->kept_values = 0;
 	for_each_series(entry, run)
 		series_begin_totals(entry->series);
+	if (run->source)
+		run->source->begin_totals(run);
 	run->seq = run->events = run->events_dropped = 0;
 	run->at_start = run->at_begin;
 	run_name(run);

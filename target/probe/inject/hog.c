@@ -21,20 +21,22 @@ static void spin_until(int64_t end_mono_ns)
 
 static void inject(struct plan *plan)
 {
-	if (mono_ns() > plan->due_mono_ns) {
+	bool in_time = mono_ns() <= plan->due_mono_ns;
+
+	if (!in_time) {
 		series_add_missed(plan_series(plan), 1);
 	} else {
 		spin_until(plan->due_mono_ns + plan_size_ns(plan));
 		series_add(plan_series(plan), mono_ns() - plan->due_mono_ns);
 	}
-	plan_advance(plan);
+	plan_advance(plan, in_time);
 }
 
 static void disturb(struct worker *self, void *argument)
 {
 	struct plan *plan = argument;
 
-	while (plan->left > 0 && run_continues(self))
+	while (!plan->over && run_continues(self))
 		if (sleep_until(plan->due_mono_ns - plan->lead_ns) == 0)
 			inject(plan);
 }

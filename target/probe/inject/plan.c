@@ -9,6 +9,7 @@
 #include "units.h"
 
 #define AHEAD_NS (50 * NS_PER_MS)
+#define TRIES 2
 
 static void parse_sizes(struct plan *plan, const char *text, int64_t longest_ns)
 {
@@ -50,10 +51,26 @@ void plan_make(struct plan *plan, struct run *run, const struct plan_options *ch
 	plan->lead_ns = chosen->lead_ns;
 	parse_sizes(plan, chosen->sizes, longest_ns);
 	check(plan);
-	plan->left = chosen->each * plan->sizes;
+	for (int i = 0; i < plan->sizes; i++) {
+		plan->wanted[i] = chosen->each;
+		plan->tries[i] = chosen->each * TRIES;
+	}
 	plan->due_mono_ns = first_due_ns(chosen->begin_mono_ns, plan->interval_ns);
 	run_parameter_text(run, "sizes", chosen->sizes);
 	run_parameter_int(run, "each", chosen->each);
 	run_parameter_int(run, "interval_ns", plan->interval_ns);
 	run_parameter_int(run, "lead_ns", plan->lead_ns);
+}
+
+void plan_advance(struct plan *plan, bool took_place)
+{
+	plan->wanted[plan->next] -= took_place;
+	plan->tries[plan->next]--;
+	plan->due_mono_ns += plan->interval_ns;
+	for (int i = 0; i < plan->sizes; i++) {
+		plan->next = (plan->next + 1) % plan->sizes;
+		if (plan->wanted[plan->next] > 0 && plan->tries[plan->next] > 0)
+			return;
+	}
+	plan->over = true;
 }

@@ -3,7 +3,8 @@
  * What an injector injects, and when: sizes in turn, at due times of those to be delayed.
  *
  * An injector wakes a little before a due time of theirs.  What it really injected is its business, and recorded; a
- * due time that it comes too late for is counted as missed, and nothing is injected there.
+ * due time that it comes too late for is counted as missed, and nothing is injected there: it tries again, up to twice as
+ * often as was asked.
  */
 #ifndef PLAN_H
 #define PLAN_H
@@ -21,7 +22,7 @@ struct plan_options {
 #define PLAN_DEFAULTS {.sizes = "1ms", .each = 10, .lead_ns = 300 * NS_PER_US}
 #define PLAN_OPTIONS(CHOSEN)                                                                                       \
 	{"sizes", 0, OPTION_TEXT, &(CHOSEN).sizes, .help = "delays to inject in turn, as 200us,1ms (1ms)"},        \
-	{"each", 0, OPTION_INTEGER, &(CHOSEN).each, .low = 1, .high = 1000000, .help = "how often each of them (10)"}, \
+	{"each", 0, OPTION_INTEGER, &(CHOSEN).each, .low = 1, .high = 1000000, .help = "how often each of them in time (10)"}, \
 	{"begin", 0, OPTION_INTEGER, &(CHOSEN).begin_mono_ns, .low = 0, .high = INT64_MAX / 2,                     \
 	 .help = "a due time of those to be delayed, CLOCK_MONOTONIC ns; --interval is a multiple of their period"}, \
 	{"lead", 0, OPTION_DURATION, &(CHOSEN).lead_ns, .low = 0, .high = 100 * NS_PER_MS, .plain = NS_PER_US,     \
@@ -29,8 +30,9 @@ struct plan_options {
 
 struct plan {
 	int64_t due_mono_ns, interval_ns, lead_ns;
-	int64_t left; /* injections to be done */
 	int sizes, next;
+	bool over;
+	int64_t wanted[PLAN_SIZES], tries[PLAN_SIZES]; /* injections that are to take place still, and that may be tried */
 	int64_t size_ns[PLAN_SIZES];
 	char size_text[PLAN_SIZES][16];
 	struct series *series[PLAN_SIZES]; /* the injector's own, one for each size */
@@ -50,11 +52,7 @@ static inline struct series *plan_series(const struct plan *plan)
 	return plan->series[plan->next];
 }
 
-static inline void plan_advance(struct plan *plan)
-{
-	plan->next = (plan->next + 1) % plan->sizes;
-	plan->left--;
-	plan->due_mono_ns += plan->interval_ns;
-}
+/* To the next due time, and the next size that is not done yet. */
+void plan_advance(struct plan *plan, bool took_place);
 
 #endif
