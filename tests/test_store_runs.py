@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Self
 
@@ -89,22 +89,42 @@ def test_ids_sort_by_time_and_are_unique() -> None:
     assert len(set(ids)) == 50
 
 
-def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(
-        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was cut would be made again and again otherwise."""
-    cut = store.begin({"campaign": "c", "position": 0})
-
+def _set_back(monkeypatch: pytest.MonkeyPatch) -> None:
     class HourBefore(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Self:
             return super().now(tz) - timedelta(hours=1)
 
     monkeypatch.setattr("fastenough.store.run_id.datetime", HourBefore)
-    again, other = store.begin({"campaign": "c", "position": 0}), store.begin({"campaign": "other", "position": 0})
+
+
+def test_of_a_campaign_the_newest_run_stands_though_the_clock_was_set_back(
+        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was cut would be made again and again otherwise."""
+    cut = store.begin({"campaign": "c", "position": 0})
+    _set_back(monkeypatch)
+    again = store.begin({"campaign": "c", "position": 0})
     assert [run.id for run in store.runs(campaign="c")] == [cut.id, again.id]
-    assert other.id < cut.id
-    for run in (cut, again, other):
+    for run in (cut, again):
         run.discard()
+
+
+def test_the_last_run_is_the_one_begun_last_though_the_clock_was_set_back(
+        store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names no run means the one just made: its campaign is what a report without an id is on."""
+    before = store.begin({"campaign": "before", "position": 0})
+    _set_back(monkeypatch)
+    runs = [store.begin({"campaign": "after", "position": 0}), store.begin()]
+    assert store.newest_campaign() == "after"
+    assert store.find("last") == runs[-1].id
+    assert [run.id for run in store.runs()] == [before.id, *(run.id for run in runs)]
+    for run in (before, *runs):
+        run.discard()
+
+
+@pytest.mark.parametrize("after", ["", "zzz", "20261301T000000000Z-abc", "99991231T235959999Z-abc"])
+def test_an_id_behind_one_that_tells_no_time_tells_the_time(after: str) -> None:
+    assert new_run_id(after)[:4] == f"{datetime.now(UTC):%Y}"
 
 
 def test_the_beginning_of_an_id_is_enough(store: Store) -> None:

@@ -172,10 +172,10 @@ class Store:
     def begin(self, origin: Mapping[str, Any] | None = None) -> RunWriter:
         """Begin a run; ``origin`` holds the summary fields campaign, plan_sha256, position, positions and planned.
 
-        Of a campaign the newest run of a position stands, so that its runs sort as they were begun.
+        Runs sort as they were begun, also after the clock was set back: of a campaign the newest run of a position
+        stands, and who names no run means the newest.
         """
-        before = [] if not origin or not origin.get("campaign") else self.runs(
-            last=1, brief=True, campaign=origin["campaign"])
+        before = self.runs(last=1, brief=True)
         run_id = new_run_id(before[-1].id if before else "")
         return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember)
 
