@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,10 @@ class Network:
     @property
     def prefix(self) -> list[str]:
         return ["ip", "netns", "exec", self.name]
+
+    def sent_bytes(self) -> int:
+        """What has gone into it so far."""
+        return int(Path(f"/sys/class/net/{self.name}h/statistics/tx_bytes").read_text())
 
     def cut(self) -> None:
         subprocess.run(["ip", "link", "set", f"{self.name}h", "down"], check=True)

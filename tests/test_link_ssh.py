@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -281,6 +282,24 @@ def test_a_link_that_goes_down_is_noticed_on_both_sides() -> None:
         assert time.monotonic() - begin < 20
         assert eventually(lambda: not Path(f"/proc/{agent}").exists(), 20)
         assert eventually(lambda: not other.processes(), 20)
+
+
+def test_our_file_is_not_sent_to_a_board_that_has_it(tmp_path: Path) -> None:
+    """A farm comes every five minutes.  Another file of that name, as of another version, is not used."""
+    installed, sent = tmp_path / "fastenough-probe", {}
+    shutil.copy(find_probe(), installed)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    with network(76) as net, ssh_server(address=net.address, prefix=net.prefix, path=path) as other:
+        for what, then in (("the same", lambda: installed.write_bytes(installed.read_bytes() + b"x")),
+                           ("another", installed.unlink), ("none", lambda: None)):
+            before = net.sent_bytes()
+            with _link(other) as link:
+                assert link.run(["echo", what], 20).stdout.decode() == f"{what}\n"
+            sent[what] = net.sent_bytes() - before
+            then()
+    size = Path(find_probe()).stat().st_size
+    assert sent["the same"] < size / 10, sent
+    assert min(sent["another"], sent["none"]) > size, sent
 
 
 @pytest.mark.parametrize("sudo", [False, True])
