@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What its surroundings do to a farm; part of ``make bench``: ``PYTHONPATH=. python tests/bench_farm_faults.py``.
 
-Four boards, PostgreSQL, and a store on a small disk of its own.  The database is away for two minutes, then the disk is
-full for one.  At the end each interval that the boards recorded must be in the store and in the history once, and no
-board was switched.  Needs root for the disk; without, that is left out and said.  A clock that is set has its test in
-test_farm_machine.py: under libfaketime 0.9.10 Python cannot sleep, so that nothing would be shown by it.
+Four boards, of which one is behind a network of its own, PostgreSQL, and a store on a small disk of its own.  The
+database is away for two minutes, the network for two, which at this pace is the time of twenty hours; the bench's clock
+is an hour ahead, then an hour behind; then the disk is full for a minute.  At the end each interval that the boards
+recorded must be in the store and in the history once, and no board was switched.  Needs root for disk and network;
+without, they are left out and said.
 """
 
 from __future__ import annotations
@@ -17,22 +18,28 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import pytest
 from farm_lab import Field
 from history_rows import all_rows
+from namespaces import Network, network
 from postgresql import Server, running_server
 from processes import eventually
+from set_clock import SetClock
+from ssh_boards import ssh_server
 
 from fastenough.farm.lab import Pace
 from fastenough.history import History, catch_up
 from fastenough.history.schema import INTERVAL
+from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.store import Store
 
 BOARDS = tuple(f"board-{number}" for number in range(1, 5))
 TIMES = {"pull": "5s", "boot": "30s", "patience": "600s", "retry": "5s"}
-_AWAY_S, _FULL_S = 120.0, 60.0
+FAR = BOARDS[-1]
+_AWAY_S, _FULL_S, _SET_S = 120.0, 60.0, 20.0
 _BACK_S = 120.0
 _TAKEN_S = 15.0
 """Some rounds of what has come into the history."""
@@ -66,6 +73,29 @@ def _database_away(field: Field, server: Server) -> None:
     assert eventually(lambda: _says(field, "history:"), 90), "the status does not say that the history is away"
     server.start()
     print(f"database away for {_AWAY_S:g} s: pulled meanwhile, and said so", flush=True)
+
+
+def _network_away(field: Field, net: Network) -> None:
+    """The other boards lose nothing meanwhile; what the far one recorded comes when it can be reached again."""
+    net.cut()
+    time.sleep(_AWAY_S)
+    assert field.states()[FAR].reason, "its state does not say that it cannot be reached"
+    for name in BOARDS[:-1]:
+        field.require_stored(name, _BACK_S)
+    net.join()
+    begun_s = time.monotonic()
+    field.require_stored(FAR, _BACK_S)
+    print(f"network to {FAR} away for {_AWAY_S:g} s: all it had recorded has come {time.monotonic() - begun_s:.0f} s "
+          "after it was back", flush=True)
+
+
+def _clock_set(field: Field, clock: SetClock) -> None:
+    for ahead_s in (3600, -3600, 0):
+        clock.put(ahead_s)
+        time.sleep(_SET_S)
+        for name in BOARDS:
+            field.require_stored(name, _BACK_S)
+    print("the bench's clock an hour ahead, an hour behind, and right again: pulled all the time", flush=True)
 
 
 def _disk_full(field: Field) -> None:
@@ -112,23 +142,47 @@ def _compare(field: Field, database: str) -> None:
           "come after the farm last looked")
 
 
+@contextmanager
+def _far_board() -> Iterator[tuple[Network | None, dict[str, str]]]:
+    """A network with a board in it, None where there can be none, and what the farm needs in its environment."""
+    with ExitStack() as stack:
+        try:
+            net = stack.enter_context(network(79))
+        except pytest.skip.Exception as reason:
+            print(f"network cut: left out, {reason}")
+            yield None, {}
+            return
+        server = stack.enter_context(ssh_server(address=net.address, prefix=net.prefix))
+        yield net, {CONFIG_SETTING: str(server.config)}
+
+
+def _go_through(field: Field, server: Server, net: Network | None, clock: SetClock, small: bool) -> None:
+    _database_away(field, server)
+    if net:
+        _network_away(field, net)
+    _clock_set(field, clock)
+    if small:
+        _disk_full(field)
+    else:
+        print("disk full: left out, needs root")
+    _compare(field, server.url)
+
+
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="fastenough-bench-faults-"))
     pace = Pace(report_s=0.5, cycle_s=15.0, boot_s=0.5)
     try:
-        with running_server() as server, _small_disk(folder / "store") as small:
+        with running_server() as server, _small_disk(folder / "store") as small, _far_board() as (net, known):
+            clock = SetClock(folder / "clock")
             field = Field(folder, BOARDS, pace, TIMES, database=server.url)
             try:
+                if net:
+                    field.reach(FAR, "ssh://board")
                 before = {name: field.switched(name) for name in BOARDS}
-                field.start()
+                field.start(**known, **clock.environment)
                 field.become("measuring", *BOARDS)
                 booted = {name: field.switched(name) for name in BOARDS}
-                _database_away(field, server)
-                if small:
-                    _disk_full(field)
-                else:
-                    print("disk full: left out, needs root")
-                _compare(field, server.url)
+                _go_through(field, server, net, clock, small)
                 assert {name: field.switched(name) for name in BOARDS} == booted != before, "a board was switched"
             finally:
                 field.end()

@@ -56,10 +56,16 @@ class Field:
         self.farm: subprocess.Popen[bytes] | None = None
         self.lab.start()
 
-    def start(self) -> None:
+    def reach(self, name: str, link: str) -> None:
+        """A board by another way than as this machine; before the farm is started."""
+        board, kept = f'place = "{name}"\nlink = ', self.file.read_text()
+        self.file.write_text(kept.replace(f'{board}"local"', f'{board}"{link}"'))
+
+    def start(self, **more: str) -> None:
+        """``more``: of its environment."""
         with (self.folder / "farm.log").open("ab") as log:
             self.farm = subprocess.Popen([sys.executable, "-m", "fastenough", "farm", "run", self.file], stdout=log,
-                                         stderr=log, env=environment(), cwd=self.folder)
+                                         stderr=log, env=environment(**more), cwd=self.folder)
 
     def kill(self) -> None:
         """As a power cut does."""

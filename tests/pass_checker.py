@@ -105,8 +105,24 @@ def of_acts(series: Line, others: list[Line], intervals: list[Line]) -> Iterator
             yield f"series {series['id']} lacks acts of series {plain['id']}"
 
 
+def of_load_read_back(load: Line, intervals: list[Line]) -> Iterator[str]:
+    """The counters of intervals of a second and more, with two ticks in favour of what is stated."""
+    for interval in intervals:
+        ns = interval["end"]["mono_ns"] - interval["begin"]["mono_ns"]
+        least, most = (interval["counters"].get(f"{which}_idle_ns") for which in ("least", "most"))
+        if least is None or most is None:
+            yield "how idle it was is not known"
+        elif ns >= 10**9 and (least + 2 * 10**7 < (1 - load.get("busy_at_most", 1)) * ns - 1
+                              or most - 2 * 10**7 > (1 - load.get("busy_at_least", 0)) * ns + 1):
+            yield "it was not as busy as stated"
+
+
 def of_load(head: Line, intervals: list[Line], end: Line) -> Iterator[str]:
-    name, proof = head.get("load", {}).get("name"), end.get("load") or {}
+    load, proof = head.get("load", {}), end.get("load") or {}
+    name = load.get("name")
+    if "busy_at_most" in load or "busy_at_least" in load:
+        yield from of_load_read_back(load, intervals)
+        return
     if name is None or (name == "none" and proof.get("ran") is False):
         yield "the load is not stated, or the machine was not idle"
     if name in (None, "none"):

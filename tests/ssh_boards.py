@@ -21,6 +21,7 @@ from fastenough.link.ssh import CONFIG_SETTING
 
 NAME = "ssh://board"
 _SERVER = "/usr/sbin/sshd"
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _SERVER_CONFIG = """ListenAddress {address}
 Port {port}
 HostKey {place}/host
@@ -30,7 +31,7 @@ StrictModes no
 UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
-SetEnv TMARK={place} HOME={place}/home
+SetEnv TMARK={place} HOME={place}/home PATH={path}
 """
 _CLIENT_CONFIG = """Host board
   HostName {address}
@@ -70,7 +71,8 @@ def _free_port() -> int:
 
 
 @contextmanager
-def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> Iterator[Server]:
+def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = (),
+               path: str = _PATH) -> Iterator[Server]:
     """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user.
 
     The user's home there is empty: what the login scripts of the machine's own user wait for would decide the test.
@@ -81,7 +83,7 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
     port = _free_port()
     for key in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / key)], check=True)
-    words = {"address": address, "port": port, "place": place, "user": user}
+    words = {"address": address, "port": port, "place": place, "user": user, "path": path}
     (place / "sshd").write_text(_SERVER_CONFIG.format(**words))
     (place / "config").write_text(_CLIENT_CONFIG.format(**words))
     shutil.copy(place / "user.pub", place / "authorized")

@@ -67,6 +67,14 @@ def test_all_of_a_requirement_is_read(tmp_path: Path) -> None:
     assert farm.boards[0].requirement == Requirement(10**6, 1e-6, longest_burst=20)
 
 
+def test_the_load_of_a_ring_is_read(tmp_path: Path) -> None:
+    ring = BOARD + 'ring = "/r"\n[board.load]\n'
+    for text, least, most in (('name = "none"', None, 0.1), ('name = "none"\nbusy-at-most = "25%"', None, 0.25),
+                              ('name = "press"\nbusy-at-least = 0.5', 0.5, None)):
+        load = read(tmp_path, ring + text).boards[0].load
+        assert load is not None and (load.busy_at_least, load.busy_at_most) == (least, most)
+
+
 def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelve_hours(tmp_path: Path) -> None:
     farm = read(tmp_path, BOARD)
     assert [plan.file for plan in farm.boards[0].plans] == [shipped()["osadl-cycle"]]
@@ -89,6 +97,11 @@ def test_a_board_of_which_nothing_else_is_said_is_measured_by_the_cycle_of_twelv
     (BOARD + 'limit = "fast"', "limit: 'fast' is no duration"),
     (BOARD + 'limit = "1ms"\n[board.requirement]\nlimit = "1ms"', "farm.toml:4: board 1: limit and requirement both"),
     (BOARD + '[board.requirement]\nlimit = "1ms"\nmiss-rate = "200%"', "miss-rate"),
+    (BOARD + '[board.load]\nname = "none"', "load is of what a ring records"),
+    (BOARD + 'ring = "/r"\n[board.load]\nbusy-at-most = 0.1', "farm.toml:5: load: name is missing"),
+    (BOARD + 'ring = "/r"\n[board.load]\nname = "press"', "load: busy-at-least is missing or says nothing"),
+    (BOARD + 'ring = "/r"\n[board.load]\nname = "none"\nbusy-at-most = 1', "load: busy-at-most is missing or says"),
+    (BOARD + 'ring = "/r"\n[board.load]\nname = "press"\nbusy-at-most = 0.5', "load: unknown key 'busy-at-most'"),
     (BOARD + "public = 1", "public = 1 cannot be used"),
     (BOARD + "pulls = 3", "unknown key 'pulls'"),
     (BOARD + '[[board.plan]]\nfile = "none.toml"', "none.toml: cannot be read"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-import secrets
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from namespaces import network
 from ordinary_user import ordinary_user
 from processes import eventually, start_bench
 from ssh_boards import Server, ssh_server
@@ -270,29 +271,35 @@ def test_a_file_for_another_machine_is_not_sent(tmp_path: Path, monkeypatch: pyt
 
 def test_a_link_that_goes_down_is_noticed_on_both_sides() -> None:
     require("ip")
-    name, address = f"fe{secrets.token_hex(3)}", "10.203.77.2"
-    commands = [f"ip netns add {name}", f"ip link add {name}h type veth peer name {name}b netns {name}",
-                f"ip addr add 10.203.77.1/30 dev {name}h", f"ip link set {name}h up",
-                f"ip -n {name} addr add {address}/30 dev {name}b", f"ip -n {name} link set {name}b up"]
-    try:
-        for command in commands:
-            made = subprocess.run(command.split(), capture_output=True, text=True, check=False)
-            if made.returncode:
-                pytest.skip(f"no network namespaces here: {made.stderr.strip()}")
-        with ssh_server(address=address, prefix=["ip", "netns", "exec", name]) as other, _link(other) as link:
-            process = link.start(["sh", "-c", "while echo more; do sleep 0.1; done"], scratch=link.scratch_name())
-            assert next(process.lines(10)) == b"more\n"
-            agent = link.agent_pid
-            subprocess.run(["ip", "link", "set", f"{name}h", "down"], check=True)
-            begin = time.monotonic()
-            with pytest.raises(BoardGone, match="it said nothing for 4 s"):
-                process.wait(40)
-            assert time.monotonic() - begin < 20
-            assert eventually(lambda: not Path(f"/proc/{agent}").exists(), 20)
-            assert eventually(lambda: not other.processes(), 20)
-    finally:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-        subprocess.run(["ip", "link", "del", f"{name}h"], capture_output=True, check=False)
+    with network(77) as net, ssh_server(address=net.address, prefix=net.prefix) as other, _link(other) as link:
+        process = link.start(["sh", "-c", "while echo more; do sleep 0.1; done"], scratch=link.scratch_name())
+        assert next(process.lines(10)) == b"more\n"
+        agent = link.agent_pid
+        net.cut()
+        begin = time.monotonic()
+        with pytest.raises(BoardGone, match="it said nothing for 4 s"):
+            process.wait(40)
+        assert time.monotonic() - begin < 20
+        assert eventually(lambda: not Path(f"/proc/{agent}").exists(), 20)
+        assert eventually(lambda: not other.processes(), 20)
+
+
+def test_our_file_is_not_sent_to_a_board_that_has_it(tmp_path: Path) -> None:
+    """A farm comes every five minutes.  Another file of that name, as of another version, is not used."""
+    installed, sent = tmp_path / "fastenough-probe", {}
+    shutil.copy(find_probe(), installed)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    with network(76) as net, ssh_server(address=net.address, prefix=net.prefix, path=path) as other:
+        for what, then in (("the same", lambda: installed.write_bytes(installed.read_bytes() + b"x")),
+                           ("another", installed.unlink), ("none", lambda: None)):
+            before = net.sent_bytes()
+            with _link(other) as link:
+                assert link.run(["echo", what], 20).stdout.decode() == f"{what}\n"
+            sent[what] = net.sent_bytes() - before
+            then()
+    size = Path(find_probe()).stat().st_size
+    assert sent["the same"] < size / 10, sent
+    assert min(sent["another"], sent["none"]) > size, sent
 
 
 @pytest.mark.parametrize("sudo", [False, True])

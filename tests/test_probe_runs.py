@@ -116,7 +116,7 @@ def test_intervals_cover_the_run_without_gaps(probe_binary: str, tmp_path: Path)
         assert (after.seq, after.begin_mono_ns) == (before.seq + 1, before.end_mono_ns)
     names = {"steal_ns", "smi", "clock_step_ns", "clock_sets", "suspended_ns", "major_faults", "minor_faults",
              "voluntary_switches", "involuntary_switches", "migrations", "throttled", "cgroup_throttled",
-             "thermal_throttled", "frequency_limited"}
+             "thermal_throttled", "frequency_limited", "least_idle_ns", "most_idle_ns"}
     assert recording.end is not None and set(recording.end.counters) == names
     for name in names:
         values = [interval.counters[name] for interval in recording.intervals]

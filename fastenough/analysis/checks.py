@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding
+from fastenough.analysis.load_checks import load_ran
 from fastenough.analysis.machine import (
     COUNTERS,
     counter_total,
@@ -16,7 +17,7 @@ from fastenough.analysis.machine import (
     pinned,
     went_backwards,
 )
-from fastenough.analysis.merged import judged_series, load_name
+from fastenough.analysis.merged import judged_series
 from fastenough.analysis.periods import absent_before_the_end, acts_not_corrected, lateness_ns, time_of_periods_ns
 from fastenough.model import IMPORTED, Outcome, Verdict
 from fastenough.recording import Recording
@@ -59,51 +60,6 @@ def _samples_taken(recording: Recording) -> Iterator[Finding]:
     if recording.outcome is Outcome.COMPLETED and not any(
             recording.totals[series.id].total for series in judged_series(recording)):
         yield Finding(Verdict.BROKEN, "the run ended as completed but holds no sample to judge", "run it again")
-
-
-def _load_ran(recording: Recording) -> Iterator[Finding]:
-    name, stated = load_name(recording), recording.head.load
-    proof = recording.end.load if recording.end else None
-    if name is None:
-        yield Finding(Verdict.INCONCLUSIVE, "the recording does not state under which load it was taken",
-                      "measure with fastenough run or assess, which state and prove the load")
-    elif name == "none":
-        if (proof is not None and proof.ran is False) or (stated is not None and stated.commands):
-            yield Finding(Verdict.BROKEN, "what was to be an idle machine was not", "run it again")
-    elif proof is None or proof.name != name:
-        yield Finding(Verdict.BROKEN, f"there is no proof that the load {name} ran", "run it again")
-    elif proof.ran is not True:
-        why = "; ".join(proof.reasons) or "no reason is recorded"
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run: {why}", "fix that and run it again")
-    elif proof.stated:
-        yield Finding(Verdict.INCONCLUSIVE, f"that the load {name} ran was stated by a person and not proven",
-                      "measure with a plan (fastenough run --plan), which runs and proves the load")
-    else:
-        yield from _load_ran_all_the_time(recording, name)
-
-
-IDLE_SHARE = 0.1
-"""Of the intervals, in so many a load that is there may do nothing: one that waits for a disk does."""
-
-
-def _load_ran_all_the_time(recording: Recording, name: str) -> Iterator[Finding]:
-    """A load that ran for a while has consumed enough for a proof; each interval tells whether it went on."""
-    seen, intervals = recording.aggregate.load, recording.aggregate.intervals
-    settle = "fix what ends or stops it and run it again"
-    if seen.gone or seen.idle > IDLE_SHARE * intervals:
-        yield Finding(Verdict.BROKEN, f"the load {name} did not run all the time: it did nothing in "
-                      f"{seen.gone + seen.idle} of {words.counted(intervals, 'interval')}", settle)
-    elif seen.idle:
-        yield Finding(Verdict.INCONCLUSIVE, f"the load {name} may not have run all the time: it did nothing in "
-                      f"{seen.idle} of {words.counted(intervals, 'interval')}", settle)
-    elif not seen.ran:
-        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not recorded: it is told of "
-                      f"0 of {words.counted(intervals, 'interval')}",
-                      "measure with this version, on a bench that has time to look at the load in each interval")
-    elif intervals - seen.ran > IDLE_SHARE * intervals:
-        yield Finding(Verdict.INCONCLUSIVE, f"whether the load {name} ran all the time is not known: the bench was "
-                      f"busy and looked at it in {seen.ran} of {words.counted(intervals, 'interval')} only",
-                      "run it again while the bench has less else to do")
 
 
 _REAL_TIME = {"policy", "priority", "memory_lock"}
@@ -335,7 +291,7 @@ def _measured_by_us(recording: Recording) -> Iterator[Finding]:
 
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
-    _whole, _ended_well, _nothing_lost, _samples_taken, _load_ran, _settings_in_effect, _settings_known, _settings_kept,
+    _whole, _ended_well, _nothing_lost, _samples_taken, load_ran, _settings_in_effect, _settings_known, _settings_kept,
     _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
     _acts_corrected, _without_holes, _not_suspended, _not_emulated, _measured_by_us,
 )

@@ -17,6 +17,7 @@ from fastenough.campaign.shipped import shipped
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.farm.calendar import Dates, Planned, parse_dates
 from fastenough.model import BadInput, Requirement
+from fastenough.recording import LoadStated
 from fastenough.words import LINE_CHARS
 
 COORDINATOR = "127.0.0.1:20408"
@@ -24,9 +25,11 @@ RING = "/var/lib/fastenough/ring"
 """Where the service of a board keeps it (docs/monitor-service.md)."""
 DEFAULT_PLAN = "osadl-cycle"
 """What is measured on a board that keeps no recordings of its own, and of which nothing else is said."""
+IDLE = 0.1
+"""Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
-_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "requirement", "ring", "pull", "boot", "patience",
-               "retry", "plan", "simulated")
+_BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "requirement", "ring", "load", "pull", "boot",
+               "patience", "retry", "plan", "simulated")
 _PLAN_KEYS = ("file", "every", "days", "at")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,255}:[0-9]{1,5}", re.ASCII)
@@ -55,7 +58,8 @@ class BoardEntry:
 
     ``place``: its name at labgrid's coordinator; empty: nobody can switch it.  ``link``: how it is touched, as
     ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
-    records; empty: none.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing
+    records; empty: none.  ``load``: what else the board does while its service records, which is read back; None: not
+    stated.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing
     is required.  ``simulated``: what it records is no real board's, and says so.
     """
 
@@ -66,6 +70,7 @@ class BoardEntry:
     public: bool = False
     requirement: Requirement | None = None
     ring: str = ""
+    load: LoadStated | None = None
     times: Times = Times()
     plans: tuple[Planned, ...] = ()
     simulated: bool = False
@@ -106,6 +111,25 @@ def _ring(table: Table) -> str:
         raise table.fault(f"ring = {ring[:LINE_CHARS]!r} is no absolute path of a folder; write ring = \"{RING}\"",
                           "ring")
     return ring
+
+
+def _load(table: Table, ring: str) -> LoadStated | None:
+    """What the board does besides: an idle one is hardly busy, any other is."""
+    if "load" not in table:
+        return None
+    if not ring:
+        raise table.fault("load is of what a ring records; leave it out: a plan states its loads", "load")
+    load = table.table("load", "load")
+    name = _named(load, "name", '"none"')
+    idle = name == "none"
+    key = "busy-at-most" if idle else "busy-at-least"
+    share = load.share(key, IDLE if idle else 0.0)
+    load.finish(("name", key))
+    if not 0 < share < 1:
+        raise load.fault(f"{key} is missing or says nothing; write for which share of the time each measured CPU is "
+                         f"busy, such as {key} = 0.5", key)
+    return LoadStated(name, source="stated by the farm, and read back", busy_at_least=None if idle else share,
+                      busy_at_most=share if idle else None)
 
 
 def _link(table: Table, place: str) -> str:
@@ -161,10 +185,10 @@ def _planned(table: Table, base: Path) -> Planned:
 
 def _board(table: Table, base: Path) -> BoardEntry:
     name = _named(table, "name", '"board-1"')
-    place = _named(table, "place", '"rack1-slot1"', "")
+    place, ring = _named(table, "place", '"rack1-slot1"', ""), _ring(table)
     board = BoardEntry(
         name, place, _link(table, place), _named(table, "rack", '"1"', ""),
-        table.take("public", bool, "true", False), _requirement(table), _ring(table), _times(table),
+        table.take("public", bool, "true", False), _requirement(table), ring, _load(table, ring), _times(table),
         tuple(_planned(each, base) for each in table.tables("plan", [])),
         table.take("simulated", bool, "true", False))
     table.finish(_BOARD_KEYS)

@@ -201,6 +201,7 @@ class FarmRun:
         if board is None or state is None:
             return farm
         return farm | {"board": board.name, "place": board.place, "ring": board.ring, "simulated": board.simulated,
+                       "load": board.load and asdict(board.load),
                        "link": board.link or state.link, "given": board.link, "newest": state.newest,
                        "boot_s": board.times.boot_s}
 

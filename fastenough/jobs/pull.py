@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
+from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Head, Instant, Interval, Reading
 from fastenough.recording.building import Added, completed_head, line_bytes
@@ -121,7 +122,7 @@ def lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
     """The recording with what only the bench knows."""
     with spool.opened(file.name) as stream:
         yield line_bytes(completed_head(json.loads(stream.readline()), file.run_id, added))
-        yield from stream
+        yield from with_proof(stream, added.load) if added.load and added.load.read_back else stream
 
 
 class _Pull:

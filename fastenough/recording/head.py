@@ -92,12 +92,22 @@ class Change:
 
 @dataclass(frozen=True)
 class LoadStated:
-    """Which load is to run, and the commands it consists of."""
+    """Which load is to run, and the commands it consists of.
+
+    ``busy_at_least``, ``busy_at_most``: where nobody started it, for which share of the time each measured CPU must be
+    busy, and may be; that is read back.
+    """
 
     name: str
     commands: tuple[tuple[str, ...], ...] = ()
     source: str | None = None
     bounds: Mapping[str, Any] | None = None
+    busy_at_least: float | None = None
+    busy_at_most: float | None = None
+
+    @property
+    def read_back(self) -> bool:
+        return self.busy_at_least is not None or self.busy_at_most is not None
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def parsed_head(name: str, line: Line, version: int) -> Head:
         version=version, tool=Tool(tool["name"], tool["version"], tool.get("build")), run_id=line["run_id"],
         probe=line["probe"], implementation=line["implementation"], parameters=line["parameters"], series=series,
         settings=tuple(map(parsed_setting, line["settings"])), cost_ns=line["cost"], interval_ns=line["interval_ns"],
-        begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=_load_stated(line.get("load")),
+        begin=instant(line["begin"]), marks=frozenset(line["marks"]), load=parsed_load(line.get("load")),
         profile=line.get("profile"), profile_sha256=line.get("profile_sha256"), board=line.get("board"),
         configuration=Configuration(**line["configuration"]) if "configuration" in line else None,
         instrument=line.get("instrument"), planned_n=line.get("planned_n"),
@@ -85,12 +85,13 @@ def parsed_setting(entry: Line) -> Setting:
                    entry.get("reason"))
 
 
-def _load_stated(entry: Line | None) -> LoadStated | None:
+def parsed_load(entry: Line | None) -> LoadStated | None:
     if entry is None:
         return None
     source, bounds = entry.get("source"), entry.get("bounds")
     return LoadStated(entry["name"], tuple(tuple(command) for command in entry.get("commands", ())),
-                      source if isinstance(source, str) else None, bounds if isinstance(bounds, dict) else None)
+                      source if isinstance(source, str) else None, bounds if isinstance(bounds, dict) else None,
+                      entry.get("busy_at_least"), entry.get("busy_at_most"))
 
 
 def parsed_event(line: Line) -> Event:

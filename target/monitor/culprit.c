@@ -168,7 +168,7 @@ static void json_taken(struct json *json, struct run *run)
 	struct counters now = {0}, since;
 
 	machine_read_smi(&run->machine, &now);
-	machine_read_steal(&run->machine, &now);
+	cpu_time_count_steal(&run->machine.cpu_time, &now);
 	since = counters_since(&now, &run->at_begin);
 	if (since.known[COUNTER_SMI] && since.value[COUNTER_SMI])
 		json_member_int(json, "interval_smi", since.value[COUNTER_SMI]);

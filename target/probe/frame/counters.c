@@ -18,6 +18,8 @@ const char *const counter_names[COUNTERS] = {
 	[COUNTER_CGROUP_THROTTLED] = "cgroup_throttled",
 	[COUNTER_THERMAL_THROTTLED] = "thermal_throttled",
 	[COUNTER_FREQUENCY_LIMITED] = "frequency_limited",
+	[COUNTER_LEAST_IDLE_NS] = "least_idle_ns",
+	[COUNTER_MOST_IDLE_NS] = "most_idle_ns",
 };
 
 bool read_number(const char *path, int64_t *value)

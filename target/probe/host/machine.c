@@ -20,46 +20,9 @@
 #endif
 
 #define MSR_SMI_COUNT 0x34
-#define STAT_SIZE (256 * 1024)
 #define SCHED_SIZE 2048 /* what is looked for stands near the top */
 /* From this share on of what real-time tasks are granted, it counts as used up. */
 #define NEARLY 0.98
-
-/*
- * Steal: time the hypervisor took from the measured CPUs -------------------------------------------
- */
-
-static bool measured(const struct machine *machine, int cpu)
-{
-	for (int i = 0; i < machine->cpus.count; i++)
-		if (machine->cpus.cpu[i] == cpu)
-			return true;
-	return false;
-}
-
-void machine_read_steal(struct machine *machine, struct counters *counters)
-{
-	ssize_t length = machine->stat_fd < 0 ? -1 : pread(machine->stat_fd, machine->stat_text, STAT_SIZE - 1, 0);
-	int64_t ticks = 0;
-	int found = 0;
-
-	if (length <= 0)
-		return;
-	machine->stat_text[length] = '\0';
-	for (char *line = strstr(machine->stat_text, "\ncpu"); line; line = strstr(line + 1, "\ncpu")) {
-		char *field = line + 4;
-		long cpu = strtol(field, &field, 10);
-
-		if (!measured(machine, (int)cpu))
-			continue;
-		for (int i = 0; i < 7; i++) /* user nice system idle iowait irq softirq */
-			strtoull(field, &field, 10);
-		ticks += (int64_t)strtoull(field, NULL, 10);
-		found++;
-	}
-	if (found == machine->cpus.count) /* a CPU that was unplugged has no line */
-		counter_set(counters, COUNTER_STEAL_NS, ticks * (NS_PER_S / sysconf(_SC_CLK_TCK)));
-}
 
 /*
  * System management interrupts -------------------------------------------------------------------
@@ -256,10 +219,9 @@ void machine_open(struct run *run)
 	machine->cpus = run->settings->cpus;
 	if (run->source && run->source->cpu >= 0)
 		machine->cpus = (struct cpu_list){.count = 1, .cpu = {run->source->cpu}};
-	machine->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	machine->stat_text = malloc(STAT_SIZE);
+	cpu_time_open(&machine->cpu_time, "/proc/stat", &machine->cpus);
 	machine->msr_fd = malloc(sizeof(int) * (size_t)(machine->cpus.count + 1));
-	if (!machine->stat_text || !machine->msr_fd)
+	if (!machine->msr_fd)
 		abort();
 	for (int i = 0; i < machine->cpus.count; i++)
 		machine->msr_fd[i] = has_smi_counter() ? open_msr(machine->cpus.cpu[i]) : -1;
@@ -280,7 +242,7 @@ void machine_begin_anew(struct run *run)
 void machine_read(struct run *run, struct counters *counters)
 {
 	*counters = (struct counters){0};
-	machine_read_steal(&run->machine, counters);
+	cpu_time_count(&run->machine.cpu_time, counters);
 	machine_read_smi(&run->machine, counters);
 	clocks_read(run, counters);
 	read_usage(run, counters);

@@ -8,6 +8,7 @@
 
 #include "cgroup.h"
 #include "counters.h"
+#include "cpu_time.h"
 #include "frequency.h"
 #include "options.h"
 
@@ -15,8 +16,6 @@ struct run;
 struct worker;
 
 struct machine {
-	int stat_fd;
-	char *stat_text;
 	int *msr_fd; /* one per measured CPU; -1 where there is none */
 	struct cpu_list cpus;
 	int64_t wall_offset_ns;
@@ -24,6 +23,7 @@ struct machine {
 	int clock_set_fd;      /* told by the kernel whenever the wall clock is set; -1 where it cannot tell */
 	int64_t clock_sets;
 	int64_t boot_offset_ns, suspended_ns;
+	struct cpu_time cpu_time;
 	struct cgroup cgroup;
 	struct frequency frequency;
 	int64_t rt_runtime_ns, rt_period_ns; /* 0: no throttling */
@@ -38,9 +38,8 @@ void machine_open(struct run *run);
 void machine_begin_anew(struct run *run);
 /* All counters, from the beginning of time: differences are what counts. */
 void machine_read(struct run *run, struct counters *counters);
-/* Some of them only. */
+/* One of them only. */
 void machine_read_smi(struct machine *machine, struct counters *counters);
-void machine_read_steal(struct machine *machine, struct counters *counters);
 bool machine_is_virtual(void);
 
 /* How often a worker's thread changed CPU so far, -1 if this kernel does not tell. */

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A load that a farm states of a board is proven by the idle time that the board counted, or it is not proven."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recordings as made
+from pass_checker import contradictions
+from processes import eventually
+from rings import files, start
+
+from fastenough.farm.judging import verdict_on
+from fastenough.farm.profiles import Profiles
+from fastenough.jobs import pull as job
+from fastenough.link import LocalLink
+from fastenough.loads.read_back import with_proof
+from fastenough.model import Requirement
+from fastenough.recording import LoadStated
+from fastenough.recording.building import Added, line_bytes
+from fastenough.store import Store
+
+SECOND = 10**9
+IDLE = LoadStated("none", busy_at_most=0.1)
+BUSY = LoadStated("controller", busy_at_least=0.5)
+Shares = Sequence[tuple[float, float]]
+"""Of each interval: for which share of it the CPU was idle that was idle least, and the one that was idle most."""
+
+
+def interval(shares: tuple[float, float] | None, begin_ns: int, length_ns: int) -> bytes:
+    counters = {name: None if shares is None else round(share * length_ns)
+                for name, share in zip(("least_idle_ns", "most_idle_ns"), shares or (0, 0), strict=True)}
+    return line_bytes({"type": "interval", "begin": {"mono_ns": begin_ns}, "end": {"mono_ns": begin_ns + length_ns},
+                       "counters": counters})
+
+
+def proof(stated: LoadStated, shares: Sequence[tuple[float, float] | None], length_ns: int = 300 * SECOND
+          ) -> dict[str, Any]:
+    lines = [interval(each, number * length_ns, length_ns) for number, each in enumerate(shares)]
+    *_, end = with_proof([*lines, line_bytes({"type": "end"})], stated)
+    return dict(json.loads(end)["load"])
+
+
+def test_an_idle_board_is_idle_on_each_cpu_in_each_interval() -> None:
+    assert proof(IDLE, [(0.95, 0.99)] * 144)["ran"] is True
+    hogged = proof(IDLE, [(0.95, 0.99)] * 100 + [(0.6, 0.99)] * 3 + [(0.95, 0.99)] * 41)
+    assert hogged["ran"] is False
+    assert hogged["reasons"] == ["a CPU was busy for 40% of the 5 min before 8.42 h, and at most 10% was stated (3 of "
+                                 "144 stretches are so)"]
+
+
+def test_a_board_under_load_is_busy_on_each_cpu_in_each_interval() -> None:
+    assert proof(BUSY, [(0.1, 0.4)] * 144)["ran"] is True
+    paused = proof(BUSY, [(0.1, 0.4)] * 143 + [(0.1, 0.9)])
+    assert paused["ran"] is False and "busy for 10% of the 5 min before 12 h" in paused["reasons"][0]
+    assert proof(BUSY, [(0.0, 0.9)] * 144)["ran"] is False, "one of its CPUs was idle all the time"
+
+
+def test_what_was_not_counted_is_not_shown() -> None:
+    """An older probe, a CPU that was unplugged, and intervals too short for ticks: none of them shows anything."""
+    assert "not known of 1 interval" in proof(IDLE, [(1.0, 1.0), None])["reasons"][0]
+    assert proof(IDLE, [])["ran"] is False
+    assert proof(IDLE, [(0.2, 1.0)] * 500, SECOND // 50)["ran"] is False, "short intervals hide no load"
+    assert proof(IDLE, [(1.0, 1.0)] * 500, SECOND // 50)["ran"] is True
+
+
+def keep(store: Store, idle: float) -> list[str]:
+    """As a pull stores it: 32 s that pass at 1 ms, of a board that is stated to be idle; what speaks against that."""
+    writer = store.begin(None)
+    path = made.write(store.path / "made.jsonl", made.Plan(
+        values=made.quiet(writer.id), run_id=writer.id, head={"load": {"name": "none", "busy_at_most": 0.1}}))
+    head, *rest = map(json.loads, path.read_bytes().splitlines())
+    for line in rest:
+        if line["type"] == "interval":
+            length_ns = line["end"]["mono_ns"] - line["begin"]["mono_ns"]
+            line["counters"] |= dict.fromkeys(("least_idle_ns", "most_idle_ns"), round(idle * length_ns))
+    lines = [line_bytes(head), *with_proof(map(line_bytes, rest), IDLE)]
+    for line in lines:
+        writer.line(line)
+    writer.end()
+    return contradictions(b"".join(lines), 10.0**6)
+
+
+def test_what_is_proven_may_pass_and_what_is_not_may_only_fail(tmp_path: Path) -> None:
+    def said(limit_ns: int) -> dict[str, str]:
+        return verdict_on(Store(tmp_path), "testboard", asdict(Requirement(limit_ns)))
+
+    assert not keep(Store(tmp_path), 0.97)
+    assert (said(10**6)["verdict"], said(1000)["verdict"]) == ("PASS", "FAIL")
+    assert keep(Store(tmp_path), 0.5) == ["it was not as busy as stated"] * 2
+    assert (said(10**6)["verdict"], said(1000)["verdict"]) == ("INCONCLUSIVE", "FAIL")
+    assert "that the board had the load none all the time is not shown: a CPU was busy for 50%" in (
+        said(10**6)["verdict_reason"])
+
+
+def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, tmp_path: Path) -> None:
+    """A CPU that another process fills is busy, and not idle, however busy the rest of this machine is."""
+    hog = subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", "while True: pass"])
+    ring = tmp_path / "ring"
+    ring.mkdir(mode=0o700)
+    service = start(probe_binary, ring, "--report=1500ms", "--ring-cycle=3s")
+    try:
+        assert eventually(lambda: len(files(ring)) > 1, 30)
+    finally:
+        for process in (service, hog):
+            process.kill()
+            process.communicate()
+    for stated, ran in ((BUSY, True), (IDLE, False)):
+        store = Store(tmp_path / stated.name)
+        told = job.Told("here", lambda _, stated=stated: Added("here", load=stated))
+        first = job.pull(LocalLink(), str(ring), store, told, lambda: None).stored[0]
+        kept = store.load(first.run_id)
+        assert kept.head.load == stated and kept.end is not None and kept.end.load is not None
+        assert kept.end.load.ran is ran, kept.end.load.reasons
+
+
+def test_what_was_stated_when_a_recording_began_holds_for_all_of_it(tmp_path: Path) -> None:
+    """Whoever changes the farm's file does not change what a board has been doing."""
+    order = {"board": "b", "state": str(tmp_path), "load": asdict(IDLE)}
+    kept = {"run-1": {"profile": {"kernel": {"release": "6.1"}}, "marks": [], "load": asdict(BUSY)},
+            "of-an-older-version": {"profile": {}, "marks": []}}
+    (tmp_path / "b.profiles.json").write_text(json.dumps(kept))
+    profiles = Profiles.of(order)
+    assert profiles.added("run-1").load == BUSY
+    assert profiles.added("of-an-older-version").load is None
+    with pytest.raises(KeyError):
+        profiles.added("run-2")
