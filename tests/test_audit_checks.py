@@ -93,6 +93,26 @@ def test_what_the_boot_line_says_is_known_without_the_kernels_options() -> None:
     assert (bare["high-resolution-timers"].standing, bare["idle-tick"].standing) == (UNKNOWN, UNKNOWN)
 
 
+@pytest.mark.parametrize(("options", "arguments", "standing", "said"), [
+    ("", "quiet", FINE, "none of it"),
+    ("KFENCE=y SAMPLE_INTERVAL=0", "quiet", FINE, "none of it"),
+    ("KFENCE=y SAMPLE_INTERVAL=0", "kfence.sample_interval=100", COSTS, "every 100 ms"),
+    ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "quiet", COSTS, "interrupts every CPU"),
+    ("KFENCE=y SAMPLE_INTERVAL=100 STATIC_KEYS=y", "kfence.sample_interval=0", FINE, "none of it"),
+    ("INIT_ON_ALLOC_DEFAULT_ON=y", "quiet", COSTS, "cleared as it is given"),
+    ("INIT_ON_ALLOC_DEFAULT_ON=y", "init_on_alloc=0 init_on_free=1", COSTS, "given back"),
+    ("PAGE_POISONING=y", "page_poison=off", FINE, "none of it"),
+    ("PAGE_POISONING=y", "page_poison=1", COSTS, "filled"),
+])
+def test_memory_that_is_sampled_or_cleared(options: str, arguments: str, standing: Standing, said: str) -> None:
+    """The boot line goes before what is built in; only what interrupts all CPUs weighs more than little."""
+    config = "".join(f"CONFIG_{'KFENCE_' * name.startswith('S')}{name}\n" for name in options.split())
+    finding = found(made("imx", **{"/boot/config-6.12.1": f"CONFIG_INIT_ENV_ARG_LIMIT=32\n{config}",
+                                   "/proc/cmdline": arguments}))["memory-hardening"]
+    assert finding.standing is standing and said in finding.text
+    assert (finding.severity is Severity.MEDIUM) == ("interrupts" in finding.text)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
     """Whatever fact is taken away: what was not fine with it is not fine without it."""

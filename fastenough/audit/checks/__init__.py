@@ -58,6 +58,7 @@ CHECKS: tuple[Check, ...] = tuple(listed(__name__, "CHECK", (
     "huge_pages",
     "page_merging",
     "compaction",
+    "memory_hardening",
     "numa_balancing",
     "numa_nodes",
     "statistics",
