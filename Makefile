@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check check-c bench fresh lint lock man monitor package release setup setup-test site clean
+.PHONY: assess check check-c check-kernels bench fresh lint lock man monitor package release setup setup-test site clean
 
 # Status 0 whenever a report was made, whatever the verdict: BAD_INPUT (2) and a crash are errors, verdicts are not.
 assess: setup
@@ -37,6 +37,11 @@ fresh:
 
 check-c:
 	PATH="$(CURDIR)/.venv/bin:$$PATH" meson test -C build --print-errorlogs
+
+# What needs a kernel that somebody built, such as one with Cobalt or EVL: docs/virtual-bench.md says what lies in IMAGES.
+check-kernels: setup-test
+	@test -d "$(IMAGES)" || { echo 'say which folder holds the kernels: make check-kernels IMAGES=DIR'; exit 2; }
+	FASTENOUGH_IMAGES="$(abspath $(IMAGES))" $(PYTHON) -m pytest -q --timeout=600 tests/test_kernel_*.py $(ARGS)
 
 lint:
 	.venv/bin/ruff check

@@ -17,7 +17,7 @@
 typedef __INT32_TYPE__ fe_s32;
 
 #define FE_BANK_MAGIC 0x4b4e4246u
-#define FE_BANK_VERSION 3u
+#define FE_BANK_VERSION 4u
 #define FE_BANK_DEVICE "/dev/fastenough"
 #define FE_BANK_STOP "stop"
 
@@ -39,6 +39,7 @@ enum fe_bank_task {
 	FE_BANK_TIMER_HANDLER,
 	FE_BANK_TIMER_THREAD,
 	FE_BANK_SPIN,
+	FE_BANK_PERIODIC_THREAD,
 	FE_BANK_TASKS
 };
 
@@ -114,6 +115,7 @@ struct fe_bank_head {
 	fe_s32 in_line, out_line; /* -1: the task has none */
 	struct fe_bank_value settings[FE_BANK_SETTINGS];
 	char module_version[16];
+	char implementation[16];     /* whose task it is, as recordings call it */
 	char chip[FE_BANK_TEXT];     /* label of the GPIO chip, cut where it is longer */
 	struct fe_bank_series series[FE_BANK_MAX_SERIES];
 	/* fe_u32 buckets of series 0, then those of series 1 */
@@ -123,6 +125,6 @@ struct fe_bank_head {
 #define FE_BANK_BYTES (sizeof(struct fe_bank_head) + FE_BANK_MAX_SERIES * FE_BANK_BUCKETS * sizeof(fe_u32))
 
 _Static_assert(sizeof(struct fe_bank_series) == 2056, "padding differs between machines");
-_Static_assert(sizeof(struct fe_bank_head) == 4432, "padding differs between machines");
+_Static_assert(sizeof(struct fe_bank_head) == 4448, "padding differs between machines");
 
 #endif

@@ -14,12 +14,14 @@ from cli_calls import environment
 from tools import ROOT
 
 from fastenough.board.base import Booted
-from fastenough.implementations import find_implementation
+from fastenough.implementations import Act, find_implementation
 from fastenough.link import FakeLink
 from fastenough.model import BadInput, Configuration, NotApplicable
+from fastenough.settings import Settings
 from fastenough.virtual.built import require_tool, tools_path
 
 XENOMAI = find_implementation("xenomai-user")
+IN_KERNEL = find_implementation("xenomai-kernel")
 CORE = {"/proc/xenomai/version": "3.2.7\n"}
 
 
@@ -43,6 +45,28 @@ def test_what_it_can_do_is_not_refused() -> None:
     XENOMAI.check("timer", {"method": ["timerfd"], "interval": ["1ms"], "policy": ["fifo"]}, {})
 
 
+def test_what_its_module_can_never_do_is_refused_before_anything_is_booted() -> None:
+    with pytest.raises(BadInput, match="xenomai-kernel has no probe 'spin'; use one of response, periodic, timer"):
+        IN_KERNEL.check("spin", {}, {})
+    with pytest.raises(BadInput, match="method=timerfd is none of xenomai-kernel's; choose one of timer-handler, ker"):
+        IN_KERNEL.check("timer", {"method": ["timerfd"]}, {})
+    IN_KERNEL.check("timer", {"method": ["kernel-thread"], "interval": ["1ms"], "priority": [80]}, {})
+
+
+def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> None:
+    with pytest.raises(NotApplicable, match="no Cobalt core, and so no RTDM"):
+        IN_KERNEL.needs(_on({}))
+    with pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm is known"):
+        IN_KERNEL.needs(_on(CORE))
+
+
+def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them() -> None:
+    act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
+    with pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"), \
+            XENOMAI.start(_on(CORE), act, Settings(FakeLink({}, {}))):
+        pass
+
+
 def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> None:
     with pytest.raises(NotApplicable, match=r"no Cobalt core.*Mercury is Linux"):
         XENOMAI.needs(_on({}))
@@ -51,9 +75,10 @@ def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> No
 
 
 @pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
-def test_this_machine_says_why_not() -> None:
+@pytest.mark.parametrize("name", ["xenomai-user", "xenomai-kernel"])
+def test_this_machine_says_why_not(name: str) -> None:
     done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
-                           "--implementation", "xenomai-user"], cwd=ROOT, env=environment(), capture_output=True,
+                           "--implementation", name], cwd=ROOT, env=environment(), capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == 5 and "no Cobalt core" in done.stderr, done.stderr
 

@@ -123,5 +123,5 @@ def installed_module(link: Link, name: str) -> str:
     found = link.run(["modinfo", "-n", name])
     if found.status:
         raise NotApplicable(f"the module {name} is not installed on the board; see docs/module.md, or leave "
-                            "linux-kernel out of implementations")
+                            "what runs in the kernel out of implementations")
     return found.text.strip()

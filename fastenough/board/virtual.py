@@ -19,7 +19,8 @@ from fastenough.virtual.own import find_kernel, own_names
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
-_MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject"}
+_MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject", "fastenough_rtdm": SOURCES / "rtdm",
+            "fastenough_rtdm_gpio": SOURCES / "xenomai"}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ _ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
     "linux_user",
     "linux_kernel",
     "xenomai_user",
+    "xenomai_kernel",
 ))
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}

@@ -67,26 +67,28 @@ class LinuxKernel:
     name: str = "linux-kernel"
     line_thread: str = ""
     """An interrupt's top half has no thread."""
+    module: str = MODULE
+    probes: tuple[str, ...] = PROBES
 
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
-        if probe not in PROBES:
-            raise BadInput(f"linux-kernel has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave "
-                           "linux-kernel out of the implementations")
+        if probe not in self.probes:
+            raise BadInput(f"{self.name} has no probe '{probe}'; use one of {', '.join(self.probes)}, or leave "
+                           f"{self.name} out of the implementations")
         known_here = _SPIN if probe == "spin" else (*_WORDS, "interval")
         names = (*known_here, _REPORT, *([_METHOD] if probe == "timer" else []))
         for method in map(str, parameters.get(_METHOD, ())):
             if method not in TIMER_TASKS:
-                raise BadInput(f"method={method} is none of linux-kernel's; choose one of {', '.join(TIMER_TASKS)}")
+                raise BadInput(f"method={method} is none of {self.name}'s; choose one of {', '.join(TIMER_TASKS)}")
         unknown = next((name for name in parameters if name not in names), None)
         if unknown is not None:
-            raise BadInput(f"linux-kernel has no parameter '{unknown}' for probe {probe}; use {', '.join(names)}")
+            raise BadInput(f"{self.name} has no parameter '{unknown}' for probe {probe}; use {', '.join(names)}")
 
     def needs(self, booted: Booted) -> None:
-        booted.module(MODULE)
+        booted.module(self.module)
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        with inserted(booted, settings, MODULE, words(booted.module(MODULE), act)), \
+        with inserted(booted, settings, self.module, words(booted.module(self.module), act)), \
                 Task(booted.link, reading(booted, act), act.limit_s, silence_s=act.silence_s) as task:
             yield task
 

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from fastenough.board.base import Booted
 from fastenough.implementations.base import Act
 from fastenough.implementations.catalogue import ProbeEntry, Value
+from fastenough.implementations.linux_kernel import inserted
 from fastenough.implementations.linux_user import LinuxUser, words
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings import Settings
 
 PROGRAM = "fastenough-probe-xenomai"
+GPIO_MODULE = "fastenough_rtdm_gpio"
 PROBES = ("timer", "response", "periodic")
 METHODS = ("clock_nanosleep-abs", "clock_nanosleep-rel", "timerfd")
 _CHOICES = {"method": METHODS, "way": ("auto", "rtdm"), "policy": ("fifo", "rr", "other")}
-_VERSION = "/proc/xenomai/version"
+VERSION = "/proc/xenomai/version"
+"""There where the kernel has the core."""
 _BUILT = "build it with meson -Dprobe_platform=xenomai and put it into the board's PATH"
 
 
@@ -41,16 +44,25 @@ class XenomaiUser(LinuxUser):
         super().check(probe, {name: values for name, values in parameters.items() if name not in _CHOICES}, known)
 
     def needs(self, booted: Booted) -> None:
-        if not booted.link.exists(_VERSION):
-            raise NotApplicable(f"the board's kernel has no Cobalt core ({_VERSION} is not there); Mercury is "
+        if not booted.link.exists(VERSION):
+            raise NotApplicable(f"the board's kernel has no Cobalt core ({VERSION} is not there); Mercury is "
                                 "Linux with Xenomai's API: measure it as linux-user")
         if booted.link.which(PROGRAM) is None:
             raise NotApplicable(f"there is no {PROGRAM} on the board; {_BUILT}")
 
     @contextmanager
     def start(self, booted: Booted, act: Act, settings: Settings) -> Iterator[Task]:
-        with Task(booted.link, [PROGRAM, *words(act)], act.limit_s, silence_s=act.silence_s) as task:
+        with _lines(booted, act, settings), \
+                Task(booted.link, [PROGRAM, *words(act)], act.limit_s, silence_s=act.silence_s) as task:
             yield task
+
+
+def _lines(booted: Booted, act: Act, settings: Settings) -> AbstractContextManager[None]:
+    """Makes the chip's lines known to RTDM, where no driver of its own has."""
+    chip = act.parameters.get("chip")
+    if chip is None or booted.link.exists(f"/dev/rtdm/{chip}"):
+        return nullcontext()
+    return inserted(booted, settings, GPIO_MODULE, f"{booted.module(GPIO_MODULE)} chip={chip}")
 
 
 IMPLEMENTATION = XenomaiUser()

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fastenough.model import FastenoughError, NotApplicable
@@ -29,6 +29,8 @@ FORMAT = tuple(CHECKOUT / "format" / name for name in ("bank.h", "fe_hist.h", "p
 _KBUILD_ARCH = {"arm64": "arm64", "amd64": "x86", "armhf": "arm"}
 _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": "arm-linux-gnueabihf-"}
 
+_BUILT_IN = "module"
+_ABOVE = re.compile(r"\.\./(\w+)\.o\b")
 _COMPLAINT = re.compile("error|warning", re.IGNORECASE)
 _NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |"
                            r"warning: .*(pahole|compiler).* differs from the one used to build the kernel")
@@ -43,14 +45,23 @@ def compiler(arch: str) -> str:
     return gcc
 
 
-def _sources(folder: Path) -> list[Path]:
-    return [*sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"), *FORMAT]
+def _shared(folder: Path) -> list[Path]:
+    """What the module of a folder has of the folder above it."""
+    names = _ABOVE.findall((folder / "Kbuild").read_text())
+    return [*(folder.parent / f"{name}.c" for name in names), *(sorted(folder.parent.glob("*.h")) if names else ())]
 
 
-def _key(kernel: Kernel, sources: list[Path], variables: Sequence[str]) -> str:
+def _sources(folder: Path) -> dict[Path, str]:
+    """What the module of a folder is built of, and where that lies when it is built."""
+    own = [path for path in folder.iterdir() if path.suffix in {".c", ".h"} or path.name == "Kbuild"]
+    return ({path: f"{_BUILT_IN}/{path.name}" for path in (*sorted(own), *FORMAT)}
+            | {path: path.name for path in _shared(folder)})
+
+
+def _key(kernel: Kernel, sources: Iterable[Path], variables: Sequence[str]) -> str:
     digest = hashlib.sha256("\0".join((kernel.release, *variables)).encode())
     symbols = kernel.headers / "Module.symvers"
-    for source in [*sources, *([symbols] if symbols.is_file() else ())]:
+    for source in (*sources, *([symbols] if symbols.is_file() else ())):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -74,13 +85,13 @@ def build_module(kernel: Kernel, folder: Path = SOURCES, variables: Sequence[str
         return next(built.glob("*.ko"))
 
 
-def _build(kernel: Kernel, sources: list[Path], built: Path, variables: Sequence[str]) -> None:
+def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: Sequence[str]) -> None:
     work = built.with_suffix(".building")
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    for source in sources:
-        shutil.copy(source, work)
-    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers), f"M={work}",
+    (work / _BUILT_IN).mkdir(parents=True)
+    for source, place in sources.items():
+        shutil.copy(source, work / place)
+    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers), f"M={work / _BUILT_IN}",
                f"ARCH={_KBUILD_ARCH[kernel.arch]}", f"CROSS_COMPILE={_CROSS[kernel.arch]}",
                f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
@@ -92,7 +103,7 @@ def _build(kernel: Kernel, sources: list[Path], built: Path, variables: Sequence
         raise FastenoughError(f"the module does not build for {kernel.release}: {first}")
     kept = work / "kept"
     kept.mkdir()
-    for module in work.glob("*.ko"):
+    for module in (work / _BUILT_IN).glob("*.ko"):
         module.rename(kept / module.name)
     kept.rename(built)
     shutil.rmtree(work)

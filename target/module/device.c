@@ -27,6 +27,7 @@ static void describe_task(void)
 	head.version = FE_BANK_VERSION;
 	head.bytes = sizeof(head);
 	strscpy(head.module_version, FE_MODULE_VERSION, sizeof(head.module_version));
+	strscpy(head.implementation, fe_core.implementation, sizeof(head.implementation));
 	head.task = task->number;
 	head.series_count = task->series_count;
 	head.counters = task->counters;
@@ -34,7 +35,7 @@ static void describe_task(void)
 	head.period_ns = task->needs_period ? fe_options.period_ns : 0;
 	head.width_ns = task->needs_window ? fe_options.width_ns : 0;
 	head.window_ns = task->needs_window ? fe_options.window_ns : 0;
-	head.floor_ns = task->needs_window ? fe_spin_floor_ns : 0;
+	head.floor_ns = task->floor_ns ? *task->floor_ns : 0;
 	head.in_line = task->needs_input ? fe_options.in_line : -1;
 	head.out_line = task->needs_output ? fe_options.out_line : -1;
 	if (task->needs_output)

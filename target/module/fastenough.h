@@ -2,7 +2,8 @@
 /*
  * fastenough.ko: one timed task in the kernel, its histograms, and a device to read them from.
  *
- * main.c           parameters, the list of tasks, load and unload
+ * main.c           parameters, load and unload
+ * linux.c          the list of tasks, and what they need of the rest: as each real-time core has one
  * pins.c           GPIO lines by chip label and offset
  * response.c  periodic.c  timer_handler.c  timer_thread.c  spin.c      the tasks, one file each
  * grid.c           the due times of a periodic act, and what an act that comes late is charged with
@@ -66,8 +67,22 @@ struct fe_task {
 	/* Reads back what only the task knows; the rest is unknown. */
 	void (*settings)(struct fe_bank_value settings[FE_BANK_SETTINGS]);
 	struct task_struct *const *thread; /* while it runs; NULL: it has none */
+	const s64 *floor_ns; /* of a task that spins: the shortest turn of its loop, which is no gap */
 };
 extern const struct fe_task fe_response, fe_periodic, fe_timer_handler, fe_timer_thread, fe_spin;
+
+/* Who schedules the tasks: Linux, or a real-time core beside it.  A module is built for one. */
+struct fe_core {
+	const char *implementation;          /* in recordings */
+	const char *names;                   /* of its tasks, for who is refused another */
+	const struct fe_task *const *tasks;  /* ended by NULL */
+	ktime_t (*now)(void);                /* CLOCK_MONOTONIC, as its acts read it */
+	/* Returns once no act that was under way can be any more. */
+	void (*settle)(void);
+	/* Where it cannot run tasks now, says why; 0 where it can. */
+	int (*check)(void);
+};
+extern const struct fe_core fe_core;
 
 /* tally.c */
 void fe_record(struct fe_bank *bank, unsigned int series, s64 value_ns, ktime_t at);
@@ -87,12 +102,14 @@ __printf(1, 2) void fe_refuse(const char *format, ...);
 int fe_pins_get(const struct fe_task *task);
 void fe_pins_put(void);
 extern struct gpio_desc *fe_input, *fe_output;
+/* The interrupt of the input; below 0, and said why, where it can raise none. */
+int fe_pins_irq(void);
 extern int fe_output_level; /* as it was set when the pins were taken: not every controller can read it back */
 
 /* recorder.c */
 int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
-/* For the task: an act, with preemption or interrupts off, asks for its instant's bank and fills only that. */
+/* For the task: an act that fe_core.settle() waits for asks for its instant's bank and fills only that. */
 struct fe_bank *fe_recorder_filling(ktime_t at);
 /*
  * For the one reader: parts the banks at an instant, waits until no act before it can still be under way, and gives
@@ -107,12 +124,11 @@ u64 fe_recorder_counted(unsigned int counter);
 int fe_device_create(const struct fe_task *task);
 void fe_device_destroy(void);
 
-/* spin.c: the shortest turn of its loop, which is no gap */
-extern s64 fe_spin_floor_ns;
-
 /* grid.c */
 enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now);
+/* The same, where a core has counted what was missed. */
+u64 fe_grid_act_missed(struct fe_bank *bank, ktime_t due, ktime_t now, u64 missed);
 ktime_t fe_grid_first(void);
 
 #endif

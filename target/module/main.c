@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* fastenough.ko: parameters, the list of tasks, load and unload. */
+/* fastenough.ko: parameters, load and unload. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
-#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/smp.h>
 #include <linux/string.h>
@@ -24,7 +23,7 @@ struct fe_options fe_options = {
 	.window_ns = 20000000,
 };
 module_param_named(task, fe_options.task, charp, 0444);
-MODULE_PARM_DESC(task, "response, periodic, timer-handler, timer-thread or spin");
+MODULE_PARM_DESC(task, "what it does: response, periodic, timer-handler, timer-thread, or spin where the core has it");
 module_param_named(chip, fe_options.chip, charp, 0444);
 MODULE_PARM_DESC(chip, "label of the GPIO chip");
 module_param_named(in_line, fe_options.in_line, int, 0444);
@@ -51,25 +50,16 @@ MODULE_PARM_DESC(refused, "why the task was refused; to be read");
 
 int fe_cpu = -1;
 
-static const struct fe_task *const tasks[] = {
-	&fe_response,
-	&fe_periodic,
-	&fe_timer_handler,
-	&fe_timer_thread,
-	&fe_spin,
-};
-
 static const struct fe_task *task;
 static bool stopped;
 
 static const struct fe_task *find_task(const char *name)
 {
-	size_t i;
+	const struct fe_task *const *each = fe_core.tasks;
 
-	for (i = 0; name && i < ARRAY_SIZE(tasks); i++)
-		if (!strcmp(tasks[i]->name, name))
-			return tasks[i];
-	return NULL;
+	while (*each && strcmp((*each)->name, name ? name : ""))
+		each++;
+	return *each;
 }
 
 void fe_refuse(const char *format, ...)
@@ -85,8 +75,7 @@ void fe_refuse(const char *format, ...)
 static int check_options(void)
 {
 	if (!task) {
-		fe_refuse("task=%s is unknown: choose response, periodic, timer-handler, timer-thread or spin",
-			  fe_options.task ? fe_options.task : "");
+		fe_refuse("task=%s is unknown: choose %s", fe_options.task ? fe_options.task : "", fe_core.names);
 		return -EINVAL;
 	}
 	if (task->needs_period &&
@@ -104,7 +93,7 @@ static int check_options(void)
 		fe_refuse("priority=%d is out of range: choose 1 to 99", fe_options.priority);
 		return -EINVAL;
 	}
-	return 0;
+	return fe_core.check ? fe_core.check() : 0;
 }
 
 static void choose_cpu(void)

@@ -122,6 +122,15 @@ int fe_pins_get(const struct fe_task *task)
 	return error;
 }
 
+int fe_pins_irq(void)
+{
+	int irq = gpiod_to_irq(fe_input);
+
+	if (irq < 0)
+		fe_refuse("line %d of '%s' cannot raise interrupts: error %d", fe_options.in_line, fe_options.chip, irq);
+	return irq;
+}
+
 void fe_pins_put(void)
 {
 	if (!device)

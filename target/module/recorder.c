@@ -3,13 +3,12 @@
  * Series and counters in two banks, filled without a lock.  The reader names an instant a little ahead, from which
  * on acts belong to the other bank; each act looks up the bank of its own instant, so that it lies in the interval in
  * which it is counted.  Once that instant is over, the reader waits until every context that could still be writing
- * has gone by: interrupts and sections with preemption off are RCU readers.  The other bank is always clear by then.
+ * has gone by, as the core knows.  The other bank is always clear by then.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/minmax.h>
-#include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
@@ -45,7 +44,7 @@ int fe_recorder_create(unsigned int series_count)
 		}
 		tally(i)->buckets = buckets + FE_BANK_HALF - 1;
 	}
-	parted = ktime_get();
+	parted = fe_core.now();
 	return 0;
 }
 
@@ -72,10 +71,10 @@ static ktime_t name_instant(void)
 	unsigned long flags;
 
 	local_irq_save(flags);
-	at = ((ktime_to_ns(ktime_get()) + AHEAD_NS) & ~1ll) | next;
+	at = ((ktime_to_ns(fe_core.now()) + AHEAD_NS) & ~1ll) | next;
 	atomic64_set(&parting, at);
 	smp_mb(); /* known to all before the clock is read again */
-	known = ktime_to_ns(ktime_get());
+	known = ktime_to_ns(fe_core.now());
 	local_irq_restore(flags);
 	return ns_to_ktime(max(at, known));
 }
@@ -84,9 +83,9 @@ struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
 {
 	*begin = parted;
 	*end = parted = name_instant();
-	while (ktime_before(ktime_get(), *end))
+	while (ktime_before(fe_core.now(), *end))
 		usleep_range(AHEAD_NS / NSEC_PER_USEC, 2 * AHEAD_NS / NSEC_PER_USEC);
-	synchronize_rcu();
+	fe_core.settle();
 	return &banks[!(atomic64_read(&parting) & 1)];
 }
 

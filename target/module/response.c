@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* response: the output follows the input, in the interrupt's top half. */
-#include <linux/gpio/consumer.h>
 #include <linux/interrupt.h>
 
-#include "fastenough.h"
+#include "answer.h"
 
 static int irq;
 static int answered_level;
 
-/* A pair of edges closer together than the interrupt leaves the level as it was: that is counted, not hidden. */
 static irqreturn_t answer(int number, void *data)
 {
-	ktime_t entered = ktime_get();
-	int level = gpiod_get_raw_value(fe_input);
-	struct fe_bank *bank;
-	ktime_t written;
-
-	gpiod_set_raw_value(fe_output, level);
-	written = ktime_get();
-	bank = fe_recorder_filling(written);
-	bank->counters[FE_BANK_SEEN]++;
-	bank->counters[level == answered_level ? FE_BANK_UNCHANGED : FE_BANK_ANSWERED]++;
-	answered_level = level;
-	fe_record(bank, 0, ktime_to_ns(ktime_sub(written, entered)), written);
+	fe_answer(ktime_get(), ktime_get, &answered_level);
 	return IRQ_HANDLED;
 }
 
@@ -30,11 +17,9 @@ static int start(void)
 {
 	int error;
 
-	irq = gpiod_to_irq(fe_input);
-	if (irq < 0) {
-		fe_refuse("line %d of '%s' cannot raise interrupts: error %d", fe_options.in_line, fe_options.chip, irq);
+	irq = fe_pins_irq();
+	if (irq < 0)
 		return irq;
-	}
 	answered_level = fe_output_level;
 	error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_NO_THREAD, "fastenough",
 			    &irq);

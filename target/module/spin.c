@@ -22,7 +22,7 @@
 #define FLOOR_NS (1000 * 1000)
 
 static struct task_struct *thread;
-s64 fe_spin_floor_ns;
+static s64 floor_ns;
 
 /* With interrupts off.  Into one bank, or each value into that of its own instant. */
 static void spin_for(u64 width_ns, struct fe_bank *scratch)
@@ -31,7 +31,7 @@ static void spin_for(u64 width_ns, struct fe_bank *scratch)
 
 	for (; ktime_before(last, end); last = now) {
 		now = ktime_get();
-		fe_record(scratch ? scratch : fe_recorder_filling(now), 0, ktime_to_ns(ktime_sub(now, last)) - fe_spin_floor_ns,
+		fe_record(scratch ? scratch : fe_recorder_filling(now), 0, ktime_to_ns(ktime_sub(now, last)) - floor_ns,
 			  now);
 	}
 }
@@ -84,13 +84,13 @@ static int measure_floor(void)
 	unsigned long flags;
 	int error = scratch && buckets ? 0 : -ENOMEM;
 
-	fe_spin_floor_ns = 0;
+	floor_ns = 0;
 	if (!error) {
 		scratch->series[0].buckets = buckets + FE_BANK_HALF - 1;
 		local_irq_save(flags);
 		spin_for(FLOOR_NS, scratch);
 		local_irq_restore(flags);
-		fe_spin_floor_ns = scratch->series[0].stats.min;
+		floor_ns = scratch->series[0].stats.min;
 		fe_tally_forget(0);
 	}
 	vfree(buckets);
@@ -146,4 +146,5 @@ const struct fe_task fe_spin = {
 	.start = start,
 	.stop = stop,
 	.thread = &thread,
+	.floor_ns = &floor_ns,
 };

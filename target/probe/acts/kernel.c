@@ -3,7 +3,7 @@
  * kernel: records what a timed task in the kernel measures.
  *
  * The task runs since the module was inserted; its device says which one it is.  The recording is one of the probe
- * that acts likewise in user space, made by the implementation linux-kernel.
+ * that acts likewise in user space, made by the implementation that the module names.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +29,7 @@ static const struct {
 	[FE_BANK_TIMER_HANDLER] = {"timer", "timer-handler"},
 	[FE_BANK_TIMER_THREAD] = {"timer", "kernel-thread"},
 	[FE_BANK_SPIN] = {"spin", "interrupts-off"},
+	[FE_BANK_PERIODIC_THREAD] = {"periodic", "kernel-thread"},
 };
 
 /* Longer ones would count more readings than 32 bits hold. */

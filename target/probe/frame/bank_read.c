@@ -59,8 +59,9 @@ static bool check_head(const struct fe_bank_head *head, char fault[BANK_FAULT])
 {
 	if (head->task >= FE_BANK_TASKS || head->counters >> FE_BANK_COUNTERS || head->threaded > 1 || !series_fit(head))
 		return unsound(fault, "the bank is of no known task");
-	if (!terminated(head->chip, sizeof(head->chip)) || !terminated(head->module_version, sizeof(head->module_version)))
-		return unsound(fault, "a text in the bank has no end");
+	if (!terminated(head->chip, sizeof(head->chip)) || !terminated(head->module_version, sizeof(head->module_version)) ||
+	    !terminated(head->implementation, sizeof(head->implementation)) || !*head->implementation)
+		return unsound(fault, "a text in the bank has no end, or nothing in it");
 	if (head->begin_ns < 0 || head->end_ns < head->begin_ns || (uint64_t)head->end_ns > MOST || head->period_ns > MOST ||
 	    head->window_ns > MOST || head->floor_ns > MOST)
 		return unsound(fault, "the bank's times are impossible");

@@ -208,7 +208,6 @@ static void __attribute__((noreturn)) unusable(const char *device, const char *f
 }
 
 static const struct source bank_calls = {
-	.implementation = "linux-kernel",
 	.begin = bank_begin,
 	.stop = bank_stop,
 	.part = bank_part,
@@ -244,7 +243,9 @@ struct bank_source *bank_source_open(struct run *run, const char *device)
 	if (source->bank.head.stopped)
 		bad_input("the module's task was stopped at the end of a run; take the module out and insert it again");
 	memcpy(source->settings, source->bank.head.settings, sizeof(source->settings));
+	memcpy(source->implementation, source->bank.head.implementation, sizeof(source->implementation));
 	source->source = bank_calls;
+	source->source.implementation = source->implementation;
 	source->source.cpu = cpu_of(source);
 	run->source = &source->source;
 	return source;

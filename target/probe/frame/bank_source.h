@@ -16,6 +16,7 @@ struct bank_source {
 	bool lost;         /* nothing more can be had from it */
 	void *bytes;       /* of the bank read last */
 	struct bank bank;  /* the same, checked */
+	char implementation[16];
 	struct fe_bank_value settings[FE_BANK_SETTINGS]; /* in effect before the run */
 	struct series *series[FE_BANK_MAX_SERIES];
 	fe_u64 counted[FE_BANK_COUNTERS]; /* in this run */

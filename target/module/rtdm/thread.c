@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A periodic task of RTDM's.  The core keeps its grid and counts what it misses, which is skipped, never made up for. */
+#include <linux/cpumask.h>
+
+#include "rtdm.h"
+
+static rtdm_task_t thread;
+static void (*act)(struct fe_bank *bank);
+static ktime_t due;
+
+static void turn(unsigned long overruns)
+{
+	rtdm_lockctx_t context;
+	struct fe_bank *bank;
+	ktime_t now;
+
+	rtdm_lock_get_irqsave(&fe_acting, context);
+	now = fe_rtdm_now();
+	bank = fe_recorder_filling(now);
+	if (act)
+		act(bank);
+	due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
+	rtdm_lock_put_irqrestore(&fe_acting, context);
+}
+
+/* Where it is told to stop, its waiting ends with another error than for overruns. */
+static void run(void *unused)
+{
+	while (!rtdm_task_should_stop()) {
+		unsigned long overruns = 0;
+		int error = rtdm_task_wait_period(&overruns);
+
+		if (error && error != -ETIMEDOUT)
+			break;
+		turn(overruns);
+	}
+}
+
+/* As rtdm_task_init() does it, which lets nobody choose the CPU. */
+static int make(void)
+{
+	struct xnthread_init_attr attributes = {
+		.name = "fastenough", .personality = &xenomai_personality, .affinity = *cpumask_of(fe_cpu),
+	};
+	union xnsched_policy_param parameters = { .rt = { .prio = fe_options.priority } };
+	int error = xnthread_init(&thread, &attributes, &xnsched_class_rt, &parameters);
+
+	if (error)
+		fe_refuse("the core gives no task of priority %d on CPU %d: error %d; /proc/xenomai/affinity tells its CPUs",
+			  fe_options.priority, fe_cpu, error);
+	return error;
+}
+
+int fe_thread_start(void (*to_do)(struct fe_bank *bank))
+{
+	struct xnthread_start_attr attributes = { .entry = run };
+	int error = make();
+
+	if (error)
+		return error;
+	act = to_do;
+	due = fe_grid_first();
+	error = rtdm_task_set_period(&thread, ktime_to_ns(due), fe_options.period_ns);
+	if (!error)
+		error = xnthread_start(&thread, &attributes);
+	if (error)
+		rtdm_task_destroy(&thread);
+	return error;
+}
+
+void fe_thread_stop(void)
+{
+	rtdm_task_destroy(&thread);
+}
+
+static struct fe_bank_value both(int requested, int in_effect)
+{
+	return (struct fe_bank_value){ FE_BANK_REQUESTED | FE_BANK_IN_EFFECT, requested, in_effect };
+}
+
+void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS])
+{
+	settings[FE_BANK_POLICY] = both(SCHED_FIFO, thread.sched_class == &xnsched_class_rt ? SCHED_FIFO : SCHED_NORMAL);
+	settings[FE_BANK_PRIORITY] = both(fe_options.priority, xnthread_current_priority(&thread));
+}
