@@ -95,7 +95,7 @@ def test_no_stressor_makes_itself_a_real_time_task(tmp_path: Path) -> None:
 
 def _sleeping(mark: str) -> dict[int, str]:
     """The states of the processes that sleep for the time that is the mark, by their numbers."""
-    said = subprocess.run(["ps", "-eo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(["ps", "-eo", "pid=,state=,args="], capture_output=True, text=True, check=True).stdout
     found = [line.split(maxsplit=2) for line in said.splitlines()]
     return {int(pid): state for pid, state, words in found if words == f"sleep {mark}"}
 
@@ -116,8 +116,8 @@ def _running(*words: str) -> Iterator[None]:
 
 def test_a_part_in_phases_is_stopped_and_goes_on() -> None:
     with _running("sh", "-c", IN_PHASES, "sh", "0.3", "0.3", "sleep", MARKS[0]):
-        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["Ts"], 20)
-        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["Ss"], 20)
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["T"], 20)
+        assert eventually(lambda: list(_sleeping(MARKS[0]).values()) == ["S"], 20)
 
 
 def _alone(mark: str, other: str) -> bool:
