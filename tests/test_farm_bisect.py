@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import pytest
 from recordings import PROFILE, Plan, recording
 
+from fastenough.campaign import Plan as CampaignPlan
 from fastenough.farm.bisect import Bisection, Found, Question, Step, bisect, most_judged
+from fastenough.farm.bisecting import installing
 from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
@@ -139,3 +142,14 @@ def test_a_list_that_cannot_be_halved_is_refused(tmp_path: Path) -> None:
     for names in (["a"], ["a", "b", "a"]):
         with pytest.raises(BadInput, match="each once"):
             bisect(names, Simulated(tmp_path, {}), QUESTION)
+
+
+def test_what_an_installed_configuration_must_run_is_said_by_its_name() -> None:
+    """Two builds of one release differ in nothing that the board tells of its kernel."""
+    plan = CampaignPlan("bisect", ())
+    changes = installing(plan, ["6.1-a[1]", "6.1-b"], ["install", "{}"], "{}-*").changes
+    assert changes["6.1-a[1]"].select == ("install", "6.1-a[1]")
+    assert [fnmatchcase("6.1-a[1]-amd64", change.kernel) for change in changes.values()] == [True, False]
+    assert installing(plan, ["a", "b"], ["install", "{}"], "*").changes["b"].kernel == "*"
+    with pytest.raises(BadInput, match="leave it out"):
+        installing(plan, ["a", "b"], [], "*")

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,16 @@ from processes import ended, eventually
 
 from fastenough.farm import trial
 from fastenough.link.guard import descendants
+from fastenough.store import Store
 
 _FILE = "the farm's file: "
 _PAGES = "the website: "
 
 
 @contextmanager
-def tried() -> Iterator[subprocess.Popen[str]]:
+def tried(guests: int = 0) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "fastenough", "farm", "try", "--boards=2", "--guests=0"], stdout=subprocess.PIPE,
+        [sys.executable, "-m", "fastenough", "farm", "try", "--boards=2", f"--guests={guests}"], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, env=environment(), cwd=ROOT)
     try:
         yield process
@@ -77,10 +79,30 @@ def test_killed_in_the_middle_of_its_start_it_leaves_nothing() -> None:
         assert gone(process, file, signal.SIGKILL)
 
 
+@pytest.mark.matrix
+def test_a_guest_boots_its_kernel_for_each_cycle_and_ends_with_the_farm() -> None:
+    with tried(guests=1) as process:
+        file = Path(told(process, _FILE).partition(";")[0])
+
+        def measured() -> bool:
+            with closing(Store(file.parent / "store")) as store:
+                return [run.outcome for run in store.runs(board="guest-stock")] == ["completed"]
+
+        told(process, _PAGES)
+        assert eventually(measured, 240), command_line("farm", "status", str(file)).stdout
+        with closing(Store(file.parent / "store")) as store:
+            (run,) = store.runs(board="guest-stock")
+            head = store.load(run.id).head
+        assert "emulated" in head.marks and head.configuration is not None and head.configuration.name == "stock"
+        assert head.profile is not None and head.profile["kernel"]["release"] != os.uname().release
+        assert gone(process, file, signal.SIGTERM)
+
+
 def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     assert trial.guests_here(0) == ([], "")
-    kernels, why = trial.guests_here(3)
-    assert kernels == ["stock", "rt"] and why == "2 of 3 guests: each needs two CPUs, and there are 4"
+    assert len(trial.guests_here(3)[0]) == 3 and not trial.guests_here(3)[1]
+    kernels, why = trial.guests_here(4)
+    assert kernels[:2] == ["stock", "rt"] and why == "3 of 4 guests: two CPUs have room for three, and there are 2"
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert trial.guests_here(1) == ([], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)")

@@ -81,6 +81,9 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
 @click.option("--board", required=True, help="The board, such as labgrid:PLACE or ssh://USER@HOST.")
 @click.option("--install", default="", metavar="COMMAND",
               help="Run on the board before it is rebooted; the word {} stands for the configuration.")
+@click.option("--kernel", default="", metavar="PATTERN",
+              help="What uname -r says then, {} standing for the configuration; '*' where something else differs. "
+                   "Left out: kernel, kernel configuration or command line must be another one.")
 @requirement_options
 @click.option("--loads", type=Loads(), default="cpu", show_default=True, help="Loads to measure under.")
 @click.option("--interval", type=DurationText(), default="500us", show_default=True,
@@ -93,7 +96,7 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
 @store_option
 @json_option
 def command(
-    *, configurations: tuple[str, ...], board: str, install: str, limit_ns: int | None, miss_rate: float,
+    *, configurations: tuple[str, ...], board: str, install: str, kernel: str, limit_ns: int | None, miss_rate: float,
     confidence: float, longest_burst: int | None, return_time_ns: int, loads: dict[str, Load], interval: str,
     priority: int, first_ns: int, most_ns: int, store_path: Path, as_json: bool,
 ) -> int:
@@ -104,7 +107,7 @@ def command(
     required = _required(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     question = Question(required, tuple(loads), first_ns, most_ns)
     plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
-    plan = installing(replace(plan, name="bisect", loads=written(loads)), configurations, _words(install))
+    plan = installing(replace(plan, name="bisect", loads=written(loads)), configurations, _words(install), kernel)
     check_plan(plan)
     found = _bisect(plan, question, configurations, Store(store_path))
     if isinstance(found, Stopped):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -24,16 +25,20 @@ class Stopped(Exception):
         self.signal = signal
 
 
-def installing(plan: Plan, configurations: Sequence[str], install: Sequence[str]) -> Plan:
+def installing(plan: Plan, configurations: Sequence[str], install: Sequence[str], kernel: str = "") -> Plan:
     """The plan with these configurations, each installed on the board by a command whose words ``{}`` are its name.
 
     Without a command the board boots them itself, or a person does.  No shell is in between: a name is one word.
+    ``kernel``: pattern of the kernel's release then, in which ``{}`` is the name too; empty: it must be another one.
     Raises BadInput for a command that names no configuration.
     """
     if install and "{}" not in install:
         raise BadInput("--install: one word of the command must be {}, which stands for the configuration, as in "
                        "--install 'install-kernel {}'")
-    changes = {name: Change(tuple(name if word == "{}" else word for word in install)) for name in configurations}
+    if kernel and not install:
+        raise BadInput("--kernel is of what --install has installed; leave it out")
+    changes = {name: Change(tuple(name if word == "{}" else word for word in install),
+                            kernel.replace("{}", glob.escape(name))) for name in configurations}
     return replace(plan, configurations=tuple(configurations), changes=changes if install else {})
 
 

@@ -62,24 +62,27 @@ link = "virtual:{kernel}"
 rack = "virtual"
 public = true
 [[board.plan]]
-file = "guest.toml"
+file = "guest-{kernel}.toml"
 every = "5min"
 """
 _GUEST_PLAN = """name = "guest"
+configurations = ["{kernel}"]
 [[run]]
 probe = "timer"
 duration = "60s"
-parameters = {interval = "10ms", report = "5s"}
+parameters = {{interval = "10ms", report = "5s"}}
 """
+"""Each cycle boots a guest of its own, which ends with it."""
 
 
 def guests_here(most: int) -> tuple[list[str], str]:
     """The kernels of the guests that can be had, and why they are fewer; the reason is empty where they are not."""
     if most and shutil.which("qemu-system-aarch64") is None:
         return [], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)"
-    room = max(1, (os.cpu_count() or 1) // 2)
+    cpus = os.cpu_count() or 1
+    room = cpus * 3 // 2
     if most > room:
-        return list(KERNELS)[:room], f"{room} of {most} guests: each needs two CPUs, and there are {os.cpu_count()}"
+        return list(KERNELS)[:room], f"{room} of {most} guests: two CPUs have room for three, and there are {cpus}"
     return list(KERNELS)[:most], ""
 
 
@@ -95,7 +98,8 @@ def _farm_file(folder: Path, lab: Lab, guests: list[str], database: str) -> Path
     """The last board is not public, so that it can be seen to be nowhere."""
     boards = [_BOARD.format(name=name, ring=lab.rings[name], limit=_LIMIT, public=str(name != lab.names[-1]).lower())
               for name in lab.names]
-    (folder / "guest.toml").write_text(_GUEST_PLAN)
+    for kernel in guests:
+        (folder / f"guest-{kernel}.toml").write_text(_GUEST_PLAN.format(kernel=kernel))
     path = folder / "farm.toml"
     path.write_text(_FARM.format(coordinator=lab.coordinator, database=database) + "".join(
         (*boards, *(_GUEST.format(kernel=kernel) for kernel in guests))))
