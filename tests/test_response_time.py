@@ -18,6 +18,7 @@ from fastenough.analysis.response_time import (
     Task,
     Terms,
     margin,
+    never_schedulable,
     responses,
     schedulable,
     with_priorities,
@@ -70,8 +71,18 @@ def test_terms_of_the_machine_each_have_their_place() -> None:
     assert found(Terms(release_ns=71)) == [81, 111], "the first task comes again 29 after it was late"
     assert found(Terms(dispatch_ns=3)) == [13, 36]
     assert found(Terms(interference=(Interference("interrupt", 25, 4),))) == [14, 38]
-    assert found(Terms(), [replace(tasks[0], blocking_ns=7), tasks[1]]) == [17, 30]
+    assert found(Terms(), [replace(tasks[0], blocking_ns=7), tasks[1]]) == [17, 37]
     assert found(Terms(), [replace(tasks[0], jitter_ns=95), tasks[1]]) == [105, 40]
+
+
+def test_who_is_waited_for_inherits_priority_and_delays_those_between_too() -> None:
+    """By hand: the lowest holds what the first needs for 4 more when both others come.  It has the first one's priority
+    then, so that the second, which needs nothing, waits for the 4, for the first one's 2, and takes 5."""
+    tasks = _ordered(_task(20, 2, blocking_ns=4), _task(20, 5), _task(40, 10))
+    assert [one.response_ns for one in responses(tasks)] == [6, 11, 28]
+    holds_itself = _ordered(_task(20, 10, blocking_ns=5), _task(20, 6, 18))
+    assert not schedulable(holds_itself)
+    assert never_schedulable(holds_itself) == (), "the second may be who holds it, and its compute time has it already"
 
 
 def test_more_than_the_cpu_has_is_missed_without_end() -> None:

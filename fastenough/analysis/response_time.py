@@ -150,15 +150,16 @@ def responses(tasks: Sequence[Task], terms: Terms = NO_TERMS, *, peers_first: bo
     """The longest response of each task, in their order.
 
     Tasks of equal priority are served in the order of release: a task's peers are taken to go first, which overstates
-    its response; without ``peers_first`` to go behind it, which understates it.
+    its response; without ``peers_first`` to go behind it, and to be who holds what others need, which understates it.
     """
     return tuple(_one_by_one(tasks, terms, peers_first))
 
 
 def _one_by_one(tasks: Sequence[Task], terms: Terms, peers_first: bool) -> Iterator[Response]:
     for at, task in enumerate(tasks):
-        yield _response(task, [other for place, other in enumerate(tasks) if place != at and (
-            other.priority > task.priority or (peers_first and other.priority == task.priority))], terms)
+        first = [other for place, other in enumerate(tasks) if place != at and (
+            other.priority > task.priority or (peers_first and other.priority == task.priority))]
+        yield _behind(task, first, terms) if peers_first else _response(task, first, terms, task.blocking_ns)
 
 
 def schedulable(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> bool:
@@ -170,7 +171,17 @@ def _demand(task: Task, terms: Terms) -> _Demand:
     return _Demand(task.period_ns, task.compute_ns + terms.dispatch_ns, task.jitter_ns + terms.release_ns)
 
 
-def _response(task: Task, first: Sequence[Task], terms: Terms) -> Response:
+def _held_ns(task: Task, first: Sequence[Task]) -> int:
+    """For how long tasks of lower priority may keep it waiting: once for what it needs itself, and once for what each
+    of those that go first needs, since whoever holds that inherits their priority, and goes before this task too."""
+    return task.blocking_ns + sum(other.blocking_ns for other in first)
+
+
+def _behind(task: Task, first: Sequence[Task], terms: Terms) -> Response:
+    return _response(task, first, terms, _held_ns(task, first))
+
+
+def _response(task: Task, first: Sequence[Task], terms: Terms, held_ns: int) -> Response:
     own = _demand(task, terms)
     others = [_demand(other, terms) for other in first]
     others += [_Demand(one.spacing_ns, one.cost_ns, 0) for one in terms.interference]
@@ -179,7 +190,7 @@ def _response(task: Task, first: Sequence[Task], terms: Terms) -> Response:
         return Response(task, Kept.NO, None)
     longest_ns = 0
     for job in range(MOST_STEPS):
-        done_ns = before.done_ns(task.blocking_ns + (job + 1) * own.cost_ns,
+        done_ns = before.done_ns(held_ns + (job + 1) * own.cost_ns,
                                  task.deadline_ns + job * task.period_ns - own.jitter_ns)
         if done_ns is None:
             break
@@ -225,8 +236,8 @@ def with_priorities(tasks: Sequence[Task], terms: Terms = NO_TERMS) -> tuple[Tas
     waiting = list(range(len(tasks)))
     while waiting:
         behind = sorted(waiting, key=lambda at: tasks[at].deadline_ns - tasks[at].jitter_ns, reverse=True)
-        fitting = (at for at in behind if _response(
-            tasks[at], [tasks[other] for other in waiting if other != at], terms).kept is Kept.YES)
+        fitting = (at for at in behind if _behind(tasks[at], [tasks[other] for other in waiting if other != at],
+                                                  terms).kept is Kept.YES)
         lowest = next(fitting, behind[0])
         given[lowest] = len(given) + 1
         waiting.remove(lowest)
@@ -248,8 +259,8 @@ def never_schedulable(tasks: Sequence[Task], *, chosen: bool = False) -> tuple[s
     ordered = with_priorities(tasks)
     late = [one.task for one in responses(ordered) if one.kept is not Kept.YES]
     rivals = [task for task in ordered if late and task.priority >= min(one.priority for one in late)]
-    if any(_response(task, [other for other in rivals if other is not task], NO_TERMS).kept is not Kept.NO
-           for task in rivals):
+    if any(_response(task, [other for other in rivals if other is not task], NO_TERMS, task.blocking_ns).kept
+           is not Kept.NO for task in rivals):
         return ()
     if len(rivals) == 1:
         return (_misses(rivals[0]),)
