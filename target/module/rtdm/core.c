@@ -20,7 +20,7 @@ static void settle(void)
 
 static int check(void)
 {
-	if (realtime_core_enabled())
+	if (realtime_core_running())
 		return 0;
 	fe_refuse("the Cobalt core of this kernel is stopped: boot without xenomai.state=, or start it with corectl");
 	return -ENOSYS;
