@@ -32,7 +32,7 @@ name = "beside"
 board = "local"
 instrument = "{port}"
 self-test = "self-test.json"
-implementations = ["evl-user"]
+implementations = ["stand-in"]
 duration = "2s"
 warm-up = "200ms"
 loads = ["none", "mine"]
@@ -49,7 +49,7 @@ repeat = 2
 class StandIn:
     """Any task of this machine, in the place of one that follows a pin."""
 
-    name = "evl-user"
+    name = "stand-in"
     line_thread = ""
 
     def check(self, probe: str, parameters: object, known: object) -> None:
@@ -68,7 +68,7 @@ class StandIn:
         return Counted(tally.stored, tally.stored, tally.lost)
 
 
-IMPLEMENTATIONS["evl-user"] = StandIn()  # type: ignore[index]
+IMPLEMENTATIONS["stand-in"] = StandIn()  # type: ignore[index]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_both_recordings_of_every_run_are_kept(plan: Path, tmp_path: Path, probe
         assert outside.end.counters["edges_answered"] == own.totals[0].total > 0
         assert outside.end.load and outside.end.load.ran and outside.head.profile
         assert outside.totals[0].total > 20
-        assert {outside.head.implementation, own.head.implementation} == {"evl-user"}
+        assert {outside.head.implementation, own.head.implementation} == {"stand-in"}
     assert store.verify() == {}
 
 

@@ -21,12 +21,12 @@ from fastenough.implementations.task import Task
 from fastenough.model import BadInput, NotApplicable
 
 class Abroad:
-    name = "evl-user"
+    name = "far-user"
     line_thread = ""
 
     def check(self, probe, parameters, known):
         if probe != "timer":
-            raise BadInput("evl-user has no probe but timer")
+            raise BadInput("far-user has no probe but timer")
 
     def needs(self, booted):
         if not booted.link.exists("/etc/passport"):
@@ -45,7 +45,7 @@ IMPLEMENTATION = Abroad()
 LINE = '    "linux_kernel",\n'
 PLAN = """name = "both"
 duration = "1s"
-implementations = ["linux-user", "evl-user"]
+implementations = ["linux-user", "far-user"]
 [[run]]
 probe = "timer"
 parameters = {interval = "1ms", allow-difference = true}
@@ -84,10 +84,10 @@ def test_it_is_usable_in_plans_and_on_the_command_line(checkout: Path, tmp_path:
     assert "there is no" in said
     (tmp_path / "passport").touch()
     status, runs, said = _fastenough(checkout, probe_binary, "--plan", "plan.toml")
-    assert (status, [run["implementation"] for run in runs]) == (0, ["linux-user", "evl-user"]), said
+    assert (status, [run["implementation"] for run in runs]) == (0, ["linux-user", "far-user"]), said
     status, runs, said = _fastenough(checkout, probe_binary, "timer", "interval=1ms", "allow-difference",
-                                     "--implementation", "evl-user", "--duration", "1s")
-    assert (status, [(run["implementation"], run["outcome"]) for run in runs]) == (0, [("evl-user", "completed")]), said
-    status, runs, said = _fastenough(checkout, probe_binary, "mutex", "--implementation", "evl-user")
+                                     "--implementation", "far-user", "--duration", "1s")
+    assert (status, [(run["implementation"], run["outcome"]) for run in runs]) == (0, [("far-user", "completed")]), said
+    status, runs, said = _fastenough(checkout, probe_binary, "mutex", "--implementation", "far-user")
     assert (status, said.count("\n")) == (2, 1)
-    assert "evl-user has no probe but timer" in said
+    assert "far-user has no probe but timer" in said

@@ -99,6 +99,7 @@ def test_both_platforms_implement_the_same_headers() -> None:
     assert linux == SEAM
     assert {path.name for path in FOLDER.glob("*.h")} <= linux
     assert {path.name for path in (PROBE / "platform" / "xenomai").glob("*.h")} <= linux | {"cobalt.h"}
+    assert {path.name for path in (PROBE / "platform" / "evl").glob("*.h")} <= linux | {"core.h"}
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="reads the code of an x86-64 processor")

@@ -19,6 +19,7 @@ _ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
     "linux_kernel",
     "xenomai_user",
     "xenomai_kernel",
+    "evl_user",
 ))
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include "sleep.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "core.h"
+#include "thread.h"
+
+/* The library has negative numbers for the clocks of Linux. */
+static int core_clock(clockid_t clock)
+{
+	return -(int)clock;
+}
+
+static int sleep_by(clockid_t clock, int64_t due_ns)
+{
+	struct timespec due = timespec_of(due_ns);
+
+	return -evl_sleep_until(core_clock(clock), &due);
+}
+
+int sleep_until(int64_t due_ns)
+{
+	return sleep_by(CLOCK_MONOTONIC, due_ns);
+}
+
+int sleep_for(int64_t length_ns)
+{
+	return sleep_until(mono_ns() + length_ns);
+}
+
+int sleep_begin_absolute(struct sleep *sleep)
+{
+	(void)sleep;
+	return 0;
+}
+
+/* To sleep until what has passed would cost as much as a sleep, and more periods with it.  Where something else ended the
+ * sleep it is an act if the due time has passed. */
+int sleep_wait_absolute(struct sleep *sleep)
+{
+	int error;
+
+	if (__builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0))
+		return 0;
+	error = sleep_by(sleep->clock, sleep->grid.due_ns);
+	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
+}
+
+void sleep_finish_absolute(struct sleep *sleep)
+{
+	(void)sleep;
+}
+
+int sleep_begin_timer(struct sleep *sleep)
+{
+	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
+	int64_t strays = thread_strays();
+
+	sleep->fd = evl_new_timer(core_clock(sleep->clock));
+	thread_forgive(strays);
+	return sleep->fd < 0 ? -sleep->fd : -evl_set_timer(sleep->fd, &when, NULL);
+}
+
+int sleep_wait_timer(struct sleep *sleep)
+{
+	uint64_t ticks = 0;
+	ssize_t length = oob_read(sleep->fd, &ticks, sizeof(ticks));
+
+	if (length < 0)
+		return errno;
+	if (length != sizeof(ticks) || ticks == 0)
+		return EINTR;
+	sleep->overruns = ticks - 1;
+	return 0;
+}
+
+void sleep_finish_timer(struct sleep *sleep)
+{
+	int64_t strays = thread_strays();
+
+	close(sleep->fd);
+	thread_forgive(strays);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads of POSIX that are attached to the EVL core: from then on it schedules them. */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "core.h"
+
+#define MOST_THREADS (4 * MAX_CPUS)
+
+const char platform_name[] = "evl-user";
+
+/* The core knows threads by descriptors, the frame does not. */
+static struct attached {
+	pid_t id;
+	pthread_t thread;
+	int fd;
+} attached[MOST_THREADS];
+static _Atomic int attached_count, attaching_count;
+
+/* What waits for the core without priority is, to the core, of a class of its own. */
+int thread_policy_of(int number)
+{
+	switch (number) {
+	case SCHED_FIFO:
+		return POLICY_FIFO;
+	case SCHED_RR:
+		return POLICY_RR;
+	case SCHED_OTHER:
+	case SCHED_WEAK:
+		return POLICY_OTHER;
+	default:
+		return POLICIES;
+	}
+}
+
+int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
+{
+	pthread_attr_t attributes;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, size);
+	error = pthread_create(thread, &attributes, begin, argument);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+pid_t thread_id(void)
+{
+	return gettid();
+}
+
+/* Room in the table is taken first, and told of when it is filled in: others look through it at any time. */
+static void remember(int fd)
+{
+	int mine = atomic_fetch_add(&attaching_count, 1);
+
+	attached[mine] = (struct attached){thread_id(), pthread_self(), fd};
+	while (atomic_load(&attached_count) != mine)
+		sched_yield();
+	atomic_store(&attached_count, mine + 1);
+}
+
+/* An errno.  The library takes over what Linux has the thread do. */
+static int attach(void)
+{
+	int fd;
+
+	if (atomic_load(&attaching_count) == MOST_THREADS)
+		return EAGAIN;
+	fd = evl_attach_self("fastenough-%d", (int)thread_id());
+	if (fd < 0)
+		return -fd;
+	remember(fd);
+	return 0;
+}
+
+static int set_policy(const struct thread_request *request)
+{
+	struct sched_param parameters = {.sched_priority = request->priority};
+
+	if (request->policy != POLICY_FIFO && request->policy != POLICY_OTHER)
+		return EOPNOTSUPP;
+	return pthread_setschedparam(pthread_self(), request->policy == POLICY_FIFO ? SCHED_FIFO : SCHED_OTHER, &parameters);
+}
+
+void thread_request(const struct thread_request *request, struct thread_state *state)
+{
+	cpu_set_t set;
+	int error;
+
+	CPU_ZERO(&set);
+	if (request->cpu >= 0) {
+		CPU_SET(request->cpu, &set);
+		state->affinity_error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	}
+	state->policy_error = set_policy(request);
+	error = attach();
+	if (!state->policy_error)
+		state->policy_error = error;
+}
+
+static bool look(int fd, struct thread_state *state)
+{
+	struct evl_thread_state told;
+
+	if (evl_get_state(fd, &told))
+		return false;
+	state->policy = thread_policy_of(told.eattrs.sched_policy);
+	state->priority = told.eattrs.sched_priority;
+	return true;
+}
+
+void thread_read_back(struct thread_state *state)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	state->affinity.count = 0;
+	state->affinity_unread = pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
+	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			state->affinity.cpu[state->affinity.count++] = cpu;
+	if (!look(evl_get_self(), state)) {
+		state->policy = -1;
+		state->policy_unread = ESRCH;
+	}
+	state->timer_slack_ns = -1;
+}
+
+static int descriptor_of(pid_t id)
+{
+	for (int i = 0; i < atomic_load(&attached_count); i++)
+		if (attached[i].id == id)
+			return attached[i].fd;
+	return -1;
+}
+
+/* As the core says: what Linux says of such a thread is of the time that it spends with Linux. */
+bool thread_look(pid_t thread, struct thread_state *state)
+{
+	return look(descriptor_of(thread), state);
+}
+
+void thread_demote(pid_t thread)
+{
+	evl_demote_thread(descriptor_of(thread));
+}
+
+/* A signal of Linux would make it a task of Linux first, and count as one more change to it. */
+void thread_kick(pthread_t thread)
+{
+	for (int i = 0; i < atomic_load(&attached_count); i++)
+		if (pthread_equal(attached[i].thread, thread))
+			evl_unblock_thread(attached[i].fd);
+}
+
+static __thread int64_t forgiven;
+
+int64_t thread_strays(void)
+{
+	struct evl_thread_state told;
+
+	return evl_get_state(evl_get_self(), &told) ? -1 : (int64_t)told.isw - forgiven;
+}
+
+void thread_forgive(int64_t strays)
+{
+	forgiven += thread_strays() - strays;
+}
+
+/* What /proc tells is how it sleeps with Linux. */
+int thread_sleep_open(pid_t thread)
+{
+	(void)thread;
+	errno = ENOSYS;
+	return -1;
+}
+
+bool thread_sleeps(int fd)
+{
+	(void)fd;
+	return false;
+}

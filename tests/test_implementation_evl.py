@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""EVL where it is not: refused with its reason, by the bench, by the build and by the probe built for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_calls import environment
+from tools import ROOT
+
+from fastenough.board.base import Booted
+from fastenough.implementations import Act, find_implementation
+from fastenough.link import FakeLink
+from fastenough.model import BadInput, Configuration, NotApplicable
+from fastenough.settings import Settings
+from fastenough.virtual.built import require_tool, tools_path
+
+EVL = find_implementation("evl-user")
+CORE = {"/dev/evl/control": ""}
+MACHINE_HAS_CORE = Path("/dev/evl").exists()
+
+
+def _on(files: dict[str, str]) -> Booted:
+    return Booted(FakeLink(files, {}), Configuration("evl"), "/bin/fastenough-probe")
+
+
+@pytest.mark.parametrize(("probe", "parameters", "said"), [
+    ("mutex", {}, "use one of timer, response, periodic"),
+    ("timer", {"method": ["timerfd"]}, "evl_sleep_until, evl_timer"),
+    ("response", {"way": ["cdev"]}, "choose one of auto, oob"),
+    ("timer", {"policy": ["rr"]}, "choose one of fifo, other"),
+])
+def test_what_it_can_never_do_is_refused_before_anything_is_booted(probe: str, parameters: dict[str, list[str]],
+                                                                   said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        EVL.check(probe, parameters, {})
+
+
+def test_what_it_can_do_is_not_refused() -> None:
+    EVL.check("timer", {"method": ["evl_timer"], "interval": ["1ms"], "policy": ["fifo"]}, {})
+
+
+def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> None:
+    with pytest.raises(NotApplicable, match="no EVL core"):
+        EVL.needs(_on({}))
+    with pytest.raises(NotApplicable, match="no fastenough-probe-evl on the board"):
+        EVL.needs(_on(CORE))
+
+
+def test_a_chip_that_the_core_has_no_lines_of_needs_the_module_for_them() -> None:
+    act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
+    with pytest.raises(NotApplicable, match="no kernel module fastenough_oob_gpio is known"), \
+            EVL.start(_on(CORE), act, Settings(FakeLink({}, {}))):
+        pass
+
+
+@pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
+def test_this_machine_says_why_not() -> None:
+    done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
+                           "--implementation", "evl-user"], cwd=ROOT, env=environment(), capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 5 and "no EVL core" in done.stderr, done.stderr
+
+
+def _configured(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [require_tool("meson", "meson"), "setup", "-Dpython_package=false", "-Dmonitor=disabled",
+               "-Dprobe_platform=evl", str(tmp_path / "build"), str(ROOT)]
+    return subprocess.run(command, env=os.environ | {"PATH": tools_path()} | variables, capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+def test_it_is_not_built_without_the_library(tmp_path: Path) -> None:
+    done = _configured(tmp_path, PKG_CONFIG_LIBDIR=str(tmp_path), PKG_CONFIG_PATH="")
+    assert done.returncode and "no libevl" in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(subprocess.run(["pkg-config", "--exists", "evl"], check=False).returncode != 0,
+                    reason="libevl is not installed here")
+@pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
+def test_the_real_library_finds_no_core_here(tmp_path: Path) -> None:
+    assert _configured(tmp_path).returncode == 0
+    name = "target/probe/fastenough-probe-evl"
+    subprocess.run(["ninja", "-C", str(tmp_path / "build"), name], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    done = subprocess.run([str(tmp_path / "build" / name), "timer", "-D", "1s", "-q"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 5 and "this kernel has no EVL core" in done.stderr, done.stderr

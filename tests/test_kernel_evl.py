@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The EVL core in a guest: ``make check-kernels`` with a kernel called ``evl``."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from own_kernels import booted_own
+from virtual_boards import parsed
+
+from fastenough.facts import collect
+from fastenough.implementations.evl_user import GPIO_MODULE, METHODS, PROGRAM
+from fastenough.link.modules import insert_module
+from fastenough.recording import Recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import SOURCES, build_module
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
+
+PERIOD_NS = 2_000_000
+EDGES = 100
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[VirtualBoard]:
+    yield from booted_own("evl")
+
+
+@pytest.fixture
+def lines(board: VirtualBoard) -> Iterator[None]:
+    path = f"/tmp/{GPIO_MODULE}.ko"
+    board.link.write(path, build_module(board.kernel, SOURCES / "evl").read_bytes())
+    insert_module(board.link, path, [f"chip={board.kernel.machine.pins.chip}"])
+    yield
+    assert board.link.run(["rmmod", GPIO_MODULE]).status == 0
+
+
+def _timer(board: VirtualBoard, tmp_path: Path, method: str, *more: str) -> Recording:
+    program = board.link.start([PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--record=-",
+                                *more])
+    return parsed(list(program.lines(60.0)), tmp_path)
+
+
+def test_the_profile_names_the_core(board: VirtualBoard) -> None:
+    assert collect(board.link, ("real_time_core",))["real_time_core"]["core"] == "evl"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_acts_and_missed_periods_make_up_what_is_charged(board: VirtualBoard, tmp_path: Path, method: str) -> None:
+    recording = _timer(board, tmp_path, method, "--duration=1s")
+    assert recording.end is not None
+    wakeup, corrected = list(recording.end.series.values())[:2]
+    assert recording.end.outcome == "completed" and wakeup.taken > 0, recording.end
+    assert wakeup.taken + wakeup.missed == corrected.taken
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tmp_path: Path, method: str) -> None:
+    """A signal of Linux makes it a thread of Linux, which is no measurement of the core."""
+    program = board.link.start([PROGRAM, "timer", f"--interval={PERIOD_NS}ns", f"--method={method}", "--duration=3s",
+                                "--record=-"])
+    lines = program.lines(60.0)
+    head = next(lines)
+    stop = f"p=$(pidof {PROGRAM}); sleep 0.5; kill -STOP $p; sleep 0.2; kill -CONT $p"
+    assert board.link.run(["sh", "-c", stop]).status == 0
+    recording = parsed([head, *lines], tmp_path)
+    assert recording.end is not None and recording.end.outcome == "failed", recording.end
+    assert any("taken from the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
+
+
+@pytest.mark.usefixtures("lines")
+def test_every_edge_is_answered_out_of_band(board: VirtualBoard, tmp_path: Path) -> None:
+    board.pins.drive(INPUT_LINE, 0)
+    board.pins.take()
+    before = board.pins.counts[OUTPUT_LINE]
+    program = board.link.start([PROGRAM, "response", f"--in={INPUT_LINE}", f"--out={OUTPUT_LINE}", "--until-interrupt",
+                                "--record=-"])
+    lines = program.lines(60.0)
+    head = next(lines)
+    for number in range(EDGES):
+        level = (number + 1) % 2
+        board.pins.drive(INPUT_LINE, level)
+        board.pins.wait(OUTPUT_LINE, level, 60.0)
+    program.signal(signal.SIGINT)
+    recording = parsed([head, *lines], tmp_path)
+    assert recording.end is not None and recording.end.outcome == "completed", recording.end
+    assert recording.totals[0].total == EDGES == board.pins.counts[OUTPUT_LINE] - before
