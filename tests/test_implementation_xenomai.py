@@ -60,10 +60,11 @@ def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> N
         IN_KERNEL.needs(_on(CORE))
 
 
-def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them() -> None:
+def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them(tmp_path: Path) -> None:
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
-    with pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"), \
-            XENOMAI.start(_on(CORE), act, Settings(FakeLink({}, {}))):
+    with Settings(FakeLink({}, {}), tmp_path / "journal") as settings, \
+            pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm_gpio is known"), \
+            XENOMAI.start(_on(CORE), act, settings):
         pass
 
 
