@@ -9,10 +9,5 @@
 #include <evl/syscall.h>
 #include <evl/thread.h>
 #include <evl/timer.h>
-#include <stdint.h>
-
-/* What the library must leave to Linux when something is made or given back is no fault of the acts: what thread_strays()
- * told before is what it tells again. */
-void thread_forgive(int64_t strays);
 
 #endif

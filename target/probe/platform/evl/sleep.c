@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core.h"
-#include "thread.h"
+#include "core_thread.h"
 
 /* The library has negative numbers for the clocks of Linux. */
 static int core_clock(clockid_t clock)
@@ -31,27 +31,13 @@ int sleep_for(int64_t length_ns)
 	return sleep_until(mono_ns() + length_ns);
 }
 
-int sleep_begin_absolute(struct sleep *sleep)
-{
-	(void)sleep;
-	return 0;
-}
+SLEEP_BEGINS_WITH_NOTHING(absolute)
 
-/* To sleep until what has passed would cost as much as a sleep, and more periods with it.  Where something else ended the
- * sleep it is an act if the due time has passed. */
 int sleep_wait_absolute(struct sleep *sleep)
 {
-	int error;
-
-	if (__builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0))
+	if (sleep_due_already(sleep))
 		return 0;
-	error = sleep_by(sleep->clock, sleep->grid.due_ns);
-	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
-}
-
-void sleep_finish_absolute(struct sleep *sleep)
-{
-	(void)sleep;
+	return sleep_interrupted(sleep, sleep_by(sleep->clock, sleep->grid.due_ns));
 }
 
 int sleep_begin_timer(struct sleep *sleep)
@@ -60,7 +46,7 @@ int sleep_begin_timer(struct sleep *sleep)
 	int64_t strays = thread_strays();
 
 	sleep->fd = evl_new_timer(core_clock(sleep->clock));
-	thread_forgive(strays);
+	core_thread_forgive(strays);
 	return sleep->fd < 0 ? -sleep->fd : -evl_set_timer(sleep->fd, &when, NULL);
 }
 
@@ -82,5 +68,5 @@ void sleep_finish_timer(struct sleep *sleep)
 	int64_t strays = thread_strays();
 
 	close(sleep->fd);
-	thread_forgive(strays);
+	core_thread_forgive(strays);
 }

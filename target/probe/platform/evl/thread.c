@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads of POSIX that are attached to the EVL core: from then on it schedules them. */
 #define _GNU_SOURCE
-#include "thread.h"
-
 #include <errno.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "core.h"
+#include "core_thread.h"
+#include "posix_thread.h"
 
 #define MOST_THREADS (4 * MAX_CPUS)
 
@@ -35,23 +34,6 @@ int thread_policy_of(int number)
 	default:
 		return POLICIES;
 	}
-}
-
-int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
-{
-	pthread_attr_t attributes;
-	int error;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setstack(&attributes, stack, size);
-	error = pthread_create(thread, &attributes, begin, argument);
-	pthread_attr_destroy(&attributes);
-	return error;
-}
-
-pid_t thread_id(void)
-{
-	return gettid();
 }
 
 /* Room in the table is taken first, and told of when it is filled in: others look through it at any time. */
@@ -90,14 +72,9 @@ static int set_policy(const struct thread_request *request)
 
 void thread_request(const struct thread_request *request, struct thread_state *state)
 {
-	cpu_set_t set;
 	int error;
 
-	CPU_ZERO(&set);
-	if (request->cpu >= 0) {
-		CPU_SET(request->cpu, &set);
-		state->affinity_error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-	}
+	posix_thread_stay(request->cpu, state);
 	state->policy_error = set_policy(request);
 	error = attach();
 	if (!state->policy_error)
@@ -117,14 +94,7 @@ static bool look(int fd, struct thread_state *state)
 
 void thread_read_back(struct thread_state *state)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	state->affinity.count = 0;
-	state->affinity_unread = pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			state->affinity.cpu[state->affinity.count++] = cpu;
+	posix_thread_where(state);
 	if (!look(evl_get_self(), state)) {
 		state->policy = -1;
 		state->policy_unread = ESRCH;
@@ -159,30 +129,9 @@ void thread_kick(pthread_t thread)
 			evl_unblock_thread(attached[i].fd);
 }
 
-static __thread int64_t forgiven;
-
-int64_t thread_strays(void)
+int64_t core_thread_strays(void)
 {
 	struct evl_thread_state told;
 
-	return evl_get_state(evl_get_self(), &told) ? -1 : (int64_t)told.isw - forgiven;
-}
-
-void thread_forgive(int64_t strays)
-{
-	forgiven += thread_strays() - strays;
-}
-
-/* What /proc tells is how it sleeps with Linux. */
-int thread_sleep_open(pid_t thread)
-{
-	(void)thread;
-	errno = ENOSYS;
-	return -1;
-}
-
-bool thread_sleeps(int fd)
-{
-	(void)fd;
-	return false;
+	return evl_get_state(evl_get_self(), &told) ? -1 : (int64_t)told.isw;
 }

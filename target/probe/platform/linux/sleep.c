@@ -16,47 +16,16 @@
 /* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
 #define CLOSE_NS (2 * NS_PER_US)
 
-/* For methods that need nothing but their call. */
-#define BEGIN_WITH_NOTHING(NAME)                                                                                   \
-	int sleep_begin_##NAME(struct sleep *sleep)                                                                \
-	{                                                                                                          \
-		(void)sleep;                                                                                       \
-		return 0;                                                                                          \
-	}                                                                                                          \
-	void sleep_finish_##NAME(struct sleep *sleep)                                                              \
-	{                                                                                                          \
-		(void)sleep;                                                                                       \
-	}
-
-BEGIN_WITH_NOTHING(absolute)
-BEGIN_WITH_NOTHING(relative)
-BEGIN_WITH_NOTHING(nanosleep)
-BEGIN_WITH_NOTHING(futex)
-BEGIN_WITH_NOTHING(ppoll)
-
-/* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
-static bool due_already(const struct sleep *sleep)
-{
-	return __builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0);
-}
-
-/* A signal ended the waiting.  Where the clock alone says what is due, this is an act if the due time has passed. */
-static int interrupted(const struct sleep *sleep, int error)
-{
-	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
-}
+SLEEP_BEGINS_WITH_NOTHING(absolute)
+SLEEP_BEGINS_WITH_NOTHING(relative)
+SLEEP_BEGINS_WITH_NOTHING(nanosleep)
+SLEEP_BEGINS_WITH_NOTHING(futex)
+SLEEP_BEGINS_WITH_NOTHING(ppoll)
 
 /* What a system call that returned -1 on failure came to. */
 static int result_of(const struct sleep *sleep, long returned)
 {
-	return returned < 0 ? interrupted(sleep, errno) : 0;
-}
-
-/* A relative sleep is due an interval after it began. */
-static struct timespec interval_from_now(struct sleep *sleep)
-{
-	sleep->grid.due_ns = clock_ns(sleep->clock) + sleep->grid.period_ns;
-	return timespec_of(sleep->grid.period_ns);
+	return returned < 0 ? sleep_interrupted(sleep, errno) : 0;
 }
 
 /*
@@ -67,22 +36,22 @@ int sleep_wait_absolute(struct sleep *sleep)
 {
 	struct timespec due = timespec_of(sleep->grid.due_ns);
 
-	if (due_already(sleep))
+	if (sleep_due_already(sleep))
 		return 0;
-	return interrupted(sleep, clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL));
+	return sleep_interrupted(sleep, clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL));
 }
 
 int sleep_wait_relative(struct sleep *sleep)
 {
-	struct timespec interval = interval_from_now(sleep);
+	struct timespec interval = sleep_interval_from_now(sleep);
 
-	return interrupted(sleep, clock_nanosleep(sleep->clock, 0, &interval, NULL));
+	return sleep_interrupted(sleep, clock_nanosleep(sleep->clock, 0, &interval, NULL));
 }
 
 /* The system call itself, where there is one: libc would turn it into clock_nanosleep. */
 int sleep_wait_nanosleep(struct sleep *sleep)
 {
-	struct timespec interval = interval_from_now(sleep);
+	struct timespec interval = sleep_interval_from_now(sleep);
 #ifdef SYS_nanosleep
 	struct {
 		long s, ns;
@@ -184,7 +153,7 @@ int sleep_wait_setitimer(struct sleep *sleep)
 	int error;
 
 	do {
-		error = interrupted(sleep, wait_alarm(SI_KERNEL, &info));
+		error = sleep_interrupted(sleep, wait_alarm(SI_KERNEL, &info));
 	} while (!error && clock_ns(sleep->clock) < sleep->grid.due_ns);
 	return error;
 }
@@ -258,16 +227,16 @@ int sleep_wait_futex(struct sleep *sleep)
 {
 	int clock = sleep->clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
 
-	if (due_already(sleep))
+	if (sleep_due_already(sleep))
 		return 0;
 	if (futex_wait(sleep, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) && errno != ETIMEDOUT)
-		return interrupted(sleep, errno);
+		return sleep_interrupted(sleep, errno);
 	return 0;
 }
 
 int sleep_wait_ppoll(struct sleep *sleep)
 {
-	struct timespec interval = interval_from_now(sleep);
+	struct timespec interval = sleep_interval_from_now(sleep);
 
 	return result_of(sleep, ppoll(NULL, 0, &interval, NULL));
 }

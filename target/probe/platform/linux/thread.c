@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A thread is scheduled as the kernel's sched_setattr() takes it, and as sched_getattr() says. */
 #define _GNU_SOURCE
-#include "thread.h"
+#include "posix_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,23 +49,6 @@ int thread_policy_of(int number)
 	return POLICIES;
 }
 
-int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
-{
-	pthread_attr_t attributes;
-	int error;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setstack(&attributes, stack, size);
-	error = pthread_create(thread, &attributes, begin, argument);
-	pthread_attr_destroy(&attributes);
-	return error;
-}
-
-pid_t thread_id(void)
-{
-	return (pid_t)syscall(SYS_gettid);
-}
-
 void thread_request(const struct thread_request *request, struct thread_state *state)
 {
 	struct sched_attributes attributes = {
@@ -73,29 +56,10 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 		.priority = (uint32_t)request->priority, .runtime_ns = request->runtime_ns,
 		.deadline_ns = request->deadline_ns, .period_ns = request->period_ns,
 	};
-	cpu_set_t set;
 
-	if (request->cpu >= 0) {
-		CPU_ZERO(&set);
-		CPU_SET(request->cpu, &set);
-		state->affinity_error = sched_setaffinity(0, sizeof(set), &set) ? errno : 0;
-	}
+	posix_thread_stay(request->cpu, state);
 	prctl(PR_SET_TIMERSLACK, (unsigned long)request->timer_slack_ns, 0, 0, 0);
 	state->policy_error = syscall(SYS_sched_setattr, 0, &attributes, 0) ? errno : 0;
-}
-
-static int read_affinity(struct cpu_list *list)
-{
-	cpu_set_t set;
-
-	list->count = 0;
-	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return errno;
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			list->cpu[list->count++] = cpu;
-	return 0;
 }
 
 void thread_read_back(struct thread_state *state)
@@ -112,7 +76,7 @@ void thread_read_back(struct thread_state *state)
 	} else {
 		state->policy_unread = errno;
 	}
-	state->affinity_unread = read_affinity(&state->affinity);
+	posix_thread_where(state);
 	state->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 

@@ -12,13 +12,8 @@
 #include <cobalt/sys/timerfd.h>
 #include <cobalt/time.h>
 #include <cobalt/unistd.h>
-#include <stdint.h>
 
 /* The library passes times as it was built, this program passes them with 64 bits everywhere. */
 _Static_assert(sizeof(time_t) == sizeof(long), "no probe for Xenomai on 32-bit processors");
-
-/* What the library must leave to Linux when something is made or given back is no fault of the acts: what thread_strays()
- * told before is what it tells again. */
-void thread_forgive(int64_t strays);
 
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "cobalt.h"
-#include "thread.h"
+#include "core_thread.h"
 
 int sleep_until(int64_t due_ns)
 {
@@ -21,51 +21,23 @@ int sleep_for(int64_t length_ns)
 	return __RT(clock_nanosleep(CLOCK_MONOTONIC, 0, &length, NULL));
 }
 
-/* Something else ended the waiting: where the clock alone says what is due, it is an act if the due time has passed. */
-static int interrupted(const struct sleep *sleep, int error)
-{
-	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
-}
+SLEEP_BEGINS_WITH_NOTHING(absolute)
+SLEEP_BEGINS_WITH_NOTHING(relative)
 
-int sleep_begin_absolute(struct sleep *sleep)
-{
-	(void)sleep;
-	return 0;
-}
-
-/* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
 int sleep_wait_absolute(struct sleep *sleep)
 {
 	struct timespec due = timespec_of(sleep->grid.due_ns);
 
-	if (__builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0))
+	if (sleep_due_already(sleep))
 		return 0;
-	return interrupted(sleep, __RT(clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL)));
+	return sleep_interrupted(sleep, __RT(clock_nanosleep(sleep->clock, TIMER_ABSTIME, &due, NULL)));
 }
 
-void sleep_finish_absolute(struct sleep *sleep)
-{
-	(void)sleep;
-}
-
-int sleep_begin_relative(struct sleep *sleep)
-{
-	(void)sleep;
-	return 0;
-}
-
-/* A relative sleep is due an interval after it began. */
 int sleep_wait_relative(struct sleep *sleep)
 {
-	struct timespec interval = timespec_of(sleep->grid.period_ns);
+	struct timespec interval = sleep_interval_from_now(sleep);
 
-	sleep->grid.due_ns = clock_ns(sleep->clock) + sleep->grid.period_ns;
-	return interrupted(sleep, __RT(clock_nanosleep(sleep->clock, 0, &interval, NULL)));
-}
-
-void sleep_finish_relative(struct sleep *sleep)
-{
-	(void)sleep;
+	return sleep_interrupted(sleep, __RT(clock_nanosleep(sleep->clock, 0, &interval, NULL)));
 }
 
 int sleep_begin_timerfd(struct sleep *sleep)
@@ -74,7 +46,7 @@ int sleep_begin_timerfd(struct sleep *sleep)
 	int64_t strays = thread_strays();
 
 	sleep->fd = __RT(timerfd_create(sleep->clock, 0));
-	thread_forgive(strays);
+	core_thread_forgive(strays);
 	if (sleep->fd < 0)
 		return errno;
 	return __RT(timerfd_settime(sleep->fd, TFD_TIMER_ABSTIME, &when, NULL)) ? errno : 0;
@@ -98,5 +70,5 @@ void sleep_finish_timerfd(struct sleep *sleep)
 	int64_t strays = thread_strays();
 
 	__RT(close(sleep->fd));
-	thread_forgive(strays);
+	core_thread_forgive(strays);
 }

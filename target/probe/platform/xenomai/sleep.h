@@ -1,31 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sleeping with the Cobalt core; what a method's functions are to do is in ../linux/sleep.h. */
+/* Sleeping with the Cobalt core. */
 #ifndef SLEEP_H
 #define SLEEP_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "clock.h"
-#include "grid.h"
+#include "sleeping.h"
 
 /* Until an instant of CLOCK_MONOTONIC; an errno, EINTR where something ended the sleep. */
 int sleep_until(int64_t due_ns);
 int sleep_for(int64_t length_ns);
-
-/* One thread's periodic sleep. */
-struct sleep {
-	clockid_t clock;
-	struct grid grid;  /* on that clock */
-	int64_t begin_ns;  /* when the last act began; 0 before the first */
-	uint64_t overruns; /* counted by the core at the last wake-up, where it counts */
-	int fd;
-};
-
-struct sleep_method {
-	const char *name;
-	bool relative, one_per_process, monotonic_only, whole_microseconds;
-};
 
 #define SLEEP_METHODS(X)                                                                                           \
 	X(absolute, "clock_nanosleep-abs", .relative = false)                                                      \
@@ -38,28 +20,10 @@ struct sleep_method {
 	{"relative", 'r', OPTION_SET, target, .low = 1, .help = "as --method clock_nanosleep-rel"},                \
 	{"nanosleep", 'n', OPTION_SET, target, .low = 0, .help = "as --method clock_nanosleep-abs"}
 
-#define SLEEP_DECLARE(NAME, ...)                                                                                   \
-	int sleep_begin_##NAME(struct sleep *sleep);                                                               \
-	int sleep_wait_##NAME(struct sleep *sleep);                                                                \
-	void sleep_finish_##NAME(struct sleep *sleep);
 SLEEP_METHODS(SLEEP_DECLARE)
 
-/* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
-static inline uint64_t sleep_missed_absolute(const struct sleep *sleep, int64_t begin_ns)
-{
-	return fe_periods_over(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
-}
-
-static inline uint64_t sleep_missed_relative(const struct sleep *sleep, int64_t begin_ns)
-{
-	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
-}
-
-/* The core keeps the grid: its count is the one that stays in step with its expiries. */
-static inline uint64_t sleep_missed_timerfd(const struct sleep *sleep, int64_t begin_ns)
-{
-	(void)begin_ns;
-	return sleep->overruns;
-}
+#define sleep_missed_absolute sleep_missed_by_grid
+#define sleep_missed_relative sleep_missed_by_clock
+#define sleep_missed_timerfd sleep_missed_by_kernel
 
 #endif

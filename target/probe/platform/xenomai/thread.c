@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads of POSIX that the Cobalt core takes over when they are given a policy: from then on it schedules them. */
 #define _GNU_SOURCE
-#include "thread.h"
-
 #include <errno.h>
-#include <unistd.h>
 
 #include "cobalt.h"
+#include "core_thread.h"
+#include "posix_thread.h"
 
 const char platform_name[] = "xenomai-user";
 
@@ -25,48 +24,19 @@ int thread_policy_of(int number)
 	return POLICIES;
 }
 
-int thread_create(pthread_t *thread, void *stack, size_t size, void *(*begin)(void *), void *argument)
-{
-	pthread_attr_t attributes;
-	int error;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setstack(&attributes, stack, size);
-	error = pthread_create(thread, &attributes, begin, argument);
-	pthread_attr_destroy(&attributes);
-	return error;
-}
-
-pid_t thread_id(void)
-{
-	return gettid();
-}
-
 void thread_request(const struct thread_request *request, struct thread_state *state)
 {
 	struct sched_param_ex parameters = {.sched_priority = request->priority};
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	if (request->cpu >= 0) {
-		CPU_SET(request->cpu, &set);
-		state->affinity_error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-	}
+	posix_thread_stay(request->cpu, state);
 	state->policy_error = request->policy == POLICY_DEADLINE ? EOPNOTSUPP :
 		pthread_setschedparam_ex(pthread_self(), core_policies[request->policy], &parameters);
 }
 
 void thread_read_back(struct thread_state *state)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	state->affinity.count = 0;
-	state->affinity_unread = pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
-	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			state->affinity.cpu[state->affinity.count++] = cpu;
-	if (!thread_look(gettid(), state)) {
+	posix_thread_where(state);
+	if (!thread_look(thread_id(), state)) {
 		state->policy = -1;
 		state->policy_unread = ESRCH;
 	}
@@ -97,30 +67,9 @@ void thread_kick(pthread_t thread)
 	__RT(pthread_kill(thread, SIGRELS));
 }
 
-static __thread int64_t forgiven;
-
-int64_t thread_strays(void)
+int64_t core_thread_strays(void)
 {
 	struct cobalt_threadstat told;
 
-	return cobalt_thread_stat(0, &told) ? -1 : (int64_t)told.msw - forgiven;
-}
-
-void thread_forgive(int64_t strays)
-{
-	forgiven += thread_strays() - strays;
-}
-
-/* What /proc tells is how it sleeps with Linux. */
-int thread_sleep_open(pid_t thread)
-{
-	(void)thread;
-	errno = ENOSYS;
-	return -1;
-}
-
-bool thread_sleeps(int fd)
-{
-	(void)fd;
-	return false;
+	return cobalt_thread_stat(0, &told) ? -1 : (int64_t)told.msw;
 }

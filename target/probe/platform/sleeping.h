@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the sleep.h of several platforms share: a thread's periodic sleep, and what its methods are. */
+#ifndef SLEEPING_H
+#define SLEEPING_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "clock.h"
+#include "grid.h"
+
+/* One thread's periodic sleep. */
+struct sleep {
+	clockid_t clock;
+	struct grid grid;  /* on that clock */
+	int64_t begin_ns;  /* when the last act began; 0 before the first */
+	uint64_t overruns; /* told by the kernel or core at the last wake-up, where it tells */
+	timer_t timer;
+	int fd;
+	uint32_t word; /* a futex nobody wakes */
+};
+
+struct sleep_method {
+	const char *name;
+	bool relative;         /* sleeps a length of time: due = before the sleep + interval */
+	bool one_per_process;  /* the kernel has only one of these for all threads */
+	bool monotonic_only;
+	bool whole_microseconds;
+};
+
+/*
+ * A platform's SLEEP_METHODS(X) lists its methods, by a word that is part of their functions' names, with their names and
+ * what is true of each; the first is the default.  For each there are, called directly where it is timed:
+ *
+ *	int sleep_begin_NAME(struct sleep *);    the grid begins with the first due time; an errno
+ *	int sleep_wait_NAME(struct sleep *);     0: a due time has come; EINTR: none has, wait again; else an errno
+ *	uint64_t sleep_missed_NAME(const struct sleep *, int64_t begin_ns);    one of those below
+ *	void sleep_finish_NAME(struct sleep *);
+ */
+#define SLEEP_DECLARE(NAME, ...)                                                                                   \
+	int sleep_begin_##NAME(struct sleep *sleep);                                                               \
+	int sleep_wait_##NAME(struct sleep *sleep);                                                                \
+	void sleep_finish_##NAME(struct sleep *sleep);
+
+/* For methods that need nothing but their call. */
+#define SLEEP_BEGINS_WITH_NOTHING(NAME)                                                                            \
+	int sleep_begin_##NAME(struct sleep *sleep)                                                                \
+	{                                                                                                          \
+		(void)sleep;                                                                                       \
+		return 0;                                                                                          \
+	}                                                                                                          \
+	void sleep_finish_##NAME(struct sleep *sleep)                                                              \
+	{                                                                                                          \
+		(void)sleep;                                                                                       \
+	}
+
+/* Where nobody but the clock tells what was missed. */
+static inline uint64_t sleep_missed_by_clock(const struct sleep *sleep, int64_t begin_ns)
+{
+	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
+}
+
+/* Where the thread sleeps until a due time of its choice, and not at all when that has passed. */
+static inline uint64_t sleep_missed_by_grid(const struct sleep *sleep, int64_t begin_ns)
+{
+	return fe_periods_over(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
+}
+
+/* Where the kernel or core keeps the grid, its count is the one that stays in step with its expiries. */
+static inline uint64_t sleep_missed_by_kernel(const struct sleep *sleep, int64_t begin_ns)
+{
+	(void)begin_ns;
+	return sleep->overruns;
+}
+
+/* To sleep until what has passed would cost as much as a sleep, and more periods with it. */
+static inline bool sleep_due_already(const struct sleep *sleep)
+{
+	return __builtin_expect(sleep->grid.due_ns <= sleep->begin_ns, 0);
+}
+
+/* Something else ended the waiting.  Where the clock alone says what is due, this is an act if the due time has passed. */
+static inline int sleep_interrupted(const struct sleep *sleep, int error)
+{
+	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
+}
+
+/* A relative sleep is due an interval after it began. */
+static inline struct timespec sleep_interval_from_now(struct sleep *sleep)
+{
+	sleep->grid.due_ns = clock_ns(sleep->clock) + sleep->grid.period_ns;
+	return timespec_of(sleep->grid.period_ns);
+}
+
+#endif
