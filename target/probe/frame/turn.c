@@ -101,6 +101,11 @@ static void tell_before(struct run *run)
 	*before->name = '\0';
 }
 
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void tell_lost(struct run *run)
 {
 	struct turns *turns = run->turns;
@@ -108,8 +113,8 @@ static void tell_lost(struct run *run)
 
 	if (!turns->lost_intervals)
 		return;
-	snprintf(text, sizeof(text), "gap: %" PRIu64 " intervals with %" PRIu64 " values before this recording could not be written%s%s",
-		 turns->lost_intervals, turns->lost_values, turns->error ? ": " : "", turns->error ? strerror(turns->error) : "");
+	snprintf(text, sizeof(text), "gap: %" PRIu64 " interval%s with %" PRIu64 " value%s before this recording could not be written%s%s",
+		 turns->lost_intervals, plural(turns->lost_intervals), turns->lost_values, plural(turns->lost_values), turns->error ? ": " : "", turns->error ? strerror(turns->error) : "");
 	tell(run, (int64_t)turns->lost_values, text);
 	turns->lost_intervals = turns->lost_values = 0;
 }
@@ -121,7 +126,8 @@ static void tell_dropped(struct run *run)
 
 	if (!ring->dropped || !recording(run))
 		return;
-	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recordings of the ring made room before their time", ring->dropped);
+	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recording%s of the ring made room before %s time", ring->dropped,
+		 plural(ring->dropped), ring->dropped == 1 ? "its" : "their");
 	tell(run, (int64_t)ring->dropped, text);
 	say(text, "");
 	ring->dropped = 0;
