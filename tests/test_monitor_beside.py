@@ -14,7 +14,9 @@ from recordings import quiet, recording
 from fastenough.analysis import judge
 from fastenough.campaign import Campaign, Entry, Plan, monitoring, read_plan, run_campaign
 from fastenough.cli.report import _probe_of
+from fastenough.implementations import Act
 from fastenough.model import Outcome, Requirement, Verdict
+from fastenough.recording.wakeups import MONITOR
 from fastenough.store import Store
 
 LIMIT = Requirement(1_000_000)
@@ -74,6 +76,10 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
     assert again.id != first.id and len(again.runs) == 4, "a whole one is not resumed"
     assert run_campaign(Plan(**{**_plan().__dict__, "monitor": False}), store, resume=True).id not in (
         first.id, again.id), "without the monitor it is another plan"
+
+
+def test_who_sees_nothing_in_five_minutes_is_not_stuck() -> None:
+    assert monitoring._silence_s(Act(MONITOR, {"report": "5min"})) > 300
 
 
 def test_a_plan_asks_for_it(tmp_path: Path) -> None:

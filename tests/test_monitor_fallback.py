@@ -11,7 +11,9 @@ from virtual_boards import booted
 
 from fastenough.board import Booted
 from fastenough.campaign import monitoring
-from fastenough.implementations import Act
+from fastenough.campaign.expand import RunSpec
+from fastenough.campaign.monitoring import _watched
+from fastenough.implementations import Act, Value
 from fastenough.jobs.monitor import watching
 from fastenough.model import Configuration, NotApplicable, Outcome
 from fastenough.recording.wakeups import MONITOR
@@ -47,8 +49,26 @@ def test_histograms_stand_in(board: VirtualBoard, tmp_path: Path) -> None:
     assert sum(recording.totals[series.id].total for series in recording.series) > 10
 
 
-def test_what_they_cannot_tell_is_said(board: VirtualBoard, tmp_path: Path) -> None:
+def test_a_run_knows_its_own_task_by_name(board: VirtualBoard, tmp_path: Path) -> None:
+    """Asked as beside a run: nobody else's wake-ups are counted, of whom there are many in a guest with real time."""
+    store, acts = Store(tmp_path), 20
     here = Booted(board.link, Configuration("here"), PROBE)
-    with (pytest.raises(NotApplicable, match="know no --comm"),
-          watching("virtual", here, Act(MONITOR, {"comm": "robot"}, 1.0), Store(tmp_path))):
+    own = _watched(RunSpec(0, "timer", {"report": "500ms", "policy": "fifo", "priority": 90}, "none", 1.0))
+    for asked, least, most in ((own, acts // 2, acts + 10), (own | {"comm": "nobody"}, 0, 0)):
+        with watching("virtual", here, Act(MONITOR, asked, 3.0), store) as watched:
+            board.link.run([PROBE, "timer", "--interval=20ms", f"--loops={acts}", "--quiet", "--allow-difference",
+                            "--affinity=0", "--threads=1"], 60.0)
+            watched.finish()
+        recording = store.load("last")
+        assert recording.head.parameters["comm"] == asked["comm"]
+        assert least <= sum(recording.totals[series.id].total for series in recording.series) <= most
+
+
+@pytest.mark.parametrize(("asked", "said"), [({"pid": 1}, "know no --pid"), ({"comm": "a*"}, "name with one of"),
+                                             ({"policy": "other"}, "know no --policy")])
+def test_what_they_cannot_tell_is_said(board: VirtualBoard, tmp_path: Path, asked: dict[str, Value],
+                                       said: str) -> None:
+    here = Booted(board.link, Configuration("here"), PROBE)
+    with (pytest.raises(NotApplicable, match=said),
+          watching("virtual", here, Act(MONITOR, asked, 1.0), Store(tmp_path))):
         pass

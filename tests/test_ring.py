@@ -156,7 +156,7 @@ def test_a_full_disk_drops_the_oldest_and_ends_no_measuring(probe_binary: str, t
     assert serials[0] > 5 and len(found) >= 5  # the oldest made room
     assert serials == list(range(serials[0], serials[0] + len(serials))), "what could not be begun was never there"
     said = (out / "said").read_text()
-    assert "recordings of the ring made room" in said and "No space left on device" in said
+    assert "of the ring made room" in said and "No space left on device" in said
     assert "recordings are written again" in said
     lost = [text for recording in found for text in notes(recording, "gap: ")]
     assert lost and all("could not be written: No space left on device" in text for text in lost)

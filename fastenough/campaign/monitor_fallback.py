@@ -16,8 +16,9 @@ from fastenough.recording.building import line_bytes
 from fastenough.recording.wakeups import MONITOR
 from fastenough.settings import Settings
 
-_KNOWN = ("report", "affinity")
-"""What it can be asked; it knows neither tasks nor culprits."""
+_KNOWN = ("report", "affinity", "comm")
+"""What it can be asked; it knows no culprits, and a task by nothing but its name."""
+_ALWAYS = ("policy", "real-time")
 _BY = {"by": "kernel histograms"}
 
 
@@ -28,10 +29,11 @@ def by_histograms(booted: Booted, act: Act) -> Iterator[Act]:
     Raises NotApplicable for what histograms cannot tell, and where the kernel keeps none.
     """
     lacking = "this kernel does not tell its types (boot one with CONFIG_DEBUG_INFO_BTF=y, as Debian's are)"
-    unknown = next((name for name in act.parameters if name not in _KNOWN), None)
+    said = {name: value for name, value in act.parameters.items() if (name, value) != _ALWAYS}
+    unknown = next((name for name in said if name not in _KNOWN), None)
     if unknown is not None:
         raise NotApplicable(f"{lacking}, and its own histograms, which could stand in, know no --{unknown}")
-    own = replace(act, probe="wakeups")
+    own = replace(act, probe="wakeups", parameters=said)
     with Settings(booted.link) as settings:
         try:
             own = traced(own, settings.apply_all(in_kernel(own, booted.link)), print)

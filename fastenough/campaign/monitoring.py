@@ -29,6 +29,9 @@ _ENOUGH = ((21,), (38, 39))
 """Capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
 _GRACE_S = 120.0
 """How much longer than the run beside it a monitor may take before its guard ends it."""
+LOADING_S = 120.0
+"""How long nothing may be said while programs are loaded: an emulated guest on a busy machine takes a minute for it."""
+_REAL_TIME = ("fifo", "rr", "deadline")
 
 
 def find_monitor(link: Link) -> str:
@@ -47,7 +50,8 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Tas
     """
     transcript.revise = _as_completed
     if not booted.link.exists(TYPES):
-        with by_histograms(booted, act) as own, Task(booted.link, [booted.probe, *words(own)], act.limit_s) as task:
+        with by_histograms(booted, act) as own, \
+                Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task:
             task.follow(lambda raw: transcript.take(as_monitor(raw)))
             yield task
         return
@@ -59,11 +63,16 @@ def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Tas
 def _started(link: Link, program: str, act: Act) -> Task:
     """Raises NotApplicable where it is the rights that are lacking, and Refused for what is wrong otherwise."""
     try:
-        return Task(link, [program, *options(act)], act.limit_s)
+        return Task(link, [program, *options(act)], act.limit_s, _silence_s(act))
     except Refused as error:
         if _may_watch(link):
             raise
         raise NotApplicable(str(error)) from error
+
+
+def _silence_s(act: Act) -> float:
+    """Who sees nothing says nothing until its interval ends."""
+    return LOADING_S + (act.in_ns("report") or 0) / 1e9
 
 
 def _may_watch(link: Link) -> bool:
@@ -104,9 +113,14 @@ def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper
 
 
 def _watched(spec: RunSpec) -> Mapping[str, Value]:
-    """Whose wake-ups: those of the probe's threads; of tasks in the kernel nobody knows the name."""
+    """Whose wake-ups: those of the probe's threads, by their name; of tasks in the kernel nobody knows it."""
     said = {name: spec.parameters[name] for name in ("report", "policy", "priority") if name in spec.parameters}
-    return said | ({"comm": PROBES_NAME} if spec.implementation == DEFAULT else {})
+    if spec.implementation != DEFAULT:
+        return said
+    said.pop("priority", None)
+    if said.get("policy") in _REAL_TIME:
+        del said["policy"]
+    return said | {"comm": PROBES_NAME}
 
 
 def _interrupt(task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper,

@@ -40,10 +40,11 @@ class Keeping(Protocol):
     def keep(self, name: str, content: bytes) -> None: ...
 
 
-def in_kernel(act: Act, link: Link) -> dict[str, int]:
+def in_kernel(act: Act, link: Link) -> dict[str, str | int]:
     """Which setting lets the kernel trace or measure for this act, and what it is asked for; none for most acts."""
     if act.probe == "wakeups":
-        return {"wakeup-histograms": ENTRIES}
+        comm = act.parameters.get("comm")
+        return {"wakeup-histograms": ENTRIES if comm is None else f"{ENTRIES}:{comm}"}
     if act.probe != "timerlat" and BREAK not in act.parameters:
         return {}
     cpus = len(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastenough import words
 from fastenough.analysis.remainder import Agreement
 from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import Board
@@ -106,10 +108,12 @@ def _show(one: StationTrial | Agreement) -> None:
 
 
 def _show_agreement(one: Agreement) -> None:
-    counted = ", ".join(f"{count} {reason}" for reason, count in one.counted) or "nothing counted as lost"
-    click.echo(f"The task's own samples, joined with the monitor's on the exact expiry: {one.joined} of {one.taken} "
-               f"({one.share:.2%} of those that slept); {one.awake} were due while the task was awake; {counted}; "
-               f"{one.unexplained} without a reason.")
+    counted = ", ".join(f"{words.number(count)} {reason.removeprefix('monitor_').replace('_', ' ')}"
+                        for reason, count in one.counted) or "nothing counted as lost"
+    click.echo(f"The task's own samples, joined with the monitor's on the exact expiry: {words.number(one.joined)} of "
+               f"{words.number(one.taken)} ({words.percent(math.floor(one.share * 1e4) / 1e4)} of those that slept); "
+               f"{words.number(one.awake)} were due while the task was awake; {counted}; "
+               f"{words.number(one.unexplained)} without a reason.")
     if one.remainder_ns:
         least, median, high, most = map(micros, one.remainder_ns)
         click.echo(f"What the task saw beyond the sum of its stations, in µs: {least} at least, {median} median, "

@@ -69,7 +69,7 @@ def _said(store: Store, runs: tuple[str, ...]) -> str:
         return f"nobody can be blamed: {'; '.join(unfit) or 'the monitor saw nobody'}"
     times = sum(wakeup.blamed == known[0] for wakeup in worst)
     return (f"{known[0]} is blamed for {times} of the {len(worst)} worst wake-ups that the monitor saw, and "
-            f"{took[known[0]] / took.total():.0%} of their time")
+            f"{took[known[0]] * 100 / took.total():.0f} % of their time")
 
 
 def report_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store, out: Path) -> None:

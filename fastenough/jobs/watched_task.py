@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 
 from fastenough.analysis.injections import Injection
 from fastenough.board import Booted
-from fastenough.campaign.monitoring import find_monitor
+from fastenough.campaign.monitoring import LOADING_S, find_monitor
 from fastenough.facts.cpu import cpu_list
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import options
@@ -32,8 +32,6 @@ _MODULES_STATION = "expiry-to-interrupt"
 _TASK_PRIORITY = 90
 _INJECTOR_PRIORITY = 50
 """Below the task's: without preemption it needs none, and else it shall not disturb."""
-_SILENCE_S = 120.0
-"""An emulated guest on a busy machine takes a minute to load the monitor's programs."""
 _SETTLE_S = (3.0, 10.0, 30.0, 90.0)
 """From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
 usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
@@ -74,7 +72,7 @@ class Watching:
     def _attempt(self, station: str, settle_s: float) -> Watched | None:
         """None where the first injection came before the monitor."""
         plan = self._plan
-        seconds = settle_s + plan.seconds
+        seconds = settle_s + plan.longest_s
         with _folder(self._booted.link) as folder, self._task(folder, seconds) as task:
             begin_ns = task.head.begin.mono_ns
             first_ns = begin_ns + plan.interval_ns * math.ceil(settle_s * 1e9 / plan.interval_ns)
@@ -108,7 +106,7 @@ class Watching:
     def _task(self, folder: str, seconds: float) -> Iterator[Probing]:
         act = Act("timer", {"affinity": self._plan.cpu, "priority": _TASK_PRIORITY,
                             "interval": f"{self._plan.period_ns}ns", "samples": f"{folder}/task"},
-                  limit_s=seconds + 2 * _SILENCE_S + 4 * MARGIN_S)
+                  limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S)
         with in_user_space(self._booted, act) as task:
             yield task
 
@@ -135,9 +133,9 @@ class Watching:
             "station": station, "affinity": f"{plan.cpu},{_other_cpu(self._booted.link, plan.cpu)}",
             "priority": _INJECTOR_PRIORITY, "sizes": ",".join(f"{size}ns" for size in plan.sizes_ns), "each": plan.each,
             "interval": f"{plan.interval_ns}ns", "lead": f"{plan.lead_ns}ns", "begin": first_ns,
-            "samples": f"{folder}/injected"}, limit_s=seconds + 2 * _SILENCE_S + 4 * MARGIN_S)
+            "samples": f"{folder}/injected"}, limit_s=seconds + 2 * LOADING_S + 4 * MARGIN_S)
         program = find_program(INJECTOR, self._booted.link)
-        with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, _SILENCE_S) as injector:
+        with Probing(self._booted.link, [program, act.probe, *options(act)], act.limit_s, LOADING_S) as injector:
             def inject() -> Injected:
                 injector.wait(seconds + MARGIN_S)
                 return _injections(injector.recording(), _samples(self._booted.link, f"{folder}/injected"))
@@ -148,8 +146,8 @@ class Watching:
     def _watch(self, task: Probing, folder: str, seconds: float) -> Iterator[Probing]:
         act = Act("monitor", {"affinity": self._plan.cpu, "pid": _process_of(self._booted.link, task.pid),
                               "threshold": f"{min(self._plan.sizes_ns) // 2}ns", "report": REPORT,
-                              "samples": f"{folder}/seen"}, limit_s=seconds + _SILENCE_S + 3 * MARGIN_S)
-        with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s, _SILENCE_S) as monitor:
+                              "samples": f"{folder}/seen"}, limit_s=seconds + LOADING_S + 3 * MARGIN_S)
+        with Probing(self._booted.link, [self._monitor, act.probe, *options(act)], act.limit_s, LOADING_S) as monitor:
             yield monitor
 
 

@@ -16,21 +16,26 @@ _ARRANGE = f"""
 set -e
 echo "$1 u64 lat" >>{TRACEFS}/synthetic_events
 on='size=4096:clock=mono'
-echo "hist:keys=pid:woken=common_timestamp.usecs:$on if prio < {_REAL_TIME_BELOW}" >events/sched/sched_waking/trigger
+echo "hist:keys=pid:woken=common_timestamp.usecs:$on if prio < {_REAL_TIME_BELOW}$3" >events/sched/sched_waking/trigger
 lat='lat=common_timestamp.usecs-$woken'
 match="onmatch(sched.sched_waking).$1("'$lat)'
 echo "hist:keys=next_pid:$lat:$on:$match if next_prio < {_REAL_TIME_BELOW}" >events/sched/sched_switch/trigger
 echo "hist:keys=common_cpu,lat:size=$2:clock=mono" >"events/synthetic/$1/trigger"
 """
+_SPECIAL = '"\\*?[' + "\n"
 
 
 def _steps(link: Link, requested: Requested) -> list[Step]:
-    entries = integer("wakeup-histograms", requested, 1024, _MOST)
+    said, _, comm = str(requested).partition(":")
+    entries = integer("wakeup-histograms", said, 1024, _MOST)
     require_instances(link)
     if link.run(["test", "-e", f"{TRACEFS}/synthetic_events"]).status:
         raise NotApplicable("the kernel keeps no histograms of its own (CONFIG_HIST_TRIGGERS is off); Debian's kernels "
                             "do from 6.1 on")
-    return instance_steps(link, _ARRANGE, WAKEUP_EVENT, str(entries))
+    if any(letter in comm for letter in _SPECIAL):
+        raise NotApplicable(f"the kernel's histograms cannot be asked for a name with one of {_SPECIAL.strip()}")
+    return instance_steps(link, _ARRANGE, WAKEUP_EVENT, str(entries), f' && comm ~ "{comm}*"' if comm else "")
 
 
-SETTING = Setting("wakeup-histograms", "lets the kernel count wake-ups of real-time tasks, in so many entries", _steps)
+SETTING = Setting("wakeup-histograms", "lets the kernel count wake-ups of real-time tasks, in so many entries; "
+                  "16384:robot for those whose names begin so", _steps)

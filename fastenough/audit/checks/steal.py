@@ -13,7 +13,7 @@ def _look(facts: Facts) -> Seen:
     stolen_ns = int(facts.need("steal_so_far_ns"))
     if stolen_ns:
         up_s = float(facts.get("uptime_s") or 0)
-        share = f", {stolen_ns / 1e9 / (up_s * facts.count):.2%} of all CPU time" if up_s else ""
+        share = f", {stolen_ns / 1e7 / (up_s * facts.count):.2f} % of all CPU time" if up_s else ""
         return costs(f"{words.duration(stolen_ns)} since boot{share}",
                      outside("give each virtual CPU a CPU of its own on the host, or measure on the bare machine"))
     if facts.hypervisor:

@@ -166,7 +166,7 @@ def _shares(case: _Case, cpu: int, number: int) -> Table:
     rows = [(share.name if case.delayed is None or share.name != case.delayed.name else f"{share.name} (delayed)",
              _KIND[share.kind], share.ns, share.ns / max(1, case.delay_ns), share.times) for share in found]
     columns = (Column("who had the CPU", numeric=False), Column("kind", numeric=False),
-               Column("time [µs]", words.microseconds), Column("of the delay", lambda share: f"{share:.1%}"),
+               Column("time [µs]", words.microseconds), Column("of the delay", lambda share: f"{share * 100:.1f} %"),
                Column("times"))
     return Table(f"trace-{number}-shares", f"Where the {words.latency(case.delay_ns)} went on CPU {cpu}", columns, rows,
                  note=_stations(case))

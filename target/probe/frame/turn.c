@@ -98,7 +98,11 @@ static void tell_before(struct run *run)
 	snprintf(text, sizeof(text), "gap: %s %s; by the wall clock nothing was recorded for %lld s before this recording",
 		 before->name, before->ended ? "ended in order" : "was cut off", (long long)(gap_ns / NS_PER_S));
 	tell(run, gap_ns, text);
-	*before->name = '\0';
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
 }
 
 static void tell_lost(struct run *run)
@@ -108,10 +112,9 @@ static void tell_lost(struct run *run)
 
 	if (!turns->lost_intervals)
 		return;
-	snprintf(text, sizeof(text), "gap: %" PRIu64 " intervals with %" PRIu64 " values before this recording could not be written%s%s",
-		 turns->lost_intervals, turns->lost_values, turns->error ? ": " : "", turns->error ? strerror(turns->error) : "");
+	snprintf(text, sizeof(text), "gap: %" PRIu64 " interval%s with %" PRIu64 " value%s before this recording could not be written%s%s",
+		 turns->lost_intervals, plural(turns->lost_intervals), turns->lost_values, plural(turns->lost_values), turns->error ? ": " : "", turns->error ? strerror(turns->error) : "");
 	tell(run, (int64_t)turns->lost_values, text);
-	turns->lost_intervals = turns->lost_values = 0;
 }
 
 static void tell_dropped(struct run *run)
@@ -121,12 +124,14 @@ static void tell_dropped(struct run *run)
 
 	if (!ring->dropped || !recording(run))
 		return;
-	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recordings of the ring made room before their time", ring->dropped);
+	snprintf(text, sizeof(text), "dropped: %" PRIu64 " recording%s of the ring made room before %s time", ring->dropped,
+		 plural(ring->dropped), ring->dropped == 1 ? "its" : "their");
 	tell(run, (int64_t)ring->dropped, text);
 	say(text, "");
 	ring->dropped = 0;
 }
 
+/* A file gets its name when what it tells of the time before it is in it: whoever is killed in between has begun no recording. */
 void turn_head_written(struct run *run)
 {
 	struct turns *turns = run->turns;
@@ -135,6 +140,8 @@ void turn_head_written(struct run *run)
 	turns->begun_ns = run->begin.mono_ns;
 	if (run->record_fd < 0)
 		return;
+	tell_before(run);
+	tell_lost(run);
 	error = run->record_broken ? turns->error : ring_name(&turns->ring, run->record_fd);
 	if (error) {
 		cannot_write(run, error);
@@ -142,8 +149,8 @@ void turn_head_written(struct run *run)
 		run->record_fd = -1;
 		return;
 	}
-	tell_before(run);
-	tell_lost(run);
+	*turns->ring.before.name = '\0';
+	turns->lost_intervals = turns->lost_values = 0;
 	if (turns->error)
 		say("recordings are written again", "");
 	turns->error = 0;

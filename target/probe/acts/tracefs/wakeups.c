@@ -30,9 +30,14 @@ static struct {
 	struct known *known;
 	uint64_t unseen;
 	char text[1 << 22];
+	const char *comm;
 } wakeups;
 
-static const struct option_spec wakeups_options[] = {TRACEFS_OPTION, {0}};
+static const struct option_spec wakeups_options[] = {
+	TRACEFS_OPTION,
+	{"comm", 0, OPTION_TEXT, &wakeups.comm, .help = "tasks whose name begins so; the bench lets the kernel count only those"},
+	{0},
+};
 
 static struct known *find(uint64_t key)
 {
@@ -132,6 +137,8 @@ static void wakeups_setup(struct run *run)
 	if (fd < 0)
 		return;
 	close(fd);
+	if (wakeups.comm)
+		run_parameter_text(run, "comm", wakeups.comm);
 	wakeups.known = run_allocate(run, KNOWN * sizeof(*wakeups.known));
 	wakeups.series = run_allocate(run, (size_t)cpus->count * sizeof(*wakeups.series));
 	for (int i = 0; i < cpus->count; i++)
