@@ -123,9 +123,28 @@ def osadl(text: str) -> list[Told]:
     return [(total // 1000, low, high, mean, int(over[1]))]
 
 
+def rtla_top(text: str) -> list[Told]:
+    """Of its last picture."""
+    unit, last = 1 if "(ns)" in text else 1000, re.split(r"(?:Latency|Noise) +\n", text)[-1]
+    rows = [row.replace("|", " ").split() for row in re.findall(r"^ *\d+ #(\d.*)$", last, re.MULTILINE)]
+    if "duration:" in last:
+        return [(None if int(row[5]) else 0, None, float(row[5]) * unit if int(row[5]) else None, None, None)
+                for row in rows]
+    return [(None if at > 1 else int(row[0]), float(row[at + 1]) * unit, float(row[at + 3]) * unit,
+             float(row[at + 2]) * unit, None) for row in rows for at in range(1, len(row), 4)]
+
+
+def rt_app(text: str) -> list[Told]:
+    loops = [list(map(int, line.split())) for line in text.splitlines() if not line.startswith("#")]
+    slept = [row[10] * 1000 for row in loops if row[9] and (row[7] > 0 or row[10])]
+    slack = [row[7] * 1000 for row in loops if row[9] and (row[7] or row[10])]
+    return [(len(values), min(values), max(values), sum(values) / len(values), 0) for values in (slept, slack)]
+
+
 READINGS: list[tuple[str, Callable[[str], list[Told]]]] = [
     (r'"thread"|"cpu": \{', json_threads), (r"^# Histogram", cyclictest_histogram),
-    (r"^\S*T: 0 \(", cyclictest_threads), (r"^oslat V", oslat), (r"^# RTLA", rtla),
+    (r"^\S*T: 0 \(", cyclictest_threads), (r"^oslat V", oslat), (r"^# RTLA", rtla), (r"^#idx +perf", rt_app),
+    (r"Timer Latency +$|(?:System|related) Noise +$", rtla_top),
     (r"^hwlatdetect:", hwlatdetect), (r"^RT[ST]\||^# .* us period", xenomai),
     (r"stress-ng: info", stress_ng), (r"^#Minimum latency", osadl),
 ]

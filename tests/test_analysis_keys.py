@@ -227,6 +227,18 @@ def test_groups_of_a_report_are_told_apart_by_what_differs(tmp_path: Path) -> No
     assert "run run-3" in titles[2] and "run run-4" in titles[3]
 
 
+def test_a_name_holds_no_setting_that_follows_from_a_parameter_in_it_and_no_mark_that_all_have(tmp_path: Path) -> None:
+    def of_thread(policy: str) -> tuple[dict[str, Any], ...]:
+        return ({"name": "policy", "thread": "periodic (7)", "requested": policy, "in_effect": policy},)
+
+    runs = [_run(tmp_path, name, settings=of_thread(policy), marks=marks, head={"parameters": {"task": task}})
+            for name, task, policy, marks in (
+                ("a", "ordinary", "other", ("self-measured", "virtual-machine")),
+                ("b", "real-time", "fifo", ("virtual-machine",)), ("c", "real-time", "rr", ("virtual-machine",)))]
+    titles = [group.title.removeprefix("load none · ") for group in make_context(runs, judge(runs)).groups]
+    assert titles == ["task ordinary · self-measured", "task real-time · policy fifo", "task real-time · policy rr"]
+
+
 def test_times_of_an_act_are_told_in_a_unit_that_people_read(tmp_path: Path) -> None:
     runs = [_run(tmp_path, name, head={"parameters": {"interval_ns": interval_ns}})
             for name, interval_ns in (("a", 100_000_000), ("b", 200_000))]

@@ -92,6 +92,23 @@ def _stated(limit_ns: int) -> dict[str, Any]:
     return {"requirement": {"limit_ns": limit_ns, "miss_rate": 0, "confidence": 0.95}}
 
 
+def test_many_probes_are_no_headline(tmp_path: Path) -> None:
+    runs = [_run(tmp_path, run_id=probe, values=latencies(seed), head={"probe": probe})
+            for seed, probe in enumerate(("timer", "mutex", "switch", "condvar", "semaphore"))]
+    assert judge(runs[:4]).headline.count("none above") == 4
+    assessment = judge(runs)
+    assert assessment.headline == "5 probes were measured; the greatest latency seen of each stands below"
+    assert len([reason for reason in assessment.reasons if ", worst " in reason]) == 5
+
+
+def test_what_was_not_applicable_is_told_apart_by_its_parameters(tmp_path: Path) -> None:
+    unfit = [_run(tmp_path, run_id=method, values=[], outcome="not-applicable", reasons=("no module",),
+                  head={"parameters": {"method": method, "interval_ns": 1000}}) for method in ("thread", "handler")]
+    found = [reason for reason in judge([_run(tmp_path), *unfit]).reasons if "was not applicable" in reason]
+    assert [("method thread" in each, "method handler" in each, "interval" in each) for each in found] == [
+        (True, False, False), (False, True, False)]
+
+
 def test_what_a_run_states_itself_it_is_judged_by(tmp_path: Path) -> None:
     timer, mutex = _run(tmp_path, head=_stated(200_000)), _late_mutex(tmp_path, **_stated(900_000))
     assessment = judge([timer, mutex])

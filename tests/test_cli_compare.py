@@ -47,6 +47,11 @@ def test_the_conclusion_is_that_of_the_judged_series() -> None:
     by_itself = replace(judged, quantiles=(replace(quantile(1, 2), shown=False),))
     assert "no difference of the second run is shown" in conclusion([by_itself], {"wakeup_corrected"})
     assert "too few samples" in conclusion([replace(judged, quantiles=(quantile(None, None),))], set())
+    short = [replace(judged, second_id=run, quantiles=(quantile(None, None),)) for run in ("b", "c")]
+    assert conclusion(short, set()) == (
+        "of none of the runs anything can be said: there are too few samples for any interval")
+    uneven = replace(judged, quantiles=(quantile(1234, 1236),))
+    assert "by 1.24 µs, 95 % interval 1.23 to 1.24" in conclusion([uneven], set()), "as the table says it"
     mixed = comparison(quantile(1, 2, 0.5), quantile(-2, -1, 0.999))
     assert "greater at 50 % and smaller at 99.9 %" in conclusion([mixed], set())
     assert "greater at some quantile in 1 and smaller in 1" in conclusion([plain, judged], set())

@@ -19,7 +19,7 @@ from fastenough.analysis import judge
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
 from fastenough.exchange import Found, Source, found_in, read_source, recording_lines
-from fastenough.model import BadInput, Outcome, Requirement, Verdict
+from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.building import line_bytes
 from fastenough.recording.lines import printable
@@ -34,9 +34,9 @@ MORE = os.environ.get("FASTENOUGH_PEER_SAMPLES")
 FURTHER = sorted(path for path in Path(MORE).rglob("*") if path.is_file() and path.stat().st_size > 300
                  and path.suffix != ".md" and path.name != "hwlatdetect.txt") if MORE else []
 ALL = CASES + FURTHER
-NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv")
+NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv", "rt-app", "top")
 """Files of which nothing says where they end: cut between two lines, they are whole ones with fewer threads."""
-CHECKED = ("all", "2.4-histogram", "2.4.json", "0.3.json", "rtla-us", "rtla-ns", "osnoise", "osadl", "xenomai-3",
+CHECKED = ("all", "2.4-histogram", "2.4.json", "0.3.json", "rtla-us", "rtla-ns", "osnoise.txt", "osadl", "xenomai-3",
            "stress")
 """Files that say a count twice."""
 
@@ -66,7 +66,8 @@ def close(one: Told, other: Told) -> bool:
 def test_all_importers_have_a_case() -> None:
     names = " ".join(path.name for path in CASES)
     for tool in ("cyclictest-2.4.json", "cyclictest-2.10", "rtla-us", "rtla-ns", "osnoise", "jitterdebugger-0.3.raw",
-                 "oslat", "hwlatdetect", "xenomai-gnuplot", "stress-ng", "osadl", "pmqtest"):
+                 "oslat", "hwlatdetect", "xenomai-gnuplot", "stress-ng", "osadl", "pmqtest", "rt-app",
+                 "rtla-top", "rtla-top-live", "rtla-osnoise-top"):
         assert tool in names
 
 
@@ -140,7 +141,7 @@ def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
         if path.suffix in (".raw", ".csv"):
             held = at // 28 if path.suffix == ".raw" else content[:at].count(b"\n")
             assert sum(one[0] or 0 for one in less) == held
-        elif "live" in path.name:  # each picture that is whole may have been the last one
+        elif "live" in path.name or "rt-app" in path.name:  # each picture that is whole may have been the last one
             assert len(less) == len(whole) and all((a[0] or 0) <= (b[0] or 0) for a, b in zip(less, whole, strict=True))
         else:
             assert less == whole[:len(less)]
@@ -241,6 +242,38 @@ def test_what_hwlatdetect_saw_before_ctrl_c_is_taken_and_its_length_is_unknown(t
     assert recording.stopped.mono_ns == recording.head.begin.mono_ns
     with pytest.raises(BadInput, match="its end is not there"):
         of_bytes(stopped[:stopped.index(b"test finished")])
+
+
+def test_a_loop_of_rt_app_that_never_slept_is_missed_and_no_latency_of_0(tmp_path: Path) -> None:
+    recording = recorded(ROOT / "tests" / "exchange_cases" / "rt-app-1.0.log", tmp_path)
+    wakeup, slack = recording.totals[0], recording.totals[1]
+    assert (wakeup.total, recording.missed(0), wakeup.minimum) == (50, 3, 7)
+    assert slack.total == 53 and slack.minimum == -3778
+    assert [series.role for series in recording.series] == [Role.VERDICT, Role.DIAGNOSTIC]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("ALL #24644 ", "ALL #24645 ", "does not fit their lines"), ("31\n  1 #", "30\n  1 #", "does not fit"),
+    ("        12 |", "        1 |", "columns|beyond|not fit"), ("  1 #12322", "  0 #12322", "stands where it cannot"),
+    ("(us)", "(ms)", "in which unit"), ("COUNT", "COUNTS", "head is not whole"),
+    ("0 00:00:12   |", "0 00:12   |", "head is not whole"),
+])
+def test_a_picture_of_rtla_that_contradicts_itself_is_refused(old: str, new: str, words: str) -> None:
+    whole = (ROOT / "tests" / "exchange_cases" / "rtla-top.txt").read_text()
+    assert old in whole and of_bytes(whole.encode())
+    with pytest.raises(BadInput, match=words):
+        of_bytes(whole.replace(old, new).encode())
+
+
+def test_of_rtlas_pictures_the_last_one_counts_and_must_have_all_cpus() -> None:
+    live = (ROOT / "tests" / "exchange_cases" / "rtla-top-live.txt").read_text()
+    first, second = live.replace("#12322", "#12321").replace("24644", "24642"), live
+    assert [of_bytes(text.encode()).series[0].count for text in (first + second, second + first)] == [12322, 12321]
+    row = live.rindex("  1 #")
+    with pytest.raises(BadInput, match="lacks a CPU"):
+        of_bytes(live[:row].encode())
+    stopped = live + "rtla timerlat hit stop tracing\n## CPU 1 hit stop tracing, analyzing it ##\n  IRQ delay: 1 us\n"
+    assert of_bytes(stopped.encode()).series == of_bytes(live.encode()).series
 
 
 def imported(tmp_path: Path, *names: str) -> dict[str, object]:

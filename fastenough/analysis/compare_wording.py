@@ -64,7 +64,8 @@ def said_of(comparison: Comparison, which: str) -> str:
     shown = shown_at(comparison.quantiles)
     if shown is not None:
         said, tail = shown
-        return (f"the {which} run is {said} (at {words.percent(tail.quantile)} by {words.latency(tail.difference_ns)}, "
+        by = words.nearest_microseconds(tail.difference_ns)
+        return (f"the {which} run is {said} (at {words.percent(tail.quantile)} by {by} µs, "
                 f"{words.percent(comparison.confidence)} interval {interval(tail)} µs)")
     if comparison.chances():
         return f"no difference of the {which} run is shown"
@@ -79,6 +80,8 @@ def _telling(comparisons: Sequence[Comparison], judged: Collection[str]) -> list
 def conclusion(comparisons: Sequence[Comparison], judged: Collection[str]) -> str:
     """One sentence, of the series that a limit is judged by, or of all where there is none of these."""
     others = list(dict.fromkeys(each.second_id for each in comparisons))
+    if len(others) > 1 and not any(each.chances() for each in comparisons):
+        return "of none of the runs anything can be said: there are too few samples for any interval"
     said = [_of_one([each for each in comparisons if each.second_id == run], judged, ORDINALS[place])
             for place, run in enumerate(others)]
     return "; ".join(said)

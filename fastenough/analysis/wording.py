@@ -80,6 +80,8 @@ def _watched(recordings: Sequence[Recording]) -> str:
 
 _ACTS = {"timer": "wake-up", "response": "response"}
 """What one value of a probe is, where it is not called an activation."""
+_FEW_PROBES = 4
+"""More are no headline: the reasons below it say the same of each."""
 
 
 def _seen(judgments: Sequence[Judgment]) -> str:
@@ -96,6 +98,8 @@ def _seen(judgments: Sequence[Judgment]) -> str:
         said.append(f"{f'{probe}: ' if len(probes) > 1 else ''}none above {worst} seen in {words.about(n)} "
                     f"{_ACTS.get(probe, 'activation')}s"
                     + (f", and {words.counted(missed, 'period')} missed by an unknown time" if missed else ""))
+    if len(said) > _FEW_PROBES:
+        return f"{len(said)} probes were measured; the greatest latency seen of each stands below"
     text = "; ".join(said) or "no latency was measured"
     return text[0].upper() + text[1:]
 
@@ -282,18 +286,23 @@ def looked_before(look: int, required: float, confidence: float) -> Iterator[str
                "(fastenough report RUN...)")
 
 
-def _planned(recording: Recording) -> str:
+def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
     """What a run that measured nothing was to measure; the board need not have been booted for it to be told."""
     head = recording.head
-    under = (f"load {load_name(recording) or 'unknown'}", *([head.configuration.name] if head.configuration else []))
+    alike = [other.head.parameters for other in unfit if other.head.probe == head.probe]
+    telling = [words.part(name, value) for name, value in head.parameters.items()
+               if any(name in other and other[name] != value for other in alike)]
+    under = (f"load {load_name(recording) or 'unknown'}", *telling,
+             *([head.configuration.name] if head.configuration else []))
     return f"{head.probe} by {head.implementation} ({', '.join(under)}; run {recording.run_id})"
 
 
 def gaps(recordings: Sequence[Recording], unfit: Mapping[str, str], loads: Sequence[str],
          missing: Sequence[str]) -> list[str]:
     """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
+    not_measured = [run for run in recordings if run.run_id in unfit]
     return [
-        *(f"{_planned(run)} was not applicable here: {unfit[run.run_id]}" for run in recordings if run.run_id in unfit),
+        *(f"{_planned(run, not_measured)} was not applicable here: {unfit[run.run_id]}" for run in not_measured),
         *(f"load {load} was to be measured and is not among the runs" for load in loads),
         *(f"{run} was planned and is missing" for run in missing),
         *([] if recordings else ["there is no run to judge"]),

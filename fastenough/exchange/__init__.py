@@ -42,8 +42,10 @@ IMPORTERS: Sequence[Importer] = listed(__name__, "IMPORTER", (
     "jitterdebugger_samples",
     "osadl",
     "oslat",
+    "rt_app",
     "rt_tests_pairs",
     "rtla",
+    "rtla_top",
     "stress_ng",
     "xenomai",
 ))

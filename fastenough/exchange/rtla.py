@@ -15,16 +15,16 @@ from fastenough.model import Role
 
 _TITLE = re.compile(r"# RTLA (timerlat|osnoise) histogram\s*")
 _UNIT = re.compile(r"# Time unit is (?:nanoseconds|microseconds) \((ns|us)\)\s*")
-_DURATION = re.compile(r"# Duration:\s*(\d+) (\d\d):(\d\d):(\d\d)\s*")
+_DURATION = re.compile(r"# Duration:\s*(\d+ \d\d:\d\d:\d\d)\s*")
 _COLUMN = re.compile(r"(IRQ|Thr|Usr|CPU)-(\d{3,})")
 _SUMMARY = ("over:", "count:", "min:", "avg:", "max:")
-_EVENTS = {
+EVENTS = {
     "IRQ": ("irq", "the instant the timer was due", "its interrupt handler runs"),
     "Thr": ("thread", "the instant the timer was due", "the thread runs"),
     "Usr": ("user", "the instant the timer was due", "the thread is back in user space"),
     "CPU": ("noise", "the begin of an interruption of a busy loop", "its end"),
 }
-_MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
+MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
 
 
 @dataclass
@@ -70,8 +70,13 @@ def _opening(reading: Reading) -> tuple[str, int, int]:
     lasted = _DURATION.fullmatch(next(iter(reading), ""))
     if title is None or unit is None or lasted is None:
         reading.refuse("its head is not whole: title, time unit, duration")
-    days, hours, minutes, seconds = map(int, lasted.groups())
-    return title[1], 1 if unit[1] == "ns" else 1000, (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9
+    return title[1], 1 if unit[1] == "ns" else 1000, lasted_ns(lasted[1])
+
+
+def lasted_ns(text: str) -> int:
+    """Of days and a time of day, ``1 02:03:04``."""
+    days, hours, minutes, seconds = map(int, re.split("[ :]", text))
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**9
 
 
 def _table(reading: Reading) -> _Table:
@@ -94,7 +99,7 @@ def _table(reading: Reading) -> _Table:
             if words[0] != ("", *_SUMMARY, "")[1 + len(held) + bool(table.all_columns)]:
                 reading.refuse(f"{words[0]} stands where it cannot")
             held[words[0]] = _as_many(reading, words, table.all_columns or table.columns)
-        elif not (table.summary and _MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
+        elif not (table.summary and MISSED.match(line)) and not line.startswith(("rtla ", "##", " ")):
             reading.refuse(f"no line of rtla's: {line[:60]!r}")
     return table
 
@@ -141,7 +146,7 @@ def _width(reading: Reading, table: _Table) -> int:
 def _series(reading: Reading, table: _Table, unit_ns: int) -> Iterator[FoundSeries]:
     edges, width = list(table.rows), _width(reading, table)
     for place, (kind, cpu) in enumerate(table.columns):
-        name, from_event, to_event = _EVENTS[kind]
+        name, from_event, to_event = EVENTS[kind]
 
         def said(what: str, place: int = place) -> str | None:
             word = table.summary[what][place] if what in table.summary else "-"

@@ -230,10 +230,11 @@ def _apart(parts: Sequence[Mapping[str, str]], names: Sequence[str]) -> int:
     return len({tuple(one.get(name) for name in names) for one in parts})
 
 
-_PLAIN = ("board", "configuration", "probe", "implementation")
+_PLAIN = ("board", "configuration", "probe", "implementation", "marks")
 _GROUPED_BY_LOAD = ("load", "load's commands")
 _OF_THE_ACT = ("act", "parameters", "settings")
 """What one act is made of says nothing about another act: it tells runs of one probe apart only."""
+_OF_A_THREAD = " of thread "
 
 
 def _short(name: str, value: Any) -> str:
@@ -274,7 +275,7 @@ def _worded(telling: Sequence[str], runs: Sequence[Values], *, stated: bool) -> 
     instrument and those of a board's own task are other ones, and no reader looks for them all in a name."""
     return [" · ".join(filter(None, (
         _short(name, differing) for name in telling if not isinstance(values[name], Unknown)
-        and _differs(name, values, runs) and (differing := _differing(name, values, runs, stated)) != {})))
+        and _differs(name, values, runs) and (differing := _differing(name, values, runs, stated)) not in ({}, []))))
         for values in runs]
 
 
@@ -296,16 +297,28 @@ def _first_unknown(values: Values) -> Unknown | None:
 
 
 def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) -> Any:
-    """Of settings and of what has parts only those that differ."""
-    value, others = values[name], [other[name] for other in _comparable(name, values, runs)]
+    """Of settings, of marks and of what has parts only those that differ."""
+    compared = _comparable(name, values, runs)
+    value, others = values[name], [other[name] for other in compared]
     if name == "settings":
-        return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
-                             if any(other.get(place) != in_effect for other in others if place in other or not stated))
+        return _differing_settings(value, compared, values["parameters"], stated)
+    if name == "marks":
+        return [mark for mark in value if any(mark not in other for other in others)]
     if name == "kernel" or not isinstance(value, dict):
         return value
     return {part: item for part, item in value.items()
             if any(not isinstance(other, dict) or other.get(part) != item for other in others
                    if not (stated and isinstance(other, dict)) or part in other)}
+
+
+def _differing_settings(value: Mapping[str, str], compared: Sequence[Values], parameters: Any,
+                        stated: bool) -> dict[str, None]:
+    """What a thread runs with follows from the parameters of its act, which stand in the name where they differ."""
+    alike = [other["settings"] for other in compared if other["parameters"] == parameters]
+    every = [other["settings"] for other in compared]
+    return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
+                         if any(other.get(place) != in_effect for other in (alike if _OF_A_THREAD in place else every)
+                                if place in other or not stated))
 
 
 def _groups(recordings: Iterable[Recording]) -> tuple[Group, ...]:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastenough.analysis import Quantile, words
-from fastenough.model import Verdict
+from fastenough.model import Outcome, Verdict
 from fastenough.report import plot
 from fastenough.report.context import Context, Entry, Group
 from fastenough.report.document import Cell, Column, Picture, Table, plain
@@ -44,19 +44,22 @@ def _instant(wall_ns: int) -> datetime:
     return datetime.fromtimestamp(wall_ns / 1e9, UTC)
 
 
-def _when(groups: Sequence[Group]) -> str:
-    """From the beginning of the first run to the end of the last."""
-    recordings = [recording for group in groups for recording in group.recordings]
+def _when(context: Context) -> str:
+    """From the beginning of the first run to the end of the last, and how many runs there were to be."""
+    unfit = sum(recording.outcome is Outcome.NOT_APPLICABLE for recording in context.recordings)
+    also = f"; {words.counted(unfit, 'run')} not applicable here" if unfit else ""
+    recordings = [recording for group in context.groups for recording in group.recordings]
     if not recordings:
-        return "Nothing was measured"
+        return f"Nothing was measured{also}"
     begins = [recording.head.begin.wall_ns for recording in recordings]
+    runs = f"in {words.counted(len(begins), 'run')}{also}"
     if not all(begins):
-        return f"Measured at a time that is not known, in {words.counted(len(begins), 'run')}"
+        return f"Measured at a time that is not known, {runs}"
     ends = [begin + recording.duration_ns for begin, recording in zip(begins, recordings, strict=True)]
     first, last = _instant(min(begins)), _instant(max(ends))
     until = last.strftime(" to %H:%M" if first.date() == last.date() else " to %Y-%m-%d %H:%M")
     began = f"{first:%Y-%m-%d %H:%M}"
-    return f"Measured {began}{until if last - first >= _MINUTE else ''} UTC in {words.counted(len(begins), 'run')}"
+    return f"Measured {began}{until if last - first >= _MINUTE else ''} UTC {runs}"
 
 
 def _system(group: Group) -> str:
@@ -203,5 +206,5 @@ def _figure(context: Context) -> Picture | None:
 def make_overview(context: Context) -> Overview:
     """What the first screen shows."""
     other = None if context.entries else throughput.summary(context) or stations.summary(context)
-    return Overview(_when(context.groups), _systems(context.groups) if context.groups else (), _identity(context),
+    return Overview(_when(context), _systems(context.groups) if context.groups else (), _identity(context),
                     first_table(context) if context.entries else other, _figure(context))

@@ -39,8 +39,9 @@ def _proof(recording: Recording) -> str:
 
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
+    duration_ns = None if recording.outcome is Outcome.NOT_APPLICABLE else recording.duration_ns
     return (recording.run_id, f"{head.probe}, {head.implementation}", load_name(recording), _proof(recording),
-            _begin(recording), recording.duration_ns, _outcome(recording), (head.profile_sha256 or "–")[:12],
+            _begin(recording), duration_ns, _outcome(recording), (head.profile_sha256 or "–")[:12],
             f"{head.tool.name} {head.tool.version}")
 
 

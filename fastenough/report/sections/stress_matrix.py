@@ -49,18 +49,22 @@ def _matrix(number: int, members: Sequence[Member]) -> Table:
 
 
 def section(context: Context) -> Section | None:
-    """One matrix a setup; where there are many setups, only of those measured under several loads."""
+    """One matrix a setup; where there are many setups, only of those measured under several loads.
+
+    Under one load alone setups stand beside each other, and one setup has nothing to stand beside.
+    """
     matrices: dict[tuple[str, str], list[Member]] = {}
     for group in context.groups:
         for kind in group.judged_kinds:
             matrices.setdefault((group.setup, kind.name), []).append((group, kind))
     chosen = {said: members for said, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
-    if not chosen:
-        return None
     beside = stress_beside(
         "stress-matrix-all", "All configurations beside each other, all CPUs together",
         {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()}, words.microseconds)
-    tables = [_matrix(number, members) for number, members in enumerate(chosen.values(), start=1)]
+    several = len({group.load for group in context.groups}) > 1
+    tables = [_matrix(number, members) for number, members in enumerate(chosen.values(), start=1)] if several else []
+    if not beside and not tables:
+        return None
     return Section("stress-matrix", "Latency by load",
                    "A load is what else the machine is made to do. The maximum is the greatest value seen, exactly; "
-                   "it is a lower bound of the worst case.", [*beside, *tables, _enea()])
+                   "it is a lower bound of the worst case.", [*beside, *tables, *([_enea()] if several else [])])

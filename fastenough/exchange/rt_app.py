@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rt-app's log of one thread: a line for each loop of its work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+
+from fastenough.exchange.found import MOST_NS, Found, FoundSeries, Sample
+from fastenough.exchange.source import Reading, Source
+from fastenough.model import Role
+from fastenough.recording.head import Setting
+
+_POLICY = re.compile(r"# Policy : SCHED_([A-Z_]{2,20}) priority : (-?\d{1,3})")
+_COLUMNS = ("#idx", "perf", "run", "period", "start", "end", "rel_st", "slack", "c_duration", "c_period", "wu_lat")
+_ROUNDED_US = 2
+"""Begin and end of a loop, and what lies between them, are rounded one by one."""
+Row = dict[str, int]
+
+
+class _RtApp:
+    what = "rt-app: log of a thread"
+
+    def recognises(self, source: Source) -> bool:
+        return tuple(source.lines[:2][-1].split()) == _COLUMNS and _POLICY.fullmatch(source.lines[0]) is not None
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        rows = list(_rows(Reading(source)))
+        _check(source, rows)
+        timed = [row for row in rows if row["c_period"] and not _never_waited(row)]
+        if not timed:
+            source.refuse("its loops have no timer (c_period is 0), and rt-app tells the latency of no other wake-up")
+        slept = [row for row in timed if not _never_slept(row)]
+        if not slept:
+            source.refuse("no loop of it slept: each was so late that its next period had begun")
+        policy, priority = _POLICY.findall(source.lines[0])[0]
+        samples = _sample(slept, "wu_lat"), _sample(timed, "slack")
+        series = _wakeups(samples[0], len(timed) - len(slept)), _slacks(samples[1])
+        return Found(
+            "rt-app", None, "linux-user", series, samples=samples,
+            settings=(Setting("policy", None, policy.lower()), Setting("priority", None, int(priority))),
+            facts={"loops": len(rows), "loops without a timer": len(rows) - len(timed),
+                   "end": "not marked: a file cut between two loops is not told from a whole one"})
+
+
+IMPORTER = _RtApp()
+
+
+def _rows(reading: Reading) -> Iterator[Row]:
+    last = len(reading.source.lines)
+    for line in reading:
+        words = line.split()
+        if reading.number <= len(("policy", "columns")) or (not words and reading.number in (3, last)):
+            continue
+        if len(words) != len(_COLUMNS):
+            reading.refuse(f"no loop of {len(_COLUMNS)} columns: {line[:60]!r}")
+        row = {name: (reading.integer if name == "slack" else reading.count)(word, name)
+               for name, word in zip(_COLUMNS, words, strict=True)}
+        if any(abs(value) > MOST_NS // 1000 for value in row.values()):
+            reading.refuse("it tells of a time longer than 10 years")
+        yield row
+
+
+def _check(source: Source, rows: list[Row]) -> None:
+    """Begin and length of a loop are told twice, and each begins behind the one before."""
+    if not rows:
+        source.refuse("it holds no loop: rt-app was killed, or wrote nothing yet")
+    begin = rows[0]["start"] - rows[0]["rel_st"]
+    for row in rows:
+        if (abs(row["end"] - row["start"] - row["period"]) > _ROUNDED_US
+                or abs(row["start"] - row["rel_st"] - begin) > _ROUNDED_US or row["#idx"] != rows[0]["#idx"]):
+            source.refuse("a loop's begin or length is told twice and does not agree: it was changed")
+        if row["wu_lat"] > row["period"]:
+            source.refuse("a wake-up took longer than its loop: it was changed")
+    if any(other["start"] + _ROUNDED_US < one["end"] for one, other in pairwise(rows)):
+        source.refuse("its loops do not follow each other: it was changed")
+
+
+def _never_waited(row: Row) -> bool:
+    """rt-app ended before this loop came to its timer."""
+    return row["slack"] == row["wu_lat"] == 0
+
+
+def _never_slept(row: Row) -> bool:
+    """rt-app does not sleep where the next period has begun, and notes 0 as the latency."""
+    return row["slack"] < 0 and row["wu_lat"] == 0
+
+
+def _wakeups(sample: Sample, missed: int) -> FoundSeries:
+    return _series("wakeup", ("the instant the timer was due",
+                              "the thread runs; added up where a loop has several timers"), sample, missed)
+
+
+def _slacks(sample: Sample) -> FoundSeries:
+    events = "the end of a loop's work", "the end of its period; negative where it took longer than that"
+    return replace(_series("slack", events, sample), role=Role.DIAGNOSTIC)
+
+
+def _sample(rows: list[Row], column: str) -> Sample:
+    return Sample(*(np.array([row[name] * unit for row in rows], dtype=np.int64)
+                    for name, unit in (("end", 1000), (column, 1))))
+
+
+def _series(name: str, events: tuple[str, str], sample: Sample, missed: int = 0) -> FoundSeries:
+    values, counts = np.unique(sample.value, return_counts=True)
+    mean = Decimal(int(sample.value.sum(dtype=np.object_))) / len(sample.value)
+    return FoundSeries(
+        name, *events, 1000, len(sample.value), int(values[0]), int(values[-1]), mean, overflow=0, missed=missed,
+        buckets=tuple((at, at, n) for at, n in zip(values.tolist(), counts.tolist(), strict=True)), clock="monotonic")

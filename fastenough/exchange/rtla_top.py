@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rtla timerlat top, osnoise top and hwnoise: one line for each CPU, without a histogram.
+
+Without -q it draws one picture over the other; the last one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.rtla import EVENTS, MISSED, lasted_ns
+from fastenough.exchange.source import Reading, Source
+from fastenough.model import Role
+
+_CLEAR = "\x1bc"
+_TITLES = {"Timer Latency": "timerlat", "Operating System Noise": "osnoise", "Hardware-related Noise": "hwnoise"}
+_DURATION = re.compile(r"\s*(?:duration:\s*)?(\d+ \d\d:\d\d:\d\d)\s*\|(.*)")
+_UNIT = re.compile(r"\((ns|us)\)")
+_HEADER = {"timerlat": ["CPU", "COUNT"], "osnoise": ["CPU", "Period"], "hwnoise": ["CPU", "Period"]}
+_ROW = re.compile(r"\s*(\d+) #(\d+)\s+(.*\S)\s*")
+_ALL = re.compile(r"ALL #(\d+)\s+e(\d) \|(.*)")
+_KINDS = ("IRQ", "Thr", "Usr")
+_NOISE = ("runtime", "noise", "available", "max noise", "max single", "HW", "NMI", "IRQ", "softirq", "thread")
+
+
+@dataclass
+class _Picture:
+    """``rows``: by CPU what stands behind its count, and the count."""
+
+    which: str
+    unit_ns: int
+    duration_ns: int
+    columns: int
+    rows: dict[int, tuple[int, list[str]]]
+
+
+class _RtlaTop:
+    what = "rtla: timerlat top, osnoise top, hwnoise"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_title(line) for line in source.lines[:50])
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        before: _Picture | None = None
+        reading = Reading(source)
+        lines = iter(reading)
+        last = next((name for line in lines if (name := _title(line))), "")
+        while last:
+            picture, last = _picture(reading, lines, last)
+            if before is not None and set(before.rows) - set(picture.rows):
+                source.refuse("its last picture lacks a CPU: it was cut off, or rtla was killed")
+            before = picture
+        assert before is not None
+        if not before.rows:
+            source.refuse("no CPU was measured")
+        series = _latencies(reading, before) if before.which == "timerlat" else _noises(reading, before)
+        return Found("rtla", None, "linux-kernel", tuple(series), probe=f"rtla-{before.which}",
+                     facts={"command": f"rtla {before.which} top", "unit": "ns" if before.unit_ns == 1 else "µs",
+                            "end": "not marked: a file cut between two CPUs is not told from one of fewer CPUs"},
+                     duration_ns=before.duration_ns or None)
+
+
+IMPORTER = _RtlaTop()
+
+
+def _title(line: str) -> str:
+    return _TITLES.get(line.removeprefix(_CLEAR).strip(), "")
+
+
+def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Picture, str]:
+    """One, and which the next one is of; empty where there is none."""
+    picture = _opening(reading, lines, which)
+    told = False
+    for line in lines:
+        if following := _title(line):
+            return picture, following
+        if match := _ROW.fullmatch(line):
+            if told or int(match[1]) <= next(reversed(picture.rows), -1):
+                reading.refuse("a CPU stands where it cannot")
+            picture.rows[int(match[1])] = reading.count(match[2], "a count"), _cells(reading, match[3], picture.columns)
+        elif match := _ALL.fullmatch(line):
+            _check_all(reading, picture, match)
+        elif line.strip("-| ") and not told and not MISSED.match(line):
+            if not line.startswith(("rtla ", "##")):
+                reading.refuse(f"no line of rtla's: {line[:60]!r}")
+            told = True  # why it stopped, in many forms
+    return picture, ""
+
+
+def _opening(reading: Reading, lines: Iterator[str], which: str) -> _Picture:
+    lasted, header = _DURATION.fullmatch(next(lines, "")), next(lines, "")
+    if lasted is None or header.split()[:2] != _HEADER[which]:
+        reading.refuse("its head is not whole: title, duration, columns")
+    units = set(_UNIT.findall(lasted[2])) if which == "timerlat" else {"us"}
+    if len(units) != 1:
+        reading.refuse("its head does not say in which unit its times are")
+    columns = 4 * header.count("|") if which == "timerlat" else len(_NOISE) - 3 * (which == "hwnoise")
+    return _Picture(which, 1 if units == {"ns"} else 1000, lasted_ns(lasted[1]), columns, {})
+
+
+def _cells(reading: Reading, text: str, columns: int) -> list[str]:
+    words = text.replace("|", " ").split()
+    if len(words) != columns:
+        reading.refuse(f"a line of {len(words)} columns where there are {columns}: it was cut or changed")
+    return words
+
+
+def _check_all(reading: Reading, picture: _Picture, match: re.Match[str]) -> None:
+    """What rtla says of all CPUs together is what their lines come to; older ones do not say it."""
+    total, places = sum(count for count, _ in picture.rows.values()), 10 ** int(match[2])
+    words = match[3].replace("|", " ").split()
+    told = len(words) == picture.columns // 4 * 3 and total // places == int(match[1])
+    for kind in range(picture.columns // 4):
+        for place, most in ((1, min), (3, max)):
+            values = [int(cells[4 * kind + place]) for _, cells in picture.rows.values()
+                      if cells[4 * kind + place].isdecimal()]
+            told = told and (not values or words[3 * kind + place - 1] == str(most(values)))
+    if not told:
+        reading.refuse("what it says of all CPUs does not fit their lines: it was changed")
+
+
+def _latencies(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
+    """COUNT is that of the interrupts: a thread may have been counted once less."""
+    for cpu, (count, cells) in picture.rows.items():
+        for number, kind in enumerate(_KINDS[:picture.columns // 4]):
+            words = cells[4 * number:4 * number + 4]
+            if words == ["-"] * 4:
+                continue
+            now, low, mean, high = (reading.count(word, "a latency") for word in words)
+            if not low <= now <= high:
+                reading.refuse(f"CPU {cpu}: a latency lies beyond its own extremes: it was changed")
+            interrupt = kind == "IRQ"
+            yield FoundSeries(*EVENTS[kind], picture.unit_ns, count if interrupt else None, low, high, Decimal(mean),
+                              cpu=cpu, role=Role.DIAGNOSTIC if interrupt else Role.VERDICT)
+
+
+def _noises(reading: Reading, picture: _Picture) -> Iterator[FoundSeries]:
+    """Of single interruptions only the longest is told, and not how many there were of them."""
+    for cpu, (_, cells) in picture.rows.items():
+        told = _told(reading, cells)
+        if told["max single"] > told["max noise"] or told["max noise"] > told["noise"] or \
+                told["noise"] > told["runtime"] or bool(told["noise"]) != bool(told["max single"]) or \
+                _share(told) != cells[_NOISE.index("available")]:
+            reading.refuse(f"CPU {cpu}: its noise does not fit its parts: it was changed")
+        longest = told["max single"]
+        yield FoundSeries(*EVENTS["CPU"], picture.unit_ns, None if longest else 0, None, longest or None, None, cpu=cpu)
+
+
+def _told(reading: Reading, cells: Sequence[str]) -> dict[str, int]:
+    return {name: reading.count(word, name) for name, word in zip(_NOISE, cells, strict=False) if name != "available"}
+
+
+def _share(told: dict[str, int]) -> str:
+    """The part of the time that was left, in per cent, as rtla prints it."""
+    share = (told["runtime"] - told["noise"]) * 10**7 // max(1, told["runtime"])
+    return f"{share // 10**5}.{share % 10**5:05d}"
