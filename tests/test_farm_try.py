@@ -89,13 +89,14 @@ def test_a_guest_boots_its_kernel_for_each_cycle_and_ends_with_the_farm() -> Non
                 return [run.outcome for run in store.runs(board="guest-stock")] == ["completed"]
 
         told(process, _PAGES)
+        assert eventually(lambda: any((file.parent / "tmp").glob("fastenough-board-*")), 60), "it is in /tmp"
         assert eventually(measured, 240), command_line("farm", "status", str(file)).stdout
         with closing(Store(file.parent / "store")) as store:
             (run,) = store.runs(board="guest-stock")
             head = store.load(run.id).head
         assert "emulated" in head.marks and head.configuration is not None and head.configuration.name == "stock"
         assert head.profile is not None and head.profile["kernel"]["release"] != os.uname().release
-        assert gone(process, file, signal.SIGTERM)
+        assert gone(process, file, signal.SIGKILL)
 
 
 def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

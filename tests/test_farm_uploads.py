@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import socket
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from starlette.applications import Starlette
 from fastenough.farm.push import Goal, parse_goal, push
 from fastenough.farm.tokens import Tokens
 from fastenough.model import BadInput
+from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 from fastenough.web import uploads
 from fastenough.web.uploads import Pace, upload_route
@@ -154,6 +156,18 @@ def test_a_recording_of_another_name_or_a_name_that_is_none_is_refused(place: Pl
         assert place.post(name, body)[0] in (404, 422)
     assert place.runs() == []
     assert sorted(path.name for path in place.store.parent.iterdir()) == ["run-1.jsonl", "store", "tokens.json"]
+
+
+@pytest.mark.parametrize("begin_ns", [-2**63, -1, 2**63 - 10**12])
+def test_what_is_taken_can_be_read_whatever_its_clock_says(place: Place, tmp_path: Path, begin_ns: int) -> None:
+    lines = [json.loads(line) for line in recording(tmp_path).splitlines()]
+    for instants in ([line[name] for name in ("begin", "end", "at") if name in line] for line in lines):
+        for instant in instants:
+            instant["wall_ns"] = begin_ns + instant["mono_ns"]
+    assert place.post("run-1", b"".join(map(line_bytes, lines)))[0] == 201
+    with closing(Store(place.store)) as store:
+        assert [run.begin_wall_ns for run in store.runs()] == [begin_ns]
+        assert store.load("run-1").damage is None and not store.verify()
 
 
 def test_lengths_are_announced_kept_and_bounded(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import recordings as made
+from cli_calls import ROOT
 from pass_checker import contradictions
 from processes import eventually
 from rings import files, start
@@ -22,8 +24,8 @@ from fastenough.farm.profiles import Profiles
 from fastenough.jobs import pull as job
 from fastenough.link import LocalLink
 from fastenough.loads.read_back import with_proof
-from fastenough.model import Requirement
-from fastenough.recording import LoadStated
+from fastenough.model import Outcome, Requirement
+from fastenough.recording import LoadStated, read_recording
 from fastenough.recording.building import Added, line_bytes
 from fastenough.store import Store
 
@@ -119,6 +121,25 @@ def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, 
         kept = store.load(first.run_id)
         assert kept.head.load == stated and kept.end is not None and kept.end.load is not None
         assert kept.end.load.ran is ran, kept.end.load.reasons
+
+
+def test_the_service_that_boards_are_given_is_one_that_the_probe_takes(probe_binary: str, tmp_path: Path) -> None:
+    unit = (ROOT / "packaging" / "farm" / "fastenough-probe.service").read_text().replace("\\\n", " ")
+    (command,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    words = command.replace("/var/lib/fastenough/ring", str(tmp_path)).replace(
+        "--priority 98", "--policy other --allow-difference --default-system").split()
+    tmp_path.chmod(0o700)
+    service = subprocess.Popen([probe_binary, *words[1:]])
+    try:
+        assert eventually(lambda: len(files(tmp_path)) == 1, 30)
+        service.send_signal(signal.SIGINT)
+        assert service.wait(30) == 0
+    finally:
+        service.kill()
+    (recording,) = map(read_recording, files(tmp_path))
+    assert recording.outcome is Outcome.COMPLETED and recording.head.interval_ns == 300 * SECOND
+    (interval,) = recording.intervals
+    assert interval.counters["least_idle_ns"] is not None
 
 
 def test_what_was_stated_when_a_recording_began_holds_for_all_of_it(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     """All of it, until somebody ends this process."""
     folder.chmod(0o711)  # PostgreSQL, which never runs as root, passes through
+    (folder / "tmp").mkdir()
+    os.environ["TMPDIR"] = str(folder / "tmp")  # so that what guests leave when they are killed goes with the folder
     kernels, fewer = guests_here(guests)
     if fewer:
         say(fewer)
