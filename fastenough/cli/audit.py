@@ -33,10 +33,11 @@ from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.audit import Audit, audit_board
 from fastenough.jobs.audit_measure import Measured, report_measured
+from fastenough.link import Link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
 from fastenough.report import require_writable
-from fastenough.settings import SETTINGS
+from fastenough.settings import SETTINGS, restore, restored_text
 from fastenough.store import Store
 
 
@@ -66,6 +67,13 @@ def _with_how(finding: Mapping[str, Any], changes: Any) -> dict[str, Any]:
 def _emit(found: Audit, made: Remarks, folder: Path | None) -> None:
     if folder is not None:
         write_files(emit(found.findings, made), folder)
+
+
+def _put_back(link: Link) -> None:
+    """What a killed bench has left changed is no finding here, and could not be tried."""
+    places = restore(link)
+    if places:
+        click.echo(restored_text(places), err=True)
 
 
 @click.command()
@@ -110,6 +118,8 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         require_writable(report_path)
     asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
     with looked_at(board, asked.configuration) as (link, _):
+        if measuring:
+            _put_back(link)
         found = audit_board(board, link)
     if not measuring:
         _emit(found, {}, folder)

@@ -22,7 +22,7 @@ from fastenough.facts import collect
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.loads import LOADS, TOOL_PACKAGES
 from fastenough.model import ExitStatus, FastenoughError, NotApplicable
-from fastenough.settings import Settings, journals, left_behind, restored_text
+from fastenough.settings import journals, left_behind, restore, restored_text
 
 
 def _probe(patient: Patient) -> Finding:
@@ -159,10 +159,7 @@ def _left_changed(patient: Patient) -> Finding:
 
 def _restore(link: Link, as_json: bool) -> ExitStatus:
     """Put back what the journals of this board hold."""
-    places: list[str] = []
-    for journal in journals(link):
-        with Settings(link, journal) as settings:
-            places += settings.put_back
+    places = restore(link)
     if as_json:
         print_json({"restored": places})
     else:
@@ -193,15 +190,16 @@ CHECKS = (
 
 @click.command()
 @click.option("--board", default="local", show_default=True, help="Which board to look at.")
-@click.option("--restore", is_flag=True, help="Put back settings that a fastenough which was killed has left changed.")
+@click.option("--restore", "restoring", is_flag=True,
+              help="Put back settings that a fastenough which was killed has left changed.")
 @json_option
-def command(board: str, restore: bool, as_json: bool) -> ExitStatus:
+def command(board: str, restoring: bool, as_json: bool) -> ExitStatus:
     """Say what can be measured here and what is missing, with the fix.
 
     Status 0 when a timer can be measured under real-time priority, 5 when not.
     """
     with looked_at(board) as (link, distrust):
-        if restore:
+        if restoring:
             return _restore(link, as_json)
         patient = Patient(link, collect(link), distrust)
         findings = [check(patient) for check in CHECKS]

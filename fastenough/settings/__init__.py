@@ -23,7 +23,7 @@ from fastenough.settings.setting import Requested, Setting
 from fastenough.settings.telling import difference, restored_text, tell_settings
 
 __all__ = ["SETTINGS", "STATE_SETTING", "Setting", "Settings", "default_journal", "difference", "is_in_effect",
-           "journals", "left_behind", "restored_text", "run_journal", "tell_settings"]
+           "journals", "left_behind", "restore", "restored_text", "run_journal", "tell_settings"]
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(__name__, "SETTING", (
     "governor",
@@ -232,3 +232,13 @@ class Settings:
                 raise Unusable(f"{place} cannot have been {ascii(original)[:80]}") from error
             return f"{place} cannot be put back to {ascii(original)[:80]}: {error.strerror or error}"
         return None
+
+
+def restore(link: Link) -> list[str]:
+    """Put back what a killed bench has left changed on a board; which places.  Raises FastenoughError while one that
+    runs holds them."""
+    places: list[str] = []
+    for journal in journals(link):
+        with Settings(link, journal) as settings:
+            places += settings.put_back
+    return places
