@@ -61,7 +61,10 @@ int fe_thread_start(void (*to_do)(struct fe_bank *bank))
 	act = to_do;
 	due = fe_grid_first();
 	error = rtdm_task_set_period(&thread, ktime_to_ns(due), fe_options.period_ns);
-	if (!error)
+	if (error)
+		fe_refuse("the core gives no period of %lu ns: error %d; /proc/xenomai/clock/coreclk tells its gravity, below which there is none",
+			  fe_options.period_ns, error);
+	else
 		error = xnthread_start(&thread, &attributes);
 	if (error)
 		rtdm_task_destroy(&thread);
