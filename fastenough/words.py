@@ -23,6 +23,11 @@ def iso(at_s: int) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def minute(wall_ns: int) -> str:
+    """An instant of the wall clock as people read it, to the minute."""
+    return f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def duration(ns: float) -> str:
     """A duration with three digits, in the largest unit of which there are at least two (one, below a minute)."""
     rounded_ns = float(f"{ns:.3g}")

@@ -177,3 +177,12 @@ def test_events_of_the_monitor_stand_with_the_culprits_only(runs: list[Recording
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
 def test_axe_finds_nothing(runs: list[Recording], tmp_path: Path, width: int, dark: bool) -> None:
     assert faults_of(_report(runs, tmp_path / "report") / "index.html", tmp_path, width=width, dark=dark) == []
+
+
+def test_of_several_runs_the_worst_wakeups_are_told_by_date(tmp_path: Path) -> None:
+    """After how many hours tells nothing where nobody knows of which run."""
+    runs = [watched(tmp_path, Watched(f"m-{number}", begin_ns=number * 10**13)) for number in range(2)]
+    for chosen, said in ((runs, " UTC: "), (runs[:1], "after ")):
+        (page, *_) = write_report(chosen, judge(chosen), tmp_path / said.strip())
+        drawn = (page.parent / "figures" / "stations-1.svg").read_text()
+        assert said in drawn and (" UTC: " in drawn) == (len(chosen) > 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -50,10 +50,6 @@ def _dates(wall_ns: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) 
     return np.asarray(wall_ns, dtype=np.float64) / 1e9 / 86400.0
 
 
-def _when(wall_ns: int) -> str:
-    return f"{datetime.fromtimestamp(wall_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
-
-
 def _columns(found: FiveMinutes, begin_wall_ns: int, end_wall_ns: int) -> tuple[FloatArray, FloatArray]:
     """Edges and heights in µs: the greatest of all five minutes that fall into one column; NaN where there is none."""
     together = -(-(end_wall_ns - begin_wall_ns) // (FIVE_MINUTES_NS * _MOST_COLUMNS)) * FIVE_MINUTES_NS
@@ -72,7 +68,7 @@ def _maxima_figure(entry: Entry, found: FiveMinutes, window: str, begin_wall_ns:
     worst_us = found.worst_ns / 1000.0
     cpu = "" if found.worst_cpu is None else f", CPU {found.worst_cpu}"
     axes.axhline(worst_us, color=plot.LIMIT, linestyle="--", linewidth=1.0,
-                 label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {_when(found.worst_wall_ns)}")
+                 label=f"worst of all: {words.latency(found.worst_ns)}{cpu}, {words.minute(found.worst_wall_ns)}")
     if begin_wall_ns <= found.worst_wall_ns <= end_wall_ns:
         axes.plot(_dates([found.worst_wall_ns]), [worst_us], "D", color=plot.LIMIT, markersize=5)
     if worst_us > _LINEAR_UP_TO * float(np.nanmedian(heights)):
@@ -113,10 +109,10 @@ def _maxima(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture]:
         figure = _maxima_figure(entry, found, window, begin_wall_ns, end_wall_ns)
         within = found.begin_wall_ns >= begin_wall_ns
         data: Data = (["begin_utc", "maximum_ns"], [
-            [_when(int(wall_ns)), float(value_ns)] for wall_ns, value_ns in zip(
+            [words.minute(int(wall_ns)), float(value_ns)] for wall_ns, value_ns in zip(
                 found.begin_wall_ns[within], found.maximum_ns[within], strict=True)])
         yield plot.picture(figure, f"maxima-{number}-{place + 1}", f"Of {int(within.sum()):,} times five minutes up to "
-                           f"{_when(end_wall_ns)} the maxima, {entry.kind.name}: "
+                           f"{words.minute(end_wall_ns)} the maxima, {entry.kind.name}: "
                            f"{entry.group.label(entry.kind.all_cpus)}. {_drawn(found)}Gaps were not measured.", data,
                            wide=True)
         shown_ns = length_ns
@@ -147,7 +143,7 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
     step = max(1, len(found) // 10)
     feet = range(0, len(found), step)
     axes.set_yticks([foot * _ROW_DECADES for foot in feet],
-                    [_when(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet])
+                    [words.minute(found[len(found) - 1 - foot].begin_wall_ns).removesuffix(" UTC") for foot in feet])
     axes.set_ylabel("begin (UTC)")
     axes.set_ylim(0, None)
     return figure
@@ -158,7 +154,7 @@ def _ridge(entry: Entry, found: FiveMinutes, number: int) -> Picture | None:
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
         return None
-    rows = [[_when(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)] for stretch in held
+    rows = [[words.minute(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)] for stretch in held
             for low_ns, high_ns, count in zip(bucket_lowest(stretch.index, INTERVAL_K),
                                               bucket_highest(stretch.index, INTERVAL_K), stretch.count, strict=True)]
     n = sum(stretch.n for stretch in held)

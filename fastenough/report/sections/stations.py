@@ -109,9 +109,11 @@ def _noise(groups: tuple[Group, ...]) -> Table | None:
     return Table("noise", "What takes a CPU from its tasks", columns, rows)
 
 
-def _place(wakeup: Wakeup) -> str:
+def _place(wakeup: Wakeup, group: Group) -> str:
+    """Of several runs none begins when the others do."""
     cpu = "" if wakeup.cpu is None else f"CPU {wakeup.cpu}, "
-    return f"{cpu}after {words.since_begin(wakeup.after_ns)}"
+    alone = len(group.recordings) == 1
+    return f"{cpu}after {words.since_begin(wakeup.after_ns)}" if alone else f"{cpu}{words.minute(wakeup.at.wall_ns)}"
 
 
 def _cut(text: str) -> str:
@@ -131,7 +133,8 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
             axes.barh(row + 0.18, ns / 1000, left=left_us, height=0.42, color=colour, hatch=hatch, edgecolor="#ffffff",
                       linewidth=0.6)
             left_us += ns / 1000
-        said = _cut(f"{_place(wakeup)}: {words.latency(wakeup.delay_ns)}; {wakeup.said or 'nothing is known of why'}")
+        said = _cut(f"{_place(wakeup, group)}: {words.latency(wakeup.delay_ns)}; "
+                    f"{wakeup.said or 'nothing is known of why'}")
         axes.annotate(said.replace("$", r"\$"), (0.0, row - 0.05), xycoords=("axes fraction", "data"), fontsize=9,
                       va="bottom")
     axes.set_yticks([])
