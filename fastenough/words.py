@@ -161,6 +161,12 @@ def rate(value: float) -> str:
     return percent(float(f"{value:.3g}")) if value > 0.01 else f"1 in {round(1 / value):,}"
 
 
+def rate_of(value: float, what: str) -> str:
+    """A rate with what it is of: "1 in 100 activations", "5 % of the activations"."""
+    said = rate(value)
+    return f"{said} of the {what}" if said.endswith("%") else f"{said} {what}"
+
+
 def round_up(value_ns: float, digits: int = 2) -> int:
     """The next value that has no more than ``digits`` significant digits; at least 1 ns."""
     if value_ns <= 1:

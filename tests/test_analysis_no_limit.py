@@ -46,6 +46,12 @@ def test_a_number_in_words_is_never_more_than_there_are(n: int, said: str) -> No
     assert words.about(n) == said
 
 
+@pytest.mark.parametrize(("rate", "said"), [(0.05, "5 % of the activations"), (0.01, "1 in 100 activations"),
+                                            (1e-6, "1 in 1,000,000 activations")])
+def test_a_rate_is_of_something(rate: float, said: str) -> None:
+    assert words.rate_of(rate, "activations") == said
+
+
 @pytest.mark.parametrize(("change", "expected", "said"), [
     ({"lost": 1}, Verdict.BROKEN, "4 values lost"),
     ({"outcome": None}, Verdict.BROKEN, "cut off"),

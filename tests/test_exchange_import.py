@@ -165,6 +165,16 @@ def test_a_changed_byte_is_refused_or_believed_without_a_fault(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
+def test_a_file_that_lacks_a_line_is_refused_in_one_or_believed_without_a_fault(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in {*range(min(30, len(lines))), *range(max(0, len(lines) - 30), len(lines))}:
+        try:
+            of_bytes(b"".join(lines[:number] + lines[number + 1:]))
+        except BadInput as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.suffix != ".raw"], ids=lambda path: path.name)
 def test_a_number_too_long_to_be_one_is_refused_wherever_it_stands(path: Path) -> None:
     content = path.read_bytes()
     for number in list(re.finditer(rb"\d+", content))[:60]:

@@ -69,7 +69,7 @@ class Limit:
     def text(self) -> str:
         if isinstance(self.asked, Growth):
             return self.asked.text
-        rate = f" in no more than {words.rate(self.asked.miss_rate)} activations" if self.asked.miss_rate else ""
+        rate = f" in no more than {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
         return f"{'later than' if rate else 'never later than'} {words.latency(self.asked.limit_ns)}{rate}"
 
 

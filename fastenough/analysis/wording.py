@@ -27,7 +27,7 @@ def _requirement_text(requirement: Requirement) -> str:
     limit = words.latency(requirement.limit_ns)
     if requirement.miss_rate == 0:
         return f"never later than {limit}"  # the reasons say how long "never" is
-    return f"later than {limit} in no more than {words.rate(requirement.miss_rate)} activations"
+    return f"later than {limit} in no more than {words.rate_of(requirement.miss_rate, 'activations')}"
 
 
 def _confidence(shown: Shown) -> str:

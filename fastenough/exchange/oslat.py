@@ -15,7 +15,7 @@ from fastenough.exchange.source import Reading, Source
 _ROW = re.compile(r"\s*(Core|Counter Freq|CPU Freq|\d+ \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
                   r"((?: \d+(?:\.\d+)?)+)\s*(\([A-Za-z ]+\))?\s*")
 _OPTION = re.compile(r"([A-Z][A-Za-z ]+): *\t+(.+)")
-_NEEDED = ("Core", "Minimum", "Average", "Maximum", "Duration")
+_NEEDED = ("Core", "Minimum", "Average", "Maximum", "Max-Min", "Duration")
 _ENDED = "Test completed."
 _LEFT_OUT = "..."
 """Empty buckets, with -z."""
