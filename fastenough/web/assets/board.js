@@ -64,7 +64,7 @@ function table(place, caption, heads, rows, none) {
   for (const row of rows) {
     const line = made("tr");
     row.forEach((value, column) => {
-      const cell = made(column ? "td" : "th", undefined, typeof value === "string" && value.length > 20 ? "words" : "words short");
+      const cell = made(column ? "td" : "th", undefined, typeof value === "string" && value.length > 20 ? value.length > 40 ? "words long" : "words" : "words short");
       if (!column) cell.scope = "row";
       cell.append(value);
       line.append(cell);
