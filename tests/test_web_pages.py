@@ -19,6 +19,7 @@ import pytest
 from farm_data import FarmData
 from websites import Answer, Served, serving, site_of
 
+from fastenough.analysis import measure, merge_samples
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
 from fastenough.report import plot
@@ -101,6 +102,20 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     of_run = served.get(f"/run/{data.injected.run}/plot.json").json
     yield "run's plot", max(one["max_ns"] for one in of_run["cpus"].values())
     yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
+
+
+def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) -> None:
+    """Of the present configuration alone, and by the CPU that was measured least."""
+    told = served.get(f"/board/{data.changed}/index.json").json["unseen"]
+    newest = [data.store.load(run.id) for run in data.store.runs(board=data.changed)
+              if (run.begin_wall_ns or 0) >= data.changed_s * 10**9]
+    found = [[measure(merge_samples([(run, run.series[cpu])])) for run in newest] for cpu in range(data.cpus)]
+    least = min(sum(one.n for one in of_cpu) for of_cpu in found)
+    assert (told["begin_s"], told["changed"], told["n"]) == (data.changed_s, True, least)
+    assert told["max_ns"] == max(one.maximum_ns or 0 for of_cpu in found for one in of_cpu)
+    assert (1 - 1 / told["every"]) ** told["n"] == pytest.approx(0.05, rel=1e-3)
+    text = served.get(f"/board/{data.injected.board}/").text
+    assert "Not excluded: one disturbance above 5,000 µs in every" in text and "in 30 days, all loads" in text
 
 
 def table_of(served: Served, address: str) -> list[dict[str, str]]:

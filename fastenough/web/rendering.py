@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
-                     "number": words.number, "duration": words.duration, "counted": words.counted,
+                     "number": words.number, "about": words.about, "duration": words.duration, "counted": words.counted,
                      "unbroken": unbroken, "with_units": with_units}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
