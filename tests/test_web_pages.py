@@ -252,6 +252,16 @@ def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
     assert "secret" not in answer.text and "Traceback" not in answer.text
 
 
+def test_a_clock_that_is_ahead_makes_nothing_look_fresh(served: Served, data: FarmData) -> None:
+    """Seen from a time before all was measured; and from one at which a single board has not measured yet."""
+    pages = {page.pattern: page for page in PAGES}
+    before = replace(served.site, now=lambda: data.end_s - 6 * 3600)
+    assert "CLOCK AHEAD: data to" in pages["/board/{name}/"].make(before, name=data.injected.board).decode()
+    between = replace(served.site, now=lambda: data.end_s - 3600)
+    assert json.loads(pages["/index.json"].make(between))["newest_s"] == data.end_s - 4 * 3600
+    assert "STALE: data to" in pages["/"].make(between).decode()
+
+
 def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:
     assert "STALE" not in served.get("/").text
     with serving(replace(served.site, now=lambda: data.end_s + 1000), data) as later:
