@@ -3,7 +3,7 @@
 "use strict";
 
 const at = id => document.getElementById(id);
-const RELOAD_S = 30;
+const RELOAD_S = 30, LAST_S = 253402300799;   // no instant after the year 9999 can be said
 let maxima = null, heat = null, ridge = null, told = null, lines = null, asked = 0;
 
 function view() {
@@ -11,7 +11,7 @@ function view() {
   const buttons = [...document.querySelectorAll("[data-span]")];
   const usual = buttons.find(button => button.getAttribute("aria-pressed") === "true").dataset.span;
   const span = buttons.some(button => button.dataset.span === said.get("span")) ? said.get("span") : usual;
-  const begin = +said.get("begin"), end = +said.get("end"), chosen = begin > 0 && end > begin ? {begin, end} : null;
+  const begin = +said.get("begin"), end = +said.get("end"), chosen = begin > 0 && end > begin && end <= LAST_S ? {begin, end} : null;
   return {span, chosen, zoomed: chosen !== null && said.has("zoom")};
 }
 
