@@ -181,7 +181,8 @@ def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, w
 
 def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmData) -> None:
     at = f"/board/{data.injected.board}/selection.json"
-    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4"):
+    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4",
+                  "?begin=999999999990&end=999999999999"):
         answer = served.get(at + query)
         assert answer.status == 400 and "Traceback" not in answer.text
     assert served.get("/compare?base=a&other=a").status == 400
