@@ -51,7 +51,7 @@ function drawHeat() { show("heat", at("heat"), heatFigure(heat, range(), maxima.
 function drawRidge() {
   show("ridge", at("ridge"), ridgeFigure(ridge));
   const rows = ridge.rows.length;
-  at("ridge-range").textContent = rows ? `${rows} plots from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
+  at("ridge-range").textContent = rows ? `${rows} ${rows === 1 ? "plot" : "plots"} from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
 }
 
 /** A table of what was told; one line where there is nothing. */

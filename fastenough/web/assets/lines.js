@@ -49,7 +49,7 @@ function overTime(data, named) {
       ctx.textAlign = "left";
       ctx.textBaseline = "alphabetic";
       ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-      ctx.fillText("µs", 4 * devicePixelRatio, bbox.top + 6 * devicePixelRatio);
+      ctx.fillText("µs", 4 * devicePixelRatio, bbox.top - 4 * devicePixelRatio);
       ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       for (const [left, right, load] of bandsOn(u, data)) {
         if (right - left >= 70 * devicePixelRatio) ctx.fillText(load || "not stated", left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
@@ -99,7 +99,7 @@ function mark(u, shown) {
 function maximaLines(place, data, range, shown, chosen) {
   const named = loads(data.bands), drawing = overTime(data, named), cpus = Object.keys(data.cpus), over = axisOfMaxima(data);
   const options = {
-    ...sized(place, 300), tzDate: utc, padding: [10, RIGHT, 0, 0],
+    ...sized(place, 306), tzDate: utc, padding: [16, RIGHT, 0, 0],
     cursor: {drag: {x: true, y: false, setScale: false}, points: {size: 6}},
     scales: {x: {time: true, range: [range.begin, range.end]}, y: {distr: over.log ? 3 : 1, range: [over.low, over.high]}},
     axes: [axis(undefined, {values: [[31536000, "{YYYY}", null, null, null, null, null, null, 1], [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],

@@ -89,7 +89,8 @@ _SHORTENS: dict[str, Callable[[str], bool]] = {
 def _marks(board: Board) -> Iterator[Mark]:
     """What is known of the system; nothing where its profile is not known."""
     if board.preemption:
-        yield Mark("rt" in board.preemption.lower().split("-"), board.preemption)
+        real_time = "rt" in board.preemption.lower().split("-")
+        yield Mark(real_time, board.preemption if real_time else f"preemption {board.preemption}")
     for fact, value in board.facts.items():
         yield Mark(_SHORTENS[fact](value) if fact in _SHORTENS else None, f"{fact} {value}")
     if board.facts and "isolcpus" not in board.facts:
