@@ -9,9 +9,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from farm_data import CYCLE_S, FarmData, make_store
+from farm_data import CYCLE_S, LIMIT_NS, FarmData, make_store
 from websites import site_of
 
+from fastenough.farm.judging import verdict_on
+from fastenough.history import declare
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 
@@ -21,8 +23,11 @@ DAYS = 8
 
 
 def demonstrate(farm: FarmData, folder: Path, into: Path) -> int:
-    """Publish what the public sees of a farm; returns how many files that are."""
-    return publish(replace(site_of(farm, folder), note=NOTE, served=False), into, PAGES)
+    """Publish what the public sees of a farm, its newest cycles judged; returns how many files that are."""
+    site = replace(site_of(farm, folder), note=NOTE, served=False)
+    for name in farm.boards:
+        declare(site.history, name, **verdict_on(farm.store, name, {"limit_ns": LIMIT_NS}))
+    return publish(site, into, PAGES)
 
 
 def main(into: Path) -> None:

@@ -116,6 +116,13 @@ def test_what_is_looked_at_stands_in_the_address(browser: Browser, served: Serve
         assert "begin" not in page.url
 
 
+def test_a_page_is_drawn_whatever_its_address_asks_for(browser: Browser, served: Served) -> None:
+    board = f"{served.url}/board/{served.farm.injected.board}/"
+    for asked in ("begin=NaN&end=5", "begin=99999999999999&end=999999999999999", "span=%00&begin=-5&end=x"):
+        with opened(browser, f"{board}#{asked}") as page:
+            assert page.is_hidden("#selection")
+
+
 def test_boards_are_found_and_the_filter_stands_in_the_address(browser: Browser, served: Served) -> None:
     with opened(browser, served.url + "/") as page:
         page.fill("[data-filter='text']", served.farm.injected.board)

@@ -19,6 +19,7 @@ import pytest
 from farm_data import FarmData
 from websites import Answer, Served, serving, site_of
 
+from fastenough.analysis import measure, merge_samples
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
 from fastenough.report import plot
@@ -103,6 +104,20 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
 
 
+def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) -> None:
+    """Of the present configuration alone, and by the CPU that was measured least."""
+    told = served.get(f"/board/{data.changed}/index.json").json["unseen"]
+    newest = [data.store.load(run.id) for run in data.store.runs(board=data.changed)
+              if (run.begin_wall_ns or 0) >= data.changed_s * 10**9]
+    found = [[measure(merge_samples([(run, run.series[cpu])])) for run in newest] for cpu in range(data.cpus)]
+    least = min(sum(one.n for one in of_cpu) for of_cpu in found)
+    assert (told["begin_s"], told["changed"], told["n"]) == (data.changed_s, True, least)
+    assert told["max_ns"] == max(one.maximum_ns or 0 for of_cpu in found for one in of_cpu)
+    assert (1 - 1 / told["every"]) ** told["n"] == pytest.approx(0.05, rel=1e-3)
+    text = served.get(f"/board/{data.injected.board}/").text
+    assert "Not excluded: one disturbance above 5,000 µs in every" in text and "in 30 days, all loads" in text
+
+
 def table_of(served: Served, address: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(served.get(address).text)))
 
@@ -166,7 +181,8 @@ def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, w
 
 def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmData) -> None:
     at = f"/board/{data.injected.board}/selection.json"
-    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4"):
+    for query in ("", "?begin=x&end=2", "?begin=5&end=5", "?begin=1&end=99999999999", "?begin=-1&end=4",
+                  "?begin=999999999990&end=999999999999"):
         answer = served.get(at + query)
         assert answer.status == 400 and "Traceback" not in answer.text
     assert served.get("/compare?base=a&other=a").status == 400
@@ -235,6 +251,16 @@ def test_what_fails_shows_nothing_of_itself(served: Served) -> None:
         answer = other.get("/fails")
     assert answer.status == 500
     assert "secret" not in answer.text and "Traceback" not in answer.text
+
+
+def test_a_clock_that_is_ahead_makes_nothing_look_fresh(served: Served, data: FarmData) -> None:
+    """Seen from a time before all was measured; and from one at which a single board has not measured yet."""
+    pages = {page.pattern: page for page in PAGES}
+    before = replace(served.site, now=lambda: data.end_s - 6 * 3600)
+    assert "CLOCK AHEAD: data to" in pages["/board/{name}/"].make(before, name=data.injected.board).decode()
+    between = replace(served.site, now=lambda: data.end_s - 3600)
+    assert json.loads(pages["/index.json"].make(between))["newest_s"] == data.end_s - 4 * 3600
+    assert "STALE: data to" in pages["/"].make(between).decode()
 
 
 def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:

@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.FileSystemLoader([_HERE / "templates", _REPORT]), autoescape=True,
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
-                     "number": words.number, "duration": words.duration, "counted": words.counted,
+                     "number": words.number, "about": words.about, "duration": words.duration, "counted": words.counted,
                      "unbroken": unbroken, "with_units": with_units}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
@@ -74,9 +74,10 @@ def _no_figure(_: Any) -> Markup:
 
 def render(site: Site, template: str, root: str, view: Any, newest_s: int | None) -> bytes:
     """A page; ``root`` is the relative way to the first one, ``newest_s`` to when its data reaches."""
-    stale = newest_s is not None and site.now_s - newest_s > STALE_S
+    age_s = 0 if newest_s is None else site.now_s - newest_s
+    doubt = "STALE" if age_s > STALE_S else "CLOCK AHEAD" if age_s < -STALE_S else ""
     page = _environment().get_template(template).render(
-        view=view, root=root, newest_s=newest_s, stale=stale, now_s=site.now_s, since=since, note=site.note,
+        view=view, root=root, newest_s=newest_s, doubt=doubt, now_s=site.now_s, since=since, note=site.note,
         served=site.served, draws=draws())
     return printable(page).encode()
 

@@ -3,7 +3,7 @@
 "use strict";
 
 const at = id => document.getElementById(id);
-const RELOAD_S = 30;
+const RELOAD_S = 30, LAST_S = 253402300799;   // no instant after the year 9999 can be said
 let maxima = null, heat = null, ridge = null, told = null, lines = null, asked = 0;
 
 function view() {
@@ -11,7 +11,7 @@ function view() {
   const buttons = [...document.querySelectorAll("[data-span]")];
   const usual = buttons.find(button => button.getAttribute("aria-pressed") === "true").dataset.span;
   const span = buttons.some(button => button.dataset.span === said.get("span")) ? said.get("span") : usual;
-  const begin = +said.get("begin"), end = +said.get("end"), chosen = begin > 0 && end > begin ? {begin, end} : null;
+  const begin = +said.get("begin"), end = +said.get("end"), chosen = begin > 0 && end > begin && end <= LAST_S ? {begin, end} : null;
   return {span, chosen, zoomed: chosen !== null && said.has("zoom")};
 }
 
@@ -51,7 +51,7 @@ function drawHeat() { show("heat", at("heat"), heatFigure(heat, range(), maxima.
 function drawRidge() {
   show("ridge", at("ridge"), ridgeFigure(ridge));
   const rows = ridge.rows.length;
-  at("ridge-range").textContent = rows ? `${rows} plots from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
+  at("ridge-range").textContent = rows ? `${rows} ${rows === 1 ? "plot" : "plots"} from ${instant(ridge.rows[0].begin_s)} on, each of ${ridge.cycles === 1 ? "one cycle" : `${ridge.cycles} cycles`} of ${ridge.cycle_s / 3600} h, all CPUs.` : "";
 }
 
 /** A table of what was told; one line where there is nothing. */
@@ -64,7 +64,7 @@ function table(place, caption, heads, rows, none) {
   for (const row of rows) {
     const line = made("tr");
     row.forEach((value, column) => {
-      const cell = made(column ? "td" : "th", undefined, typeof value === "string" && value.length > 20 ? "words" : "words short");
+      const cell = made(column ? "td" : "th", undefined, typeof value === "string" && value.length > 20 ? value.length > 40 ? "words long" : "words" : "words short");
       if (!column) cell.scope = "row";
       cell.append(value);
       line.append(cell);

@@ -123,12 +123,23 @@ function decades(low, high) {
 
 function plainUs(ns) { return (ns / 1000).toLocaleString("en", {maximumFractionDigits: 3}); }
 
+/** The first days of months, no more than so many. */
+function monthTicks(begin, end, most) {
+  const months = [1, 2, 3, 6, 12, 24, 60, 120].find(one => (end - begin) / (one * 2629800) <= most) || 240, first = new Date(begin * 1000), found = [];
+  for (let month = 0; ; month += months) {
+    const at = Date.UTC(first.getUTCFullYear(), Math.ceil(first.getUTCMonth() / months) * months + month) / 1000;
+    if (at > end) return found;
+    if (at >= begin) found.push([at, instant(at).slice(0, 7)]);
+  }
+}
+
 function timeTicks(begin, end, most) {
-  const steps = [300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2629800, 7889400, 31557600];
-  const step = steps.find(one => (end - begin) / one <= most) || (end - begin) / most;
+  const steps = [300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600];
+  const step = steps.find(one => (end - begin) / one <= most);
+  if (!step) return monthTicks(begin, end, most);
   const found = [];
   for (let at = Math.ceil(begin / step) * step; at <= end; at += step) found.push(at);
-  const said = at => step < 86400 ? (at % 86400 ? instant(at).slice(11) : instant(at).slice(5, 10)) : step < 2000000 ? instant(at).slice(5, 10) : instant(at).slice(0, 7);
+  const said = at => step < 86400 ? (at % 86400 ? instant(at).slice(11) : instant(at).slice(5, 10)) : instant(at).slice(5, 10);
   return found.map(at => [at, said(at)]);
 }
 

@@ -19,21 +19,20 @@ function loads(bands) {
 
 const TINTS = ["#88888830", "#0072b226", "#d55e0026", "#009e7326", "#cc79a726", "#8a6d0026", "#56b4e926", "#5d3a9b26"];
 
+/** Where the bands begin and end in the figure, those that are seen. */
+function bandsOn(u, data) {
+  const {left, width} = u.bbox, at = s => Math.min(left + width, Math.max(left, u.valToPos(s, "x", true)));
+  return data.bands.map(([begin, end, load]) => [at(begin), at(end), load]).filter(([from, to]) => to > from);
+}
+
 /** Behind the lines: which load ran; before them: the limit, and where the configuration changed. */
 function overTime(data, named) {
   return {
     behind(u) {
       const {ctx, bbox} = u;
-      for (const [begin, end, load] of data.bands) {
-        const left = Math.max(bbox.left, u.valToPos(begin, "x", true)), right = Math.min(bbox.left + bbox.width, u.valToPos(end, "x", true));
-        if (right <= left) continue;
+      for (const [left, right, load] of bandsOn(u, data)) {
         ctx.fillStyle = TINTS[named.indexOf(load || "not stated") % TINTS.length];
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
-        if (right - left < 70 * devicePixelRatio) continue;
-        ctx.fillStyle = colour("soft");
-        ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-        ctx.textAlign = "left";
-        ctx.fillText(load || "not stated", left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
       }
     },
     before(u) {
@@ -48,8 +47,13 @@ function overTime(data, named) {
       };
       ctx.fillStyle = colour("soft");
       ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
       ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-      ctx.fillText("µs", 4 * devicePixelRatio, bbox.top + 6 * devicePixelRatio);
+      ctx.fillText("µs", 4 * devicePixelRatio, bbox.top - 4 * devicePixelRatio);
+      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+      for (const [left, right, load] of bandsOn(u, data)) {
+        if (right - left >= 70 * devicePixelRatio) ctx.fillText(load || "not stated", left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+      }
       if (data.limit_ns) {
         const y = u.valToPos(data.limit_ns / 1000, "y", true);
         stroke([[bbox.left, y], [bbox.left + bbox.width, y]], 1.5, [6, 4], colour("limit"));
@@ -95,7 +99,7 @@ function mark(u, shown) {
 function maximaLines(place, data, range, shown, chosen) {
   const named = loads(data.bands), drawing = overTime(data, named), cpus = Object.keys(data.cpus), over = axisOfMaxima(data);
   const options = {
-    ...sized(place, 300), tzDate: utc, padding: [10, RIGHT, 0, 0],
+    ...sized(place, 306), tzDate: utc, padding: [16, RIGHT, 0, 0],
     cursor: {drag: {x: true, y: false, setScale: false}, points: {size: 6}},
     scales: {x: {time: true, range: [range.begin, range.end]}, y: {distr: over.log ? 3 : 1, range: [over.low, over.high]}},
     axes: [axis(undefined, {values: [[31536000, "{YYYY}", null, null, null, null, null, null, 1], [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],

@@ -57,15 +57,15 @@ function cannot(element, error) {
 function showAge() {
   const fresh = document.getElementById("fresh"), newest = +document.body.dataset.newest;
   if (!fresh || !newest) return;
-  const age = Date.now() / 1000 - newest, stale = age > STALE_S;
-  document.getElementById("age").textContent = `, updated ${since(age)}`;
-  fresh.classList.toggle("stale", stale);
+  const age = Date.now() / 1000 - newest, doubt = age > STALE_S ? "STALE: " : age < -STALE_S ? "CLOCK AHEAD: " : "";
+  document.getElementById("age").textContent = age < -STALE_S ? "" : `, updated ${since(age)}`;
+  fresh.classList.toggle("stale", doubt !== "");
   const said = fresh.firstChild.nodeType === Node.TEXT_NODE ? fresh.firstChild : fresh.insertBefore(document.createTextNode(""), fresh.firstChild);
-  said.textContent = stale ? "STALE: data to " : "data to ";
+  said.textContent = `${doubt}data to `;
 }
 
 function newer(seen) {
-  if (!(seen > +document.body.dataset.newest)) return;
+  if (!(seen > +document.body.dataset.newest) || seen > Date.now() / 1000 + STALE_S) return;   // one clock ahead is not news of all
   document.body.dataset.newest = seen;
   const time = document.querySelector("#fresh time");
   if (time) time.textContent = `${instant(seen)} UTC`;

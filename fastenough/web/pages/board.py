@@ -6,7 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fastenough.history import Band, Board, Change, Happening, Standing, bands, changes, events, standing_of
+from fastenough.analysis.bounds import unseen_rate
+from fastenough.analysis.measures import CONFIDENCE
+from fastenough.history import (
+    Band,
+    Board,
+    Change,
+    Happening,
+    Standing,
+    bands,
+    changes,
+    distribution,
+    events,
+    standing_of,
+)
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import JSON, Page, Site
 from fastenough.web.spans import SPANS, USUAL
@@ -16,6 +29,7 @@ MOST_CHANGES = 20
 MOST_RUNS = 8
 _MOST_TOLD = 500
 _YEAR_S = 365 * 86400
+_MONTH_S = 30 * 86400
 
 
 @dataclass(frozen=True)
@@ -27,11 +41,25 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Unseen:
+    """What ``n`` activations of a CPU, that with the fewest, do not exclude above their maximum: one disturbance in
+    ``every`` of them.  Since ``begin_s``: when the configuration ``changed``, or 30 days ago."""
+
+    begin_s: int
+    changed: bool
+    n: int
+    max_ns: int
+    every: int
+    confidence: float
+
+
+@dataclass(frozen=True)
 class BoardView:
     """``events``, ``changes`` and ``runs``: the newest first."""
 
     newest_s: int | None
     standing: Standing
+    unseen: Unseen | None
     marks: tuple[Mark, ...]
     spans: tuple[str, ...]
     usual: str
@@ -61,11 +89,25 @@ _SHORTENS: dict[str, Callable[[str], bool]] = {
 def _marks(board: Board) -> Iterator[Mark]:
     """What is known of the system; nothing where its profile is not known."""
     if board.preemption:
-        yield Mark("rt" in board.preemption.lower().split("-"), board.preemption)
+        real_time = "rt" in board.preemption.lower().split("-")
+        yield Mark(real_time, board.preemption if real_time else f"preemption {board.preemption}")
     for fact, value in board.facts.items():
         yield Mark(_SHORTENS[fact](value) if fact in _SHORTENS else None, f"{fact} {value}")
     if board.facts and "isolcpus" not in board.facts:
         yield Mark(False, "no isolcpus")
+
+
+def _unseen(site: Site, one: Standing) -> Unseen | None:
+    if one.seen_s is None:
+        return None
+    month_s = one.seen_s - _MONTH_S
+    begin_s = max(month_s, one.changed_s or 0)
+    found = distribution(site.history, site.viewer, one.board.name, one.board.main, begin_s, one.seen_s)
+    maxima_ns = [cpu.max_ns for cpu in found.cpus.values() if cpu.max_ns is not None]
+    n = min((cpu.n for cpu in found.cpus.values()), default=0)
+    if n == 0 or not maxima_ns:
+        return None
+    return Unseen(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
 
 
 def view(site: Site, name: str) -> BoardView:
@@ -73,7 +115,7 @@ def view(site: Site, name: str) -> BoardView:
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     return BoardView(
-        one.seen_s, one, tuple(_marks(one.board)), tuple(SPANS), USUAL,
+        one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
         tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
         tuple(bands(*said)[:-MOST_RUNS - 1:-1]))
 

@@ -39,6 +39,8 @@ _RIDGE_MONTHS = 18
 _RIDGE_ROWS = 110
 _MOST_SELECTED_EVENTS = 200
 _SECONDS = re.compile(r"[0-9]{1,12}")
+_LAST_S = 253402300799
+"""No instant after the year 9999 can be said."""
 _LONGEST_S = 20 * 366 * 86400
 
 
@@ -197,7 +199,7 @@ def _added(rows: Sequence[Any]) -> dict[str, Any]:
 def _second(query: Query, name: str) -> int:
     """A second that was asked for; raises BadInput."""
     said = dict(query).get(name, "")
-    if not _SECONDS.fullmatch(said):
+    if not _SECONDS.fullmatch(said) or int(said) > _LAST_S:
         raise BadInput(f"{name}: give whole seconds since 1970, as in {name}=1790000000")
     return int(said)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fastenough.history import NOTHING, Standing, State, standing, worst
 from fastenough.report.files import csv_lines
 from fastenough.web.rendering import as_json, shown
-from fastenough.web.site import CSV, JSON, Page, Site
+from fastenough.web.site import CSV, JSON, STALE_S, Page, Site
 from fastenough.web.spans import SPANS, span_of
 
 _URGENT = (State.FAIL, State.NEW_MAXIMUM, State.SILENT, State.CHANGED)
@@ -43,8 +43,10 @@ def _named(names: list[str]) -> tuple[str, ...]:
 def overview(site: Site) -> Overview:
     found = standing(site.history, site.viewer, site.now_s)
     counts = [Count(state, state.shape, sum(one.state is state for one in found)) for state in _URGENT]
+    seen_s = [one.seen_s for one in found if one.seen_s is not None]
+    known_s = [at_s for at_s in seen_s if at_s <= site.now_s + STALE_S] or seen_s   # one clock ahead is not news of all
     return Overview(
-        max((one.seen_s for one in found if one.seen_s is not None), default=None),
+        max(known_s, default=None),
         tuple(count for count in counts if count.boards),
         _named([one.board.kernel for one in found]), _named([one.board.arch for one in found]),
         _named([one.board.rack for one in found]), tuple(SPANS), tuple(found))

@@ -21,13 +21,15 @@ from fastenough.report.document import Section
 from fastenough.store import RunSummary, Store
 from fastenough.web.evidence import summary_of
 from fastenough.web.pages.figures import distribution_facts
-from fastenough.web.rendering import as_json, shown
+from fastenough.web.rendering import as_json, render, shown
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
 
 _SECTIONS = ("checks", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
 """Of those that a report has: what says whether the evidence is sound, and the audit of its facts."""
 _PLOT_K = 4
 _MOST_KEPT = 16
+_MOST_TRIED = 50
+_TEMPLATE = "run.html.j2"
 _RECORDING = "recording.jsonl.zst"
 
 
@@ -78,10 +80,12 @@ def _seen(site: Site, run: str) -> tuple[RunSummary, Board, _Examined]:
 
 
 def prepare(site: Site) -> None:
-    """Load and compile, by looking at the newest run, what the first page of a run would wait a second and more for."""
-    for run in site.store.runs(last=1, brief=True) if site.store is not None else ():
+    """Load and compile, by looking at the newest run that may be seen, what the first page of a run would wait a second
+    and more for."""
+    for run in reversed(site.store.runs(last=_MOST_TRIED, brief=True)) if site.store is not None else ():
         with suppress(LookupError, FastenoughError):
-            view(site, run.id)
+            render(site, _TEMPLATE, "./", view(site, run.id), None)
+            return
 
 
 def _sections(context: Context) -> Iterator[Section]:
@@ -150,7 +154,7 @@ def _recording(site: Site, run: str) -> bytes:
 
 _AT = "/run/{run}/"
 PAGES = [
-    *shown(_AT, "run.html.j2", view, facts=_facts),
+    *shown(_AT, _TEMPLATE, view, facts=_facts),
     Page(_AT + "plot.json", JSON, _plot),
     Page(_AT + "run.csv", CSV, partial(_exported, "csv")),
     Page(_AT + "run.parquet", PARQUET, partial(_exported, "parquet")),
