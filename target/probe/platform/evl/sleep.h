@@ -18,7 +18,6 @@ struct sleep {
 	clockid_t clock;
 	struct grid grid;  /* on that clock */
 	int64_t begin_ns;  /* when the last act began; 0 before the first */
-	uint64_t overruns; /* counted by the core at the last wake-up, where it counts */
 	int fd;
 };
 
@@ -48,11 +47,10 @@ static inline uint64_t sleep_missed_absolute(const struct sleep *sleep, int64_t 
 	return fe_periods_over(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
 }
 
-/* The core keeps the grid: its count is the one that stays in step with its expiries. */
+/* By the clock: the core tells an expiry twice that comes while it counts what was missed. */
 static inline uint64_t sleep_missed_timer(const struct sleep *sleep, int64_t begin_ns)
 {
-	(void)begin_ns;
-	return sleep->overruns;
+	return fe_periods_missed(sleep->grid.due_ns, begin_ns, sleep->grid.period_ns);
 }
 
 #endif
