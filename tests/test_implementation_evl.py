@@ -20,6 +20,7 @@ from fastenough.settings import Settings
 from fastenough.virtual.built import require_tool, tools_path
 
 EVL = find_implementation("evl-user")
+IN_KERNEL = find_implementation("evl-kernel")
 CORE = {"/dev/evl/control": ""}
 MACHINE_HAS_CORE = Path("/dev/evl").exists()
 
@@ -51,6 +52,13 @@ def test_a_board_without_the_core_or_without_the_probe_is_not_applicable() -> No
         EVL.needs(_on(CORE))
 
 
+def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> None:
+    with pytest.raises(NotApplicable, match="no EVL core"):
+        IN_KERNEL.needs(_on({}))
+    with pytest.raises(NotApplicable, match="no kernel module fastenough_oob is known"):
+        IN_KERNEL.needs(_on(CORE))
+
+
 def test_a_chip_that_the_core_has_no_lines_of_needs_the_module_for_them(tmp_path: Path) -> None:
     act = Act("response", {"chip": "9030000.pl061", "in": 0, "out": 1})
     with Settings(FakeLink({}, {}), tmp_path / "journal") as settings, \
@@ -60,9 +68,10 @@ def test_a_chip_that_the_core_has_no_lines_of_needs_the_module_for_them(tmp_path
 
 
 @pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
-def test_this_machine_says_why_not() -> None:
+@pytest.mark.parametrize("name", ["evl-user", "evl-kernel"])
+def test_this_machine_says_why_not(name: str) -> None:
     done = subprocess.run([sys.executable, "-m", "fastenough", "run", "timer", "interval=1ms", "--duration", "1s",
-                           "--implementation", "evl-user"], cwd=ROOT, env=environment(), capture_output=True,
+                           "--implementation", name], cwd=ROOT, env=environment(), capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == 5 and "no EVL core" in done.stderr, done.stderr
 

@@ -54,6 +54,7 @@ def test_acts_and_missed_periods_make_up_what_is_charged(board: VirtualBoard, tm
     wakeup, corrected = list(recording.end.series.values())[:2]
     assert recording.end.outcome == "completed" and wakeup.taken > 0, recording.end
     assert wakeup.taken + wakeup.missed == corrected.taken
+    assert (recording.totals[0].minimum or 0) > -PERIOD_NS // 2
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -20,7 +20,8 @@ from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE, install
 
 _MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject", "fastenough_rtdm": SOURCES / "rtdm",
-            "fastenough_rtdm_gpio": SOURCES / "xenomai", "fastenough_oob_gpio": SOURCES / "evl"}
+            "fastenough_rtdm_gpio": SOURCES / "xenomai", "fastenough_oob": SOURCES / "oob",
+            "fastenough_oob_gpio": SOURCES / "evl"}
 
 
 @dataclass(frozen=True)

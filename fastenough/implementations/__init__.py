@@ -20,6 +20,7 @@ _ALL: list[Implementation] = listed(__name__, "IMPLEMENTATION", (
     "xenomai_user",
     "xenomai_kernel",
     "evl_user",
+    "evl_kernel",
 ))
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {implementation.name: implementation for implementation in _ALL}

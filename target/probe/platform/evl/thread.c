@@ -18,7 +18,7 @@ static struct attached {
 	pthread_t thread;
 	int fd;
 } attached[MOST_THREADS];
-static _Atomic int attached_count, attaching_count;
+static _Atomic int attached_count;
 
 /* What waits for the core without priority is, to the core, of a class of its own. */
 int thread_policy_of(int number)
@@ -36,29 +36,23 @@ int thread_policy_of(int number)
 	}
 }
 
-/* Room in the table is taken first, and told of when it is filled in: others look through it at any time. */
-static void remember(int fd)
-{
-	int mine = atomic_fetch_add(&attaching_count, 1);
-
-	attached[mine] = (struct attached){thread_id(), pthread_self(), fd};
-	while (atomic_load(&attached_count) != mine)
-		sched_yield();
-	atomic_store(&attached_count, mine + 1);
-}
-
-/* An errno.  The library takes over what Linux has the thread do. */
+/* An errno.  The library takes over what Linux has the thread do.  Others look through the table at any time: they are told
+ * of an entry once it is filled in. */
 static int attach(void)
 {
-	int fd;
+	static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
+	int mine, fd = -EAGAIN;
 
-	if (atomic_load(&attaching_count) == MOST_THREADS)
-		return EAGAIN;
-	fd = evl_attach_self("fastenough-%d", (int)thread_id());
-	if (fd < 0)
-		return -fd;
-	remember(fd);
-	return 0;
+	pthread_mutex_lock(&attaching);
+	mine = atomic_load(&attached_count);
+	if (mine < MOST_THREADS)
+		fd = evl_attach_self("fastenough-%d", (int)thread_id());
+	if (fd >= 0) {
+		attached[mine] = (struct attached){thread_id(), pthread_self(), fd};
+		atomic_store(&attached_count, mine + 1);
+	}
+	pthread_mutex_unlock(&attaching);
+	return fd < 0 ? -fd : 0;
 }
 
 static int set_policy(const struct thread_request *request)

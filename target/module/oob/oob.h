@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fastenough_oob.ko: the timed tasks out of band, scheduled by the EVL core; all else is fastenough.ko's.
+ *
+ * core.c           the list of tasks, and what they need of the rest
+ * response.c       an interrupt handler out of band
+ * timer_handler.c  a timer of the core's
+ * thread.c         a periodic kernel thread of the core's, which these are: timer_thread.c  periodic.c
+ */
+#ifndef FASTENOUGH_OOB_H
+#define FASTENOUGH_OOB_H
+
+#include <evl/clock.h>
+
+#include "fastenough.h"
+
+/* An act is done with the processor's own interrupts off, from before its instant is read until it is recorded. */
+static inline ktime_t fe_oob_now(void)
+{
+	return evl_ktime_monotonic();
+}
+
+/* Returns once no such act can be under way any more. */
+void fe_oob_settle(void);
+
+/* thread.c: at each due time calls act, which may be NULL, and records. */
+int fe_thread_start(void (*act)(struct fe_bank *bank));
+void fe_thread_stop(void);
+void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS]);
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* timer-thread: how late a thread of the core runs at its due times. */
+#include "oob.h"
+
+static int start(void)
+{
+	return fe_thread_start(NULL);
+}
+
+const struct fe_task fe_timer_thread = {
+	.name = "timer-thread",
+	.number = FE_BANK_TIMER_THREAD,
+	.needs_period = true,
+	.stays = true,
+	.series_count = 2,
+	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
+	.start = start,
+	.stop = fe_thread_stop,
+	.settings = fe_thread_settings,
+};
