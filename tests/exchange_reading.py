@@ -125,7 +125,8 @@ def osadl(text: str) -> list[Told]:
 
 def rtla_top(text: str) -> list[Told]:
     """Of its last picture."""
-    unit, last = 1 if "(ns)" in text else 1000, re.split(r"(?:Latency|Noise) +\n", text)[-1]
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    unit, last = 1 if "(ns)" in text else 1000, re.split(r"(?:Latency|Noise) +\n", drawn)[-1]
     rows = [row.replace("|", " ").split() for row in re.findall(r"^ *\d+ #(\d.*)$", last, re.MULTILINE)]
     if "duration:" in last:
         return [(None if int(row[5]) else 0, None, float(row[5]) * unit if int(row[5]) else None, None, None)
@@ -144,7 +145,7 @@ def rt_app(text: str) -> list[Told]:
 READINGS: list[tuple[str, Callable[[str], list[Told]]]] = [
     (r'"thread"|"cpu": \{', json_threads), (r"^# Histogram", cyclictest_histogram),
     (r"^\S*T: 0 \(", cyclictest_threads), (r"^oslat V", oslat), (r"^# RTLA", rtla), (r"^#idx +perf", rt_app),
-    (r"Timer Latency +$|(?:System|related) Noise +$", rtla_top),
+    (r" Timer Latency  |(?:System|related) Noise  ", rtla_top),
     (r"^hwlatdetect:", hwlatdetect), (r"^RT[ST]\||^# .* us period", xenomai),
     (r"stress-ng: info", stress_ng), (r"^#Minimum latency", osadl),
 ]

@@ -16,7 +16,7 @@ from fastenough.analysis import judge, words
 from fastenough.analysis.machine import COUNTERS as MEANINGS
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
-from fastenough.report.sections import machine, method, percentiles, settings, stress_matrix
+from fastenough.report.sections import machine, method, percentiles, runs, settings, stress_matrix
 from fastenough.report.texts import _LATEX, latex, markdown, unbroken, with_units
 
 HOSTILE = "a|b & 50 % $x_1$ {y} #1 <b>c</b> ^~ \\end{tabular} [link](http://x) `d`\n\x1b[31m"
@@ -96,6 +96,16 @@ def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
     assert len(table.csv_rows()[0]) == 2 + len(MEANINGS) and len(table.csv_rows()) == 3
     assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
     assert unknown.text.startswith("Cannot be read here, so not known: time taken by the hypervisor; ")
+
+
+def test_a_run_that_never_was_lasted_no_time_that_could_be_stated(tmp_path: Path) -> None:
+    unfit = recording(tmp_path, Plan([], run_id="unfit", outcome="not-applicable", reasons=("no module",)))
+    made = [unfit, recording(tmp_path, Plan(latencies(1, intervals=3), run_id="one"))]
+    section = runs.section(make_context(made, judge(made)))
+    assert section is not None
+    (table,) = [leaf for leaf in section.leaves() if isinstance(leaf, Table)]
+    place = [column.title for column in table.columns].index("duration")
+    assert [table.cells(row)[place].shown for row in table.rows] == ["–", "6 s"]
 
 
 def test_a_quantile_without_an_interval_says_why(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -120,6 +121,18 @@ def test_the_last_run_is_the_one_begun_last_though_the_clock_was_set_back(
     assert [run.id for run in store.runs()] == [before.id, *(run.id for run in runs)]
     for run in (before, *runs):
         run.discard()
+
+
+def test_a_run_begins_though_another_process_holds_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.store.index._PATIENCE_S", 0)
+    store = Store(tmp_path / "held")
+    held = sqlite3.connect(store.path / "index.sqlite", isolation_level=None)
+    held.execute("PRAGMA busy_timeout = 0")
+    held.execute("BEGIN EXCLUSIVE")
+    run = store.begin()
+    assert store.index_fault is not None and "locked the index" in store.index_fault
+    run.discard()
+    held.close()
 
 
 @pytest.mark.parametrize("after", ["", "zzz", "20261301T000000000Z-abc", "99991231T235959999Z-abc"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rtla timerlat top, osnoise top and hwnoise: one line for each CPU, without a histogram.
 
-Without -q it draws one picture over the other; the last one counts.
+Without -q it draws one picture over the other; the last one counts.  Some versions write colours into files too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from fastenough.exchange.rtla import EVENTS, MISSED, lasted_ns
 from fastenough.exchange.source import Reading, Source
 from fastenough.model import Role
 
-_CLEAR = "\x1bc"
+_DRAWN = re.compile(r"\x1b(?:c|\[[\d;]*m)")
+"""Clears the screen, or sets a colour."""
 _TITLES = {"Timer Latency": "timerlat", "Operating System Noise": "osnoise", "Hardware-related Noise": "hwnoise"}
 _DURATION = re.compile(r"\s*(?:duration:\s*)?(\d+ \d\d:\d\d:\d\d)\s*\|(.*)")
 _UNIT = re.compile(r"\((ns|us)\)")
@@ -48,7 +49,7 @@ class _RtlaTop:
         source.whole()
         before: _Picture | None = None
         reading = Reading(source)
-        lines = iter(reading)
+        lines = (_DRAWN.sub("", line) for line in reading)
         last = next((name for line in lines if (name := _title(line))), "")
         while last:
             picture, last = _picture(reading, lines, last)
@@ -69,7 +70,7 @@ IMPORTER = _RtlaTop()
 
 
 def _title(line: str) -> str:
-    return _TITLES.get(line.removeprefix(_CLEAR).strip(), "")
+    return _TITLES.get(_DRAWN.sub("", line).strip(), "")
 
 
 def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Picture, str]:

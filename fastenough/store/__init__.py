@@ -175,8 +175,7 @@ class Store:
         Runs sort as they were begun, also after the clock was set back: of a campaign the newest run of a position
         stands, and who names no run means the newest.
         """
-        before = self.runs(last=1, brief=True)
-        run_id = new_run_id(before[-1].id if before else "")
+        run_id = new_run_id(max((before for before, _ in run_folders(self._runs)), default=""))
         return StoreWriter(self._runs, RunSummary(run_id, "running", **(origin or {})), self._remember)
 
     def spool(self, board: str, ring: str, waiting: Callable[[], None]) -> AbstractContextManager[Spool]:

@@ -37,6 +37,10 @@ def _proof(recording: Recording) -> str:
     return f"{said}, {proof.cpu_time_s:.3g} s of CPU" if proof.cpu_time_s else said
 
 
+def _lasted(duration_ns: float | None) -> str:
+    return "–" if duration_ns is None else words.measured_time(duration_ns)
+
+
 def _row(recording: Recording) -> tuple[object, ...]:
     head = recording.head
     duration_ns = None if recording.outcome is Outcome.NOT_APPLICABLE else recording.duration_ns
@@ -50,7 +54,7 @@ def section(context: Context) -> Section | None:
         return None
     columns = (Column("run", numeric=False), Column("probe", numeric=False), Column("load", numeric=False),
                Column("proof of load", numeric=False), Column("begin (UTC)", numeric=False),
-               Column("duration", words.measured_time), Column("outcome", numeric=False),
+               Column("duration", _lasted), Column("outcome", numeric=False),
                Column("profile SHA-256", numeric=False), Column("recorded by", numeric=False))
     table = Table("runs", "All runs of this report", columns,
                   [_row(recording) for recording in context.recordings])
