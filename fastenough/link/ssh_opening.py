@@ -28,7 +28,7 @@ _NOISE_MOST = 1 << 18
 _SCRIPT = (
     'umask 077; k=KEY; say() { echo "$k $*"; }; gone() { rm -f "$f"; rmdir "$d"; } 2>/dev/null; '
     'say board "$(uname -m)"; read -r n h || exit 1; '
-    'i=$(command -v fastenough-probe) && s=$(sha256sum "$i") 2>/dev/null && [ "${s%% *}" = "$h" ] || i=; '
+    'i=$(command -v fastenough-probe) && s=$(sha256sum "$i" 2>/dev/null) && [ "${s%% *}" = "$h" ] || i=; '
     'for p in /tmp /var/tmp /dev/shm "$XDG_RUNTIME_DIR" /run "$HOME"; do d=$p/NAME; f=$d/fastenough-probe; '
     '[ -d "$p" ] && mkdir "$d" 2>/dev/null || continue; trap gone 0; trap "exit 1" 1 2 13 15; '
     'if [ "$i" ]; then cat "$i" >"$f"; else say copy; head -c "$n" | { cat >"$f" || cat >/dev/null; }; fi 2>/dev/null; '
