@@ -26,6 +26,7 @@ from fastenough.report import plot
 from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
+from fastenough.web.pages import run as run_page
 from fastenough.web.published import addresses, publish
 from fastenough.web.rendering import since
 from fastenough.web.site import HTML, JSON, Page, Site
@@ -102,6 +103,15 @@ def injected_numbers(served: Served, data: FarmData) -> Iterator[tuple[str, Any]
     of_run = served.get(f"/run/{data.injected.run}/plot.json").json
     yield "run's plot", max(one["max_ns"] for one in of_run["cpus"].values())
     yield "live", next(one for one in told_live(served)["boards"].items() if one[0] == board)[1]["max_24h_ns"]
+
+
+def test_the_first_page_of_a_run_is_made_ready(served: Served, data: FarmData) -> None:
+    """Also where the newest run is of a board that is not public."""
+    (newest,) = data.store.runs(last=1)
+    assert newest.board == data.private
+    run_page._sealed.cache_clear()
+    run_page.prepare(served.site)
+    assert run_page._sealed.cache_info().currsize == 1
 
 
 def test_a_board_page_says_what_is_not_excluded(served: Served, data: FarmData) -> None:
