@@ -136,6 +136,15 @@ def test_damaged_facts_break_nothing(machine: str) -> None:
     assert not understood
 
 
+@pytest.mark.parametrize("place", ["isolated", "online", "nohz_full"])
+@pytest.mark.parametrize("said", ["0-99999999999\n", "1-2-3\n", "-1\n"])
+def test_a_damaged_list_of_cpus_fills_no_memory_and_is_not_believed(place: str, said: str) -> None:
+    findings = found(made("imx", **{f"/sys/devices/system/cpu/{place}": said}))
+    assert len(findings) == len(CHECKS)
+    if place == "isolated":
+        assert findings["isolated-cpus"].standing is not FINE
+
+
 def test_every_finding_is_complete() -> None:
     assert len({check.name for check in CHECKS}) == len(CHECKS) >= 40
     for profile in MACHINES.values():

@@ -27,11 +27,17 @@ _ARM_PARTS = {
 """Main ID register part numbers of Arm Limited (implementer 0x41), from its technical reference manuals."""
 
 
+_MOST_CPUS = 1 << 16
+"""More than any kernel is built for: a damaged list must not fill the memory."""
+
+
 def cpu_list(text: str) -> list[int]:
-    """CPU numbers out of the kernel's list form, such as ``0-3,8``."""
+    """CPU numbers out of the kernel's list form, such as ``0-3,8``; raises ValueError for what is none."""
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
+        if int(last or first) >= _MOST_CPUS:
+            raise ValueError(f"CPU {int(last or first)}: no machine has so many")
         cpus.extend(range(int(first), int(last or first) + 1))
     return cpus
 
