@@ -57,9 +57,11 @@ def test_acts_and_missed_periods_make_up_what_is_charged(board: VirtualBoard, tm
 @pytest.mark.parametrize("method", METHODS)
 def test_a_thread_that_was_stopped_fails_the_run(board: VirtualBoard, method: str) -> None:
     """However it waits: to stop, it has to leave the core, and that is counted."""
-    program, _, lines = acting(board, "timer", "--duration=2s", f"--interval={PERIOD_NS}ns", f"--method={method}")
+    program, _, lines = acting(board, "timer", "--until-interrupt", f"--interval={PERIOD_NS}ns", f"--method={method}")
     words = f"kill -STOP $(pidof {PROGRAM}); sleep {STOPPED_S}; kill -CONT $(pidof {PROGRAM})"
     assert board.link.run(["sh", "-c", words]).status == 0
+    next(lines)
+    program.signal(signal.SIGINT)
     list(lines)
     assert program.wait(PATIENCE_S) == 4
     assert b"was taken from the real-time core" in program.stderr()
