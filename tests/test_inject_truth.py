@@ -20,6 +20,8 @@ from fastenough.units import parse_duration_ns
 
 SIZES = ("300us", "1ms")
 EACH = 20
+TRIES = 2
+"""An injector that comes too late tries again, twice as often in all as it was asked to inject."""
 PERIOD = "2ms"
 INTERVAL = "20ms"
 ORDER = {"priority of the task": "90", "priority of the injector": "50"}
@@ -89,7 +91,7 @@ def test_a_delay_is_as_long_as_it_says(probe_binary: str, inject_binary: Path, s
         injected = trial.injected[one.id]
         assert one.labels["station"] == station
         assert one.role.value == "diagnostic"
-        assert len(injected.due_ns) + trial.injector.missed(one.id) == EACH
+        assert len(injected.due_ns) == EACH or len(injected.due_ns) + trial.injector.missed(one.id) == TRIES * EACH
         assert (injected.latency_ns >= parse_duration_ns(one.labels["size"])).all()
         assert (trial.latencies(one.id) >= injected.latency_ns[trial.joined(one.id)]).all()
         disturbed |= set(injected.due_ns.tolist())
@@ -127,4 +129,4 @@ def test_a_station_that_is_delayed_by_nobody_is_counted_as_missed(inject_binary:
                     "--quiet", "--record", str(tmp_path / "r")], check=True, timeout=60, stdout=subprocess.DEVNULL)
     recording = read_recording(tmp_path / "r")
     (series,) = recording.named("injected")
-    assert (recording.totals[series.id].total, recording.missed(series.id)) == (0, 5)
+    assert (recording.totals[series.id].total, recording.missed(series.id)) == (0, TRIES * 5)
