@@ -63,9 +63,11 @@ def test_due_times_lie_on_the_grid(probe_binary: str, tmp_path: Path) -> None:
 
 def _held_up(probe: str, directory: Path, cpu: str) -> bool:
     """Hold up what is ordinary on that CPU; False where the hog itself came too late each time."""
-    subprocess.run([probe, "hog", "-a", cpu, "-p", "70", "--sizes", "500ms", "--each", "2", "-i", "1100ms", "-q",
-                    "--record", str(directory / "hog")], stdout=subprocess.DEVNULL, check=True, timeout=60)
-    return read_recording(directory / "hog").totals[0].total > 0
+    record = directory / "hog"
+    record.unlink(missing_ok=True)
+    subprocess.run([probe, "hog", "-a", cpu, "-p", "70", "--sizes", "500ms", "--each", "2", "-i", "1200ms", "-q",
+                    "--lead", "40ms", "--record", str(record)], stdout=subprocess.DEVNULL, check=True, timeout=60)
+    return read_recording(record).totals[0].total > 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time priorities")
