@@ -23,6 +23,7 @@ from fastenough.report import write_report
 from fastenough.report.context import make_context
 from fastenough.report.document import Table
 from fastenough.report.sections import culprits, events, stations
+from fastenough.web.pages.run import sections_of
 
 INTERRUPTED = CULPRIT | {"waited_for": "swapper/1", "waited_for_pid": 0, "idle_state": "C6", "interrupt": "nvme0q1",
                          "interrupt_ns": 250_000, "stack": "bpf_prog_1_on < bpf_trace_run4 < nvme_irq < common"}
@@ -63,6 +64,12 @@ def test_the_tail_comes_from_the_station_that_was_made_long(tmp_path: Path, stat
     said = stations.tail_sentence(make_context([run], judge([run])).watched[0], tail)
     assert f"load none: the tail comes from {station.replace('-', ' ')} (" in said
     assert "in 6 of the 6 worst wake-ups" in said
+
+
+def test_the_page_of_a_run_says_whom_the_monitor_blames(runs: list[Recording]) -> None:
+    (told,) = [section for section in sections_of(make_context(runs, judge(runs))) if section.id == "culprits"]
+    (table,) = [part for part in told.parts if isinstance(part, Table)]
+    assert {row[1] for row in table.rows} == {"task kworker/0:1", "interrupt nvme0q1"}
 
 
 @pytest.mark.parametrize(("more", "who"), [

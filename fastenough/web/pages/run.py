@@ -24,8 +24,9 @@ from fastenough.web.pages.figures import distribution_facts
 from fastenough.web.rendering import as_json, render, shown
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
 
-_SECTIONS = ("checks", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
-"""Of those that a report has: what says whether the evidence is sound, and the audit of its facts."""
+_SECTIONS = ("checks", "culprits", "percentiles", "supported", "events", "settings", "machine", "audit", "profile")
+"""Of those that a report has: what says whether the evidence is sound, whom the monitor blames, and the audit of its
+facts."""
 _PLOT_K = 4
 _MOST_KEPT = 16
 _MOST_TRIED = 50
@@ -88,7 +89,8 @@ def prepare(site: Site) -> None:
             return
 
 
-def _sections(context: Context) -> Iterator[Section]:
+def sections_of(context: Context) -> Iterator[Section]:
+    """What the page of a run has of a report."""
     for name in _SECTIONS:
         section: Section | None = import_module(f"fastenough.report.sections.{name}").section(context)
         if section is not None:
@@ -106,7 +108,7 @@ def view(site: Site, run: str) -> RunView:
     summary, board, seen = _seen(site, run)
     began_ns = seen.recording.head.begin.wall_ns
     return RunView(None, summary, board, _title(seen.recording), began_ns // 10**9 if began_ns else None,
-                   seen.recording.duration_ns, seen.assessment, tuple(_sections(seen.context)),
+                   seen.recording.duration_ns, seen.assessment, tuple(sections_of(seen.context)),
                    sum(entry.kind.all_cpus.n for entry in seen.context.entries))
 
 
