@@ -12,7 +12,7 @@ from own_kernels import booted_own, require_own_kernel
 from virtual_boards import BOOT_S, CHIP, insert, parsed, unload_module
 
 from fastenough.facts import collect
-from fastenough.implementations.xenomai_user import GPIO_MODULE, METHODS, PROGRAM
+from fastenough.implementations.xenomai_user import IMPLEMENTATION, METHODS
 from fastenough.link import Process
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording
@@ -20,6 +20,7 @@ from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 
+PROGRAM, GPIO_MODULE = IMPLEMENTATION.program, IMPLEMENTATION.module
 PERIOD_NS = 2_000_000
 EDGES = 200
 PATIENCE_S = 60.0

@@ -12,13 +12,14 @@ from own_kernels import booted_own
 from virtual_boards import parsed
 
 from fastenough.facts import collect
-from fastenough.implementations.evl_user import GPIO_MODULE, METHODS, PROGRAM
+from fastenough.implementations.evl_user import IMPLEMENTATION, METHODS
 from fastenough.link.modules import insert_module
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 
+PROGRAM, GPIO_MODULE = IMPLEMENTATION.program, IMPLEMENTATION.module
 PERIOD_NS = 2_000_000
 EDGES = 100
 
