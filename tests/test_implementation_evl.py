@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import environment
-from tools import ROOT
+from tools import ROOT, program
 
 from fastenough.board.base import Booted
 from fastenough.implementations import Act, find_implementation
@@ -93,8 +93,6 @@ def test_it_is_not_built_without_the_library(tmp_path: Path) -> None:
 @pytest.mark.skipif(MACHINE_HAS_CORE, reason="this machine has the core")
 def test_the_real_library_finds_no_core_here(tmp_path: Path) -> None:
     assert _configured(tmp_path).returncode == 0
-    name = "target/probe/fastenough-probe-evl"
-    subprocess.run(["ninja", "-C", str(tmp_path / "build"), name], check=True, timeout=300, stdout=subprocess.DEVNULL)
-    done = subprocess.run([str(tmp_path / "build" / name), "timer", "-D", "1s", "-q"], capture_output=True, text=True,
-                          timeout=60, check=False)
+    probe = program(tmp_path / "build", "target/probe/fastenough-probe-evl")
+    done = subprocess.run([probe, "timer", "-D", "1s", "-q"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 5 and "this kernel has no EVL core" in done.stderr, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import environment
-from tools import ROOT
+from tools import ROOT, program
 
 from fastenough.board.base import Booted
 from fastenough.implementations import Act, find_implementation
@@ -114,8 +114,6 @@ def test_it_is_not_built_for_mercury(tmp_path: Path) -> None:
 @pytest.mark.skipif(Path("/proc/xenomai").exists(), reason="this machine has the core")
 def test_the_real_library_refuses_a_kernel_without_its_core(tmp_path: Path) -> None:
     assert _configured(tmp_path, os.environ["PATH"]).returncode == 0
-    name = "target/probe/fastenough-probe-xenomai"
-    subprocess.run(["ninja", "-C", str(tmp_path / "build"), name], check=True, timeout=300, stdout=subprocess.DEVNULL)
-    done = subprocess.run([str(tmp_path / "build" / name), "timer", "-D", "1s", "-q"], capture_output=True, text=True,
-                          timeout=60, check=False)
+    probe = program(tmp_path / "build", "target/probe/fastenough-probe-xenomai")
+    done = subprocess.run([probe, "timer", "-D", "1s", "-q"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 5 and "Cobalt core not enabled in kernel" in done.stderr, done.stderr
