@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* response: the output follows the input, in the interrupt's top half. */
-#include <linux/interrupt.h>
-
+/* response: the output follows the input, in the interrupt that the core gives (its interrupt.c). */
 #include "answer.h"
 
-static int irq;
-static int answered_level;
+int fe_answered_level;
 
-static irqreturn_t answer(int number, void *data)
-{
-	fe_answer(ktime_get(), ktime_get, &answered_level);
-	return IRQ_HANDLED;
-}
+static int irq;
 
 static int start(void)
 {
-	int error;
-
 	irq = fe_pins_irq();
 	if (irq < 0)
 		return irq;
-	answered_level = fe_output_level;
-	error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_NO_THREAD, "fastenough",
-			    &irq);
-	if (error)
-		fe_refuse("interrupt %d cannot be had: error %d", irq, error);
-	return error;
+	fe_answered_level = fe_output_level;
+	return fe_interrupt_take(irq);
 }
 
 static void stop(void)
 {
-	free_irq(irq, &irq);
+	fe_interrupt_let_go(irq);
 }
 
 static void settings(struct fe_bank_value settings[FE_BANK_SETTINGS])

@@ -3,9 +3,9 @@
  * fastenough_oob.ko: the timed tasks out of band, scheduled by the EVL core; all else is fastenough.ko's.
  *
  * core.c           the list of tasks, and what they need of the rest
- * response.c       an interrupt handler out of band
+ * interrupt.c      of the input, out of band
  * timer_handler.c  a timer of the core's
- * thread.c         a periodic kernel thread of the core's, which these are: timer_thread.c  periodic.c
+ * thread.c         a periodic kernel thread of the core's
  */
 #ifndef FASTENOUGH_OOB_H
 #define FASTENOUGH_OOB_H
@@ -22,10 +22,5 @@ static inline ktime_t fe_oob_now(void)
 
 /* Returns once no such act can be under way any more. */
 void fe_oob_settle(void);
-
-/* thread.c: at each due time calls act, which may be NULL, and records. */
-int fe_thread_start(void (*act)(struct fe_bank *bank));
-void fe_thread_stop(void);
-void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS]);
 
 #endif

@@ -9,6 +9,7 @@
 #include <evl/thread.h>
 
 #include "oob.h"
+#include "thread.h"
 
 static struct evl_kthread thread;
 static void (*act)(struct fe_bank *bank);

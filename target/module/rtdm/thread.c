@@ -3,6 +3,7 @@
 #include <linux/cpumask.h>
 
 #include "rtdm.h"
+#include "thread.h"
 
 static rtdm_task_t thread;
 static void (*act)(struct fe_bank *bank);

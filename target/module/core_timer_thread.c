@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* timer-thread: how late a task of the core runs at its due times. */
-#include "rtdm.h"
+/* timer-thread: how late a thread of the core runs at its due times. */
+#include "thread.h"
 
 static int start(void)
 {

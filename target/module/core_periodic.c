@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* periodic: a task of the core toggles the output. */
+/* periodic: a thread of the core toggles the output. */
 #include <linux/gpio/consumer.h>
 
-#include "rtdm.h"
+#include "thread.h"
 
 static int level;
 

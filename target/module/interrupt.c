@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The input's interrupt by Linux: its top half, which no kernel threads. */
+#include <linux/interrupt.h>
+
+#include "answer.h"
+
+static irqreturn_t answer(int number, void *data)
+{
+	fe_answer(ktime_get(), ktime_get);
+	return IRQ_HANDLED;
+}
+
+int fe_interrupt_take(int irq)
+{
+	int error = request_irq(irq, answer, IRQF_TRIGGER_RISING | IRQF_TRIGGER_FALLING | IRQF_NO_THREAD, "fastenough",
+				&fe_answered_level);
+
+	if (error)
+		fe_refuse("interrupt %d cannot be had: error %d", irq, error);
+	return error;
+}
+
+void fe_interrupt_let_go(int irq)
+{
+	free_irq(irq, &fe_answered_level);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The periodic thread of a real-time core (its thread.c), which these tasks are: core_timer_thread.c  core_periodic.c */
+#ifndef FASTENOUGH_THREAD_H
+#define FASTENOUGH_THREAD_H
+
+#include "fastenough.h"
+
+/* At each due time calls act, which may be NULL, and records. */
+int fe_thread_start(void (*act)(struct fe_bank *bank));
+void fe_thread_stop(void);
+void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS]);
+
+#endif
