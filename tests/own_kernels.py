@@ -15,6 +15,8 @@ from fastenough.virtual.own import OwnFiles, keep_own
 
 IMAGES = "FASTENOUGH_IMAGES"
 """Environment variable: the folder with a folder for each kernel."""
+BUSY = "for cpu in 0 1; do while true; do cat /proc/stat; done >/dev/null & done; "
+"""Words of a shell that keep both CPUs of a guest busy until the shell ends."""
 
 
 def _there(path: Path) -> Path | None:

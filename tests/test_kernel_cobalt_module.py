@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from own_kernels import booted_own
-from test_module_tasks import assert_every_period_is_accounted_for
-from virtual_boards import PERIODIC, RESPONSE, insert, parsed, quiet, reading, recorded, since_load, unload_module
+from module_trials import assert_every_period_is_accounted_for, every_edge_is_answered, it_comes_and_goes, settled
+from own_kernels import BUSY, booted_own
+from virtual_boards import PERIODIC, RESPONSE, insert, parsed, reading, recorded, since_load, unload_module
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
-from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
-from fastenough.virtual.probe import PROBE
+from fastenough.virtual.pins import OUTPUT_LINE
 
 MODULE = "fastenough_rtdm"
 EDGES = 500
@@ -42,30 +39,11 @@ def unload(board: VirtualBoard) -> None:
     unload_module(board, MODULE)
 
 
-def settled(board: VirtualBoard) -> None:
-    """Input low, and every edge of before answered."""
-    board.pins.drive(INPUT_LINE, 0)
-    quiet(board)
-    board.pins.take()
-
-
 def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) -> None:
     settled(board)
     load(board, RESPONSE)
-    probe = reading(board)
-    lines = probe.lines(PATIENCE_S)
-    head = next(lines)
-    before = board.pins.counts[OUTPUT_LINE]
-    for number in range(EDGES):
-        level = (number + 1) % 2
-        board.pins.drive(INPUT_LINE, level)
-        board.pins.wait(OUTPUT_LINE, level, PATIENCE_S)
-    probe.signal(signal.SIGINT)
-    recording = parsed([head, *lines], tmp_path)
+    recording = every_edge_is_answered(board, EDGES, tmp_path)
     unload(board)
-    assert recording.end is not None
-    assert since_load(recording.end.counters) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
-    assert recording.totals[0].total == EDGES == board.pins.counts[OUTPUT_LINE] - before
     assert (recording.head.probe, recording.head.implementation) == ("response", "xenomai-kernel")
 
 
@@ -128,36 +106,8 @@ def test_the_task_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
 
 
 def test_it_comes_and_goes_under_load(board: VirtualBoard) -> None:
-    """Many times in and out, under fire, on busy CPUs; the fixture reads the kernel's log when it ends."""
-    settled(board)
-    board.link.write(f"/tmp/{MODULE}.ko", build_module(board.kernel, SOURCES / "rtdm").read_bytes())
-    words = " ".join(f"{name}={value}" for name, value in RESPONSE.items())
-    over = threading.Event()
-    sent = 0
-
-    def fire() -> None:
-        nonlocal sent
-        while not over.is_set():
-            board.pins.drive(INPUT_LINE, sent % 2)
-            sent += 1
-            time.sleep(0.0005)
-
-    gun = threading.Thread(target=fire)
-    gun.start()
-    try:
-        read = f"{PROBE} kernel --duration=1ms --record=-"
-        turn = f"insmod /tmp/{MODULE}.ko {words} && {read} && rmmod {MODULE} || exit 1"
-        busy = "for cpu in 0 1; do while true; do cat /proc/stat; done >/dev/null & done"
-        script = f"{busy}; for turn in $(seq {TURNS}); do {turn}; done"
-        done = board.link.run(["sh", "-c", script], timeout_s=400.0)
-    finally:
-        over.set()
-        gun.join()
-    assert (done.status, done.stderr) == (0, b"")
-    ends = [since_load(line["counters"]) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
-    totals = {name: sum(end[name] for end in ends) for name in ("seen", "answered", "unchanged")}
-    assert len(ends) == TURNS and 0 < totals["seen"] <= sent
-    assert totals["answered"] + totals["unchanged"] == totals["seen"]
+    """On busy CPUs; the fixture reads the kernel's log when it ends."""
+    it_comes_and_goes(board, build_module(board.kernel, SOURCES / "rtdm"), TURNS, BUSY)
 
 
 @pytest.fixture

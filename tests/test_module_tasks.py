@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from module_trials import (
+    PATIENCE_S,
+    assert_every_period_is_accounted_for,
+    every_edge_is_answered,
+    it_comes_and_goes,
+    settled,
+)
 from virtual_boards import (
     DEVICE,
     ONE_OF_EACH,
@@ -24,7 +27,6 @@ from virtual_boards import (
     insert,
     leave_output_low,
     load_module,
-    parsed,
     quiet,
     reading,
     recorded,
@@ -33,7 +35,6 @@ from virtual_boards import (
 )
 
 from fastenough.model import FastenoughError
-from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import build_module
 from fastenough.virtual.packages import fetch
@@ -49,38 +50,11 @@ def board(request: pytest.FixtureRequest) -> Iterator[VirtualBoard]:
     yield from booted(request.param)
 
 
-PATIENCE_S = 60.0
-
-
-def settled(board: VirtualBoard) -> None:
-    """Input low, and every edge of before seen."""
-    board.pins.drive(INPUT_LINE, 0)
-    quiet(board)
-    board.pins.take()
-
-
 def test_every_edge_is_seen_and_answered(board: VirtualBoard, tmp_path: Path) -> None:
     settled(board)
     load_module(board, RESPONSE)
-    probe = reading(board, "--run-id=edges")
-    lines = probe.lines(PATIENCE_S)
-    head = next(lines)
-    board.pins.take()
-    before = board.pins.counts[OUTPUT_LINE]
-    for number in range(EDGES):
-        level = (number + 1) % 2
-        board.pins.drive(INPUT_LINE, level)
-        board.pins.wait(OUTPUT_LINE, level, PATIENCE_S)
-    probe.signal(signal.SIGINT)
-    recording = parsed([head, *lines], tmp_path)
-    assert probe.wait(PATIENCE_S) == 128 + signal.SIGINT
+    recording = every_edge_is_answered(board, EDGES, tmp_path, "--run-id=edges")
     unload_module(board)
-    assert recording.end is not None
-    counters = recording.end.counters
-    assert [counters[name] for name in ("seen", "answered", "unchanged")] == [EDGES, EDGES, 0]
-    assert since_load(recording.end.counters) == {"seen": EDGES, "answered": EDGES, "unchanged": 0}
-    assert recording.totals[0].total == EDGES
-    assert board.pins.counts[OUTPUT_LINE] - before == EDGES
     assert (recording.run_id, recording.head.implementation) == ("edges", "linux-kernel")
     assert {event.cpu for event in recording.events} <= {0, 1}
 
@@ -115,18 +89,6 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     assert all(one != following for one, following in pairwise(levels))
     assert recording.end.counters["toggled"] == recording.totals[0].total > 0
     assert_every_period_is_accounted_for(recording, 5_000_000)
-
-
-def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -> None:
-    """Acts and missed periods make up the time that it took; each period is charged in the view that owes.
-
-    The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
-    """
-    assert recording.end is not None
-    wakeup, corrected = recording.end.series.values()
-    assert wakeup.taken + wakeup.missed == corrected.taken
-    late_ns = recording.totals[0].maximum or 0
-    assert abs(corrected.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
 
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
@@ -167,36 +129,7 @@ def test_the_thread_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
 
 
 def test_unloads_at_any_time(board: VirtualBoard) -> None:
-    """Many times in and out, under fire."""
-    settled(board)
-    board.link.write("/tmp/fastenough.ko", build_module(board.kernel).read_bytes())
-    words = " ".join(f"{name}={value}" for name, value in RESPONSE.items())
-    over = threading.Event()
-    sent = 0
-
-    def fire() -> None:
-        nonlocal sent
-        while not over.is_set():
-            board.pins.drive(INPUT_LINE, sent % 2)
-            sent += 1
-            time.sleep(0.0005)
-
-    gun = threading.Thread(target=fire)
-    gun.start()
-    try:
-        read = f"{PROBE} kernel --duration=1ms --record=-"
-        turn = f"insmod /tmp/fastenough.ko {words} && {read} && rmmod fastenough || exit 1"
-        script = f"for turn in $(seq {TURNS}); do {turn}; done"
-        done = board.link.run(["sh", "-c", script], timeout_s=200.0)
-    finally:
-        over.set()
-        gun.join()
-    assert (done.status, done.stderr) == (0, b"")
-    ends = [since_load(line["counters"]) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
-    assert len(ends) == TURNS
-    totals = {name: sum(end[name] for end in ends) for name in ("seen", "answered", "unchanged")}
-    assert 0 < totals["seen"] <= sent
-    assert totals["answered"] + totals["unchanged"] == totals["seen"]
+    it_comes_and_goes(board, build_module(board.kernel), TURNS)
 
 
 def test_a_device_has_one_reader_and_holds_the_module(board: VirtualBoard) -> None:

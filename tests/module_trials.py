@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every kernel module with our tasks is put through, whichever core schedules them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from virtual_boards import RESPONSE, parsed, quiet, reading, since_load
+
+from fastenough.recording import Recording
+from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
+from fastenough.virtual.probe import PROBE
+
+PATIENCE_S = 60.0
+
+
+def settled(board: VirtualBoard) -> None:
+    """Input low, and every edge of before seen."""
+    board.pins.drive(INPUT_LINE, 0)
+    quiet(board)
+    board.pins.take()
+
+
+def every_edge_is_answered(board: VirtualBoard, edges: int, place: Path, *options: str) -> Recording:
+    """Of the module's `response`, which is there: sent, seen, answered and recorded are as many."""
+    probe = reading(board, *options)
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    board.pins.take()
+    before = board.pins.counts[OUTPUT_LINE]
+    for number in range(edges):
+        level = (number + 1) % 2
+        board.pins.drive(INPUT_LINE, level)
+        board.pins.wait(OUTPUT_LINE, level, PATIENCE_S)
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], place)
+    assert probe.wait(PATIENCE_S) == 128 + signal.SIGINT
+    assert recording.end is not None
+    counters = recording.end.counters
+    assert [counters[name] for name in ("seen", "answered", "unchanged")] == [edges, edges, 0]
+    assert since_load(counters) == {"seen": edges, "answered": edges, "unchanged": 0}
+    assert recording.totals[0].total == edges == board.pins.counts[OUTPUT_LINE] - before
+    return recording
+
+
+def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -> None:
+    """Acts and missed periods make up the time that it took; each period is charged in the view that owes.
+
+    The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
+    """
+    assert recording.end is not None
+    wakeup, corrected = recording.end.series.values()
+    assert wakeup.taken + wakeup.missed == corrected.taken
+    late_ns = recording.totals[0].maximum or 0
+    assert abs(corrected.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+
+
+@contextmanager
+def _fire(board: VirtualBoard, sent: list[int]) -> Iterator[None]:
+    """An edge each half millisecond, and their levels."""
+    over = threading.Event()
+
+    def fire() -> None:
+        while not over.is_set():
+            sent.append(len(sent) % 2)
+            board.pins.drive(INPUT_LINE, sent[-1])
+            time.sleep(0.0005)
+
+    gun = threading.Thread(target=fire)
+    gun.start()
+    try:
+        yield
+    finally:
+        over.set()
+        gun.join()
+
+
+def it_comes_and_goes(board: VirtualBoard, module: Path, turns: int, beside: str = "") -> None:
+    """Many times in and out, under fire; ``beside``: words of a shell that keep the board busy meanwhile."""
+    settled(board)
+    place, name = f"/tmp/{module.name}", module.stem
+    board.link.write(place, module.read_bytes())
+    words = " ".join(f"{parameter}={value}" for parameter, value in RESPONSE.items())
+    turn = f"insmod {place} {words} && {PROBE} kernel --duration=1ms --record=- && rmmod {name} || exit 1"
+    sent: list[int] = []
+    with _fire(board, sent):
+        done = board.link.run(["sh", "-c", f"{beside}for turn in $(seq {turns}); do {turn}; done"], timeout_s=400.0)
+    assert (done.status, done.stderr) == (0, b"")
+    ends = [since_load(line["counters"]) for line in map(json.loads, done.text.splitlines()) if line["type"] == "end"]
+    totals = {count: sum(end[count] for end in ends) for count in ("seen", "answered", "unchanged")}
+    assert len(ends) == turns and 0 < totals["seen"] <= len(sent)
+    assert totals["answered"] + totals["unchanged"] == totals["seen"]
