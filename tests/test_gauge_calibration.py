@@ -119,7 +119,7 @@ def test_the_simulated_gauge_keeps_the_time_it_is_paced_by(instrument: Paced, tm
     head = read_recording(record).head.instrument["calibration"]
     assert head == {name: value for name, value in measured.items() if name != "serial"}
     wrong = gauge_command("run", "response", instrument.port, "--record", str(tmp_path / "no"), "--calibration",
-                       str(kept(tmp_path, measured | {"tick_ps": 60_000, "uncertainty_ppm": 1.0})))
+                       str(kept(tmp_path, measured | {"tick_ps": 31_250, "uncertainty_ppm": 1.0})))
     assert wrong.returncode == 2
     assert "calibrate it again" in wrong.stderr
     assert not (tmp_path / "no").exists()

@@ -15,8 +15,9 @@ from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
 CPU = str(max(os.sched_getaffinity(0)))
-RARE = ["semaphore -i400ms -l3", "mutex -i400ms -l300", "switch -i400ms -l300", "jitter -i400ms -D2s --size=10",
-        "spinlock -i400ms -l100", "inversion --medium=100ms -l3"]
+RARE = [*(f"{arguments} -i700ms --timeout=500ms" for arguments in (
+            "semaphore -l2", "mutex -l200", "switch -l200", "jitter -D2s --size=10", "spinlock --burst=1000 -l2000")),
+        "inversion --medium=100ms -l3 --timeout=100ms"]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time priorities")
 
@@ -40,12 +41,22 @@ def test_what_a_method_cannot_do_is_refused(probe_binary: str, arguments: str, s
 @pytest.mark.parametrize("arguments", RARE)
 def test_acts_rarer_than_the_timeout_are_no_failure(probe_binary: str, tmp_path: Path, arguments: str) -> None:
     path = tmp_path / "r"
-    done = subprocess.run([probe_binary, *arguments.split(), "--timeout=100ms", "-q", "--record", str(path)],
+    done = subprocess.run([probe_binary, *arguments.split(), "-q", "--record", str(path)],
                           capture_output=True, text=True, timeout=60, check=False)
     if done.returncode == 5:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     assert sum(total.total for total in read_recording(path).totals.values()) >= 2
+
+
+@needs_root
+def test_bursts_that_pass_each_other_are_no_dead_partner(probe_binary: str) -> None:
+    """One act in 50 ms takes 2 us: the two sides hardly ever want the lock at once."""
+    done = subprocess.run([probe_binary, "spinlock", "--burst=1", "-i50ms", "-l20", "--timeout=100ms", "-q"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 5:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0 or "never met at the lock" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
