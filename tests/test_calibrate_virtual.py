@@ -35,7 +35,7 @@ def _calibrated() -> tuple[int, list[dict[str, Any]]]:
                           cwd=ROOT, text=True, capture_output=True, check=False)
     calibrations = json.loads(done.stdout)["calibrations"]
     for row in (row for calibration in calibrations for row in calibration["rows"]):
-        assert row["injected"] + row["too_late"] == EACH
+        assert row["injected"] <= EACH <= row["injected"] + row["too_late"], "what came too late is tried again"
         assert len(row["reasons"]) >= row["injected"] - row["found"]
     return done.returncode, calibrations
 
