@@ -107,9 +107,10 @@ def _quantile(quantile: Quantile) -> Cell:
     return Cell(quantile.value_ns, words.microseconds(quantile.value_ns))
 
 
-def _row(context: Context, entry: Entry, several: bool) -> list[Any]:
+def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any]:
     measures = entry.kind.measures
-    return [entry.name.removeprefix("load "), measures.n, _above(context, entry, several),
+    above = [_above(context, entry, len(limits_ns) > 1)] if limits_ns else []
+    return [entry.name.removeprefix("load "), measures.n, *above,
             _quantile(measures.quantile(0.999)), measures.maximum_ns, _not_excluded(context, entry)]
 
 
@@ -118,10 +119,11 @@ def first_table(context: Context) -> Table:
     what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
     us, limits_ns = words.microseconds, _limits_ns(context, context.entries)
     above = f"above {words.latency(limits_ns[0])}" if len(limits_ns) == 1 else "above limit"
-    columns = (Column(what, numeric=False), Column("n"), Column(above), Column("99.9 % [µs]", us),
+    columns = (Column(what, numeric=False), Column("n"), *([Column(above)] if limits_ns else []),
+               Column("99.9 % [µs]", us),
                Column("maximum [µs]", us), Column("not excluded on each CPU: worse once in", numeric=False))
     return Table("overview", "All CPUs together, but for the last column", columns,
-                 [_row(context, entry, len(limits_ns) > 1) for entry in context.entries])
+                 [_row(context, entry, limits_ns) for entry in context.entries])
 
 
 def _label(entries: Sequence[Entry]) -> str:
