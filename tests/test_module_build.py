@@ -11,7 +11,7 @@ import pytest
 from virtual_boards import ONE_OF_EACH, OWN_KERNELS, every_kernel
 
 from fastenough.model import FastenoughError
-from fastenough.virtual.module import SOURCES, build_module
+from fastenough.virtual.module import SOURCES, build_module, complaint
 from fastenough.virtual.packages import fetch, host_arch
 
 
@@ -19,6 +19,23 @@ def information(module: Path, field: str) -> bytes:
     """One field of a module's information section."""
     start = module.read_bytes().split(b"\0" + field.encode() + b"=", 1)[1]
     return start.split(b"\0", 1)[0]
+
+
+OTHER_TOOLS = """warning: the compiler differs from the one used to build the kernel
+  The kernel was built by: aarch64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0
+  You are using:           aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0
+warning: pahole version differs from the one used to build the kernel
+"""
+
+
+@pytest.mark.parametrize(("said", "failed", "told"), [
+    ("", False, None), (OTHER_TOOLS, False, None), ("a word", False, None),
+    ("x.c:1: warning: y", False, "x.c:1: warning: y"),
+    ("", True, "make does not say why"), (OTHER_TOOLS, True, "make does not say why"),
+    (f"{OTHER_TOOLS}/bin/sh: 1: exec: /gone: not found\nmake: *** [all] Error 127", True,
+     "/bin/sh: 1: exec: /gone: not found")])
+def test_the_cause_is_told_and_not_what_goes_with_it(said: str, failed: bool, told: str | None) -> None:
+    assert complaint(said, failed) == told
 
 
 @pytest.mark.parametrize("arch", ["arm64", "amd64"])

@@ -32,7 +32,7 @@ _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": 
 _BUILT_IN = "module"
 _ABOVE = re.compile(r"\.\./(\w+)\.o\b")
 _COMPLAINT = re.compile("error|warning", re.IGNORECASE)
-_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |"
+_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |^  (The kernel was built by|You are using): |"
                            r"warning: .*(pahole|compiler).* differs from the one used to build the kernel")
 """What make says of what was said before; and that a kernel was built with other tools says nothing of our sources."""
 
@@ -43,6 +43,15 @@ def compiler(arch: str) -> str:
     if shutil.which(gcc) is None:
         raise NotApplicable(f"{gcc} is missing; run: apt-get install gcc-{_CROSS[arch].removesuffix('-')}")
     return gcc
+
+
+def complaint(said: str, failed: bool) -> str | None:
+    """The first line of what make said on stderr that tells what is wrong; None where nothing is."""
+    ours = [line for line in said.splitlines() if not _NO_COMPLAINT.search(line)]
+    complaints = [line for line in ours if _COMPLAINT.search(line)]
+    if failed and not complaints:
+        return ours[0] if ours else "make does not say why"
+    return complaints[0] if complaints else None
 
 
 def _shared(folder: Path) -> list[Path]:
@@ -96,11 +105,9 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
                f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})
-    complaints = [line for line in done.stderr.splitlines()
-                  if _COMPLAINT.search(line) and not _NO_COMPLAINT.search(line)]
-    if done.returncode or complaints:
-        first = (complaints or done.stderr.splitlines() or ["make does not say why"])[0]
-        raise FastenoughError(f"the module does not build for {kernel.release}: {first}")
+    wrong = complaint(done.stderr, bool(done.returncode))
+    if wrong:
+        raise FastenoughError(f"the module does not build for {kernel.release}: {wrong}")
     kept = work / "kept"
     kept.mkdir()
     for module in (work / _BUILT_IN).glob("*.ko"):

@@ -52,6 +52,8 @@ def _is_too_new(tool: Path) -> bool:
 
 
 def _wrap(tool: Path, tree: Path) -> None:
+    """What it starts is named by its own place, not by a link that may be gone by then."""
+    tool, tree = tool.resolve(), tree.resolve()
     loader = next((tree / "usr/lib").glob("*/ld-linux-*.so.*"), None) or next((tree / "lib").glob("*/ld-*.so*"))
     host = f"/lib/{loader.parent.name}:/usr/lib/{loader.parent.name}"
     program = tool.rename(tool.with_name(tool.name + _PROGRAM))
