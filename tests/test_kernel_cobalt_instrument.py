@@ -12,7 +12,7 @@ from own_kernels import require_own_kernel
 from virtual_boards import require_simulated_gauge
 
 from fastenough.analysis import judge
-from fastenough.analysis.agreement import Agreement, agreement
+from fastenough.analysis.agreement import agreement
 from fastenough.campaign import read_plan, run_campaign
 from fastenough.model import Outcome
 from fastenough.recording import Recording
@@ -43,12 +43,6 @@ def _of(runs: list[Recording], probe: str, implementation: str) -> tuple[Recordi
     return outside, inside
 
 
-def _let_go_of_high(counts: Agreement, inside: Recording) -> bool:
-    """An output that was left high and becomes an input again makes one more falling edge (docs/xenomai.md)."""
-    toggled = inside.totals[inside.series[0].id].total
-    return inside.head.probe == "periodic" and toggled % 2 == 1 and counts.returned == toggled // 2 + 1
-
-
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("probe", ["response", "periodic"])
 def test_instrument_and_board_count_the_same(runs: list[Recording], probe: str, implementation: str) -> None:
@@ -56,7 +50,7 @@ def test_instrument_and_board_count_the_same(runs: list[Recording], probe: str, 
     assert (outside.outcome, inside.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED), (outside.end, inside.end)
     counts = agreement(outside)
     assert counts is not None and counts.lost_uncounted == 0, counts
-    assert counts.complete or _let_go_of_high(counts, inside), counts
+    assert counts.complete, counts
     assert outside.totals[outside.series[0].id].total > 0
 
 
@@ -69,7 +63,8 @@ def test_the_board_sees_no_more_of_a_response_than_the_instrument(runs: list[Rec
                                                                          inside.series[0].unit_ns)
     assert 0 < part_unit_ns * part.value_at_rank(part.total // 2) <= max(
         unit_ns * each.value_at_rank(each.total // 2) for each in whole)
-    assert part_unit_ns * (part.maximum or 0) <= max(unit_ns * (each.maximum or 0) for each in whole)
+    assert part_unit_ns * (part.maximum or 0) <= 1.05 * max(unit_ns * (each.maximum or 0) for each in whole), (
+        "more than the two clocks differ while the emulation is held up")
 
 
 @pytest.mark.parametrize("probe", ["response", "periodic"])

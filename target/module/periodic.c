@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* periodic: a timer interrupt toggles the output. */
-#include <linux/gpio/consumer.h>
-
-#include "fastenough.h"
 #include "timer.h"
+#include "toggle.h"
 
 static struct hrtimer timer;
-static int level;
 
 /* The output first: what is measured outside must not wait for what is measured inside. */
 static enum hrtimer_restart toggle(struct hrtimer *expired)
 {
 	ktime_t now = ktime_get();
-	struct fe_bank *bank;
+	bool goes_on = fe_toggle();
+	struct fe_bank *bank = fe_recorder_filling(now);
+	enum hrtimer_restart next = fe_timer_next(expired, bank, now);
 
-	level = !level;
-	gpiod_set_raw_value(fe_output, level);
-	bank = fe_recorder_filling(now);
 	bank->counters[FE_BANK_TOGGLED]++;
-	return fe_timer_next(expired, bank, now);
+	return goes_on ? next : HRTIMER_NORESTART;
 }
 
 static int start(void)
@@ -28,6 +24,7 @@ static int start(void)
 
 static void stop(void)
 {
+	fe_toggle_end();
 	hrtimer_cancel(&timer);
 }
 
