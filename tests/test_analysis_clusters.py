@@ -122,9 +122,9 @@ def test_draws_of_blocks_never_reach_from_one_run_into_another_and_need_thirty()
 
 def test_ranks_of_a_quantile_are_those_of_all_samples() -> None:
     total = np.array([50, 40, 10])
-    draws = np.array([[50.0, 40, 10], [5, 4, 1], [80, 10, 10]])
-    assert blocks.ranks_of_quantile(draws, total, 0.7, lambda _: 0.0) == pytest.approx([70, 70, 43.75])
-    one_by_one = blocks.ranks_of_quantile(np.tile(draws, (500, 1)), total, 0.7, lambda _: 1.0).reshape(-1, 3)
+    up_to = np.cumsum([[50.0, 40, 10], [5, 4, 1], [80, 10, 10]], axis=1)
+    assert blocks.ranks_of_quantile(up_to, total, 0.7, lambda _: 0.0) == pytest.approx([70, 70, 43.75])
+    one_by_one = blocks.ranks_of_quantile(np.tile(up_to, (500, 1)), total, 0.7, lambda _: 1.0).reshape(-1, 3)
     assert one_by_one.mean(axis=0) == pytest.approx([70, 70, 43.75], abs=0.5), "of the chance within a bucket"
     assert one_by_one.std(axis=0) == pytest.approx(np.sqrt([10, 10, 50 * 0.875 * 0.125]), rel=0.1)
 

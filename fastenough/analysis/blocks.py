@@ -148,19 +148,21 @@ def _moving(run: NDArray[Any], length: int) -> NDArray[Any]:
     return np.asarray(up_to[length:] - up_to[:-length])
 
 
-def ranks_of_quantile(draws: FloatArray, total: IntArray, quantile: float,
+def ranks_of_quantile(up_to: FloatArray, total: IntArray, quantile: float,
                       size_of: Callable[[int], float]) -> FloatArray:
-    """Rank, among all values, of the quantile of each draw; ``draws`` (draws x buckets) and ``total`` by bucket.
+    """Rank, among all values, of the quantile of each draw; ``total`` by bucket.
+
+    ``up_to`` (draws x buckets): how many values of the draw lie in each bucket or below it.
 
     Within a bucket, values lie as they do in all samples, but for chance: of the bucket's values, in clusters of
     ``size_of`` it, so many more or fewer lie below a place in it as a binomial number varies.
     """
-    up_to = np.cumsum(draws, axis=1)
     wanted = quantile * up_to[:, -1:]
-    bucket = np.minimum((up_to < wanted).sum(axis=1), draws.shape[1] - 1)
-    row = np.arange(draws.shape[0])
-    here = draws[row, bucket]
-    share = np.where(here > 0, (wanted[:, 0] - (up_to[row, bucket] - here)) / np.maximum(here, 1e-9), 1.0)
+    bucket = np.minimum((up_to < wanted).sum(axis=1), up_to.shape[1] - 1)
+    row = np.arange(up_to.shape[0])
+    below = np.where(bucket > 0, up_to[row, bucket - 1], 0.0)
+    here = up_to[row, bucket] - below
+    share = np.where(here > 0, (wanted[:, 0] - below) / np.maximum(here, 1e-9), 1.0)
     share = np.clip(share, 0.0, 1.0)
     sizes = np.zeros(total.size)
     for one in np.unique(bucket):

@@ -59,17 +59,26 @@ def size_over_time(counts: NDArray[Any]) -> FloatArray:
     return np.asarray(np.maximum(1.0, squares / np.maximum(total, 1.0) - counts.mean(axis=-1)))
 
 
+def _size(counts: FloatArray) -> float:
+    """:func:`size_over_time` of one row, several times as quick."""
+    total = float(counts.sum())
+    return max(1.0, float(counts @ counts) / max(total, 1.0) - total / counts.size)
+
+
 def size_at_all_scales(counts: NDArray[Any]) -> float:
     """The greatest of :func:`size_over_time` of intervals, of pairs of them, of fours, as long as there are enough.
 
     What lasts longer than an interval, such as a busy hour in which stalls come more often, shows only there; and there
     pieces are few, so where a scale says more than the intervals do, by over a standard error, two of these are added.
     """
-    size = own = float(size_over_time(counts)) if counts.any() else 1.0
+    if not counts.any():
+        return 1.0
+    counts = counts.astype(np.float64)
+    size = own = _size(counts)
     length = 2
-    while counts.any() and counts.size // length >= _LEAST_PIECES:
+    while counts.size // length >= _LEAST_PIECES:
         pieces = counts[:counts.size // length * length].reshape(-1, length).sum(axis=1)
-        found, error = float(size_over_time(pieces)), math.sqrt(2.0 / (pieces.size - 1))
+        found, error = _size(pieces), math.sqrt(2.0 / (pieces.size - 1))
         size = max(size, found * (1.0 + 2.0 * error) if found > own * (1.0 + error) else found)
         length *= 2
     return size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,20 +36,30 @@ class Blocks:
     counts: tuple[IntArray, ...]
     draws: FloatArray | None
 
+    @cached_property
+    def _total(self) -> IntArray:
+        """Of all runs, cells x buckets."""
+        return np.concatenate(self.counts)
+
+    @cached_property
+    def _drawn_up_to(self) -> FloatArray | None:
+        """Values of each draw in each bucket or below it: the same for all quantiles."""
+        return None if self.draws is None else np.cumsum(self.draws, axis=1)
+
     def redrawn(self, draws: int) -> Blocks:
         """The same with another number of draws."""
         return self if self.draws is None else Blocks(self.counts, resampled(self.counts, draws))
 
     def ranks(self, quantile: float) -> FloatArray | None:
         """Among all values, the ranks that the quantile takes in the draws; None: too few blocks or disturbances."""
-        if self.draws is None:
+        if self._drawn_up_to is None:
             return None
-        total = np.concatenate(self.counts)
+        total = self._total
         up_to = np.cumsum(total.sum(axis=0))
         bucket = int(np.searchsorted(up_to, quantile * up_to[-1]))
         if _independent_above(total, bucket, quantile) < LEAST_ABOVE:
             return None
-        found = ranks_of_quantile(self.draws, total.sum(axis=0), quantile, partial(_size_within, total))
+        found = ranks_of_quantile(self._drawn_up_to, total.sum(axis=0), quantile, partial(_size_within, total))
         centre = quantile * float(up_to[-1])
         below = [run[:, :bucket + 1].sum(axis=1) - quantile * run.sum(axis=1) for run in self.counts]
         return np.clip(centre + (found - centre) * wider_by(below), 1.0, float(up_to[-1]))
