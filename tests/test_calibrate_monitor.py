@@ -104,6 +104,9 @@ def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
         trial = StationTrial(STATIONS[0], 0, (lacking,))
         assert not trial.passed and not trial.missed
         assert said in str(trial.shortfall)
+    counted = (("monitor_suppressed", 2), ("monitor_no_return", 1))
+    assert "reason: 2 suppressed, 1 no return" in str(
+        StationTrial(STATIONS[0], 0, (row(found=9, unseen=1),), counted=counted).shortfall)
     assert not StationTrial(STATIONS[0], 0).passed
     impossible = StationTrial(STATIONS[0], 0, reason="no module here")
     assert (impossible.passed, impossible.missed, impossible.shortfall) == (False, False, None)

@@ -18,6 +18,8 @@ from fastenough.model import Verdict
 from fastenough.recording import Recording
 from fastenough.recording.culprits import UNKNOWN, culprit_words
 from fastenough.recording.culprits import blamed as blamed_of
+from fastenough.recording.interval import Interval
+from fastenough.recording.later import Later
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
@@ -44,6 +46,15 @@ def _report(runs: list[Recording], out: Path) -> Path:
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))
+
+
+def _never() -> list[Interval]:
+    raise AssertionError("a report of a year would read each interval of each recording out of its text")
+
+
+def test_a_report_goes_by_what_recordings_add_up_to_and_their_course(runs: list[Recording], tmp_path: Path) -> None:
+    kept = [replace(run, intervals=Later(_never), over_time=lambda run=run: run.timeline) for run in runs]
+    assert (_report(kept, tmp_path / "report") / "index.html").is_file()
 
 
 def test_several_series_tell_of_one_wakeup(runs: list[Recording]) -> None:

@@ -31,12 +31,21 @@ from fastenough.folder import Folder
 from fastenough.model import FastenoughError
 from fastenough.recording import Recording, columns, interval_rows, read_recording, reader
 from fastenough.recording.columns import FILES, INTERVALS_FILE, MANIFEST_FILE, TOTALS_FILE, Source
+from fastenough.recording.timeline import packed
 from fastenough.store import Store, directory
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
 
 GOLDEN = Path(__file__).resolve().parents[1] / "format" / "golden"
 WORDS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
 COURSE = ("at", "count", "lost", "missed", "minimum", "maximum", "offsets", "index", "bucket_count")
+
+
+@pytest.mark.parametrize(("extreme", "bytes_each"), [
+    (2**15 - 1, 2), (-2**15, 2), (2**15, 4), (-2**15 - 1, 4), (2**31 - 1, 4), (2**31, 8), (-2**31 - 1, 8), (2**62, 8)])
+def test_packed_values_are_the_same(extreme: int, bytes_each: int) -> None:
+    values = np.array([0, extreme, 1], dtype=np.int64)
+    assert packed(values).tolist() == values.tolist() and packed(values).itemsize == bytes_each
+    assert not packed(values[:0]).size
 
 
 @pytest.fixture
@@ -110,7 +119,7 @@ def test_of_every_golden_recording(tmp_path: Path, name: str) -> None:
         assert kept is not None
         assert not columns.differ(source, kept)
         expected = read_recording(tmp_path / name)
-        timeline = columns.timeline(source, kept, expected.series)
+        timeline = columns.timeline(source, kept.intervals_sha256, expected.series)
     head, end = reader.ends_of(json.dumps(kept.head).encode(), kept.end and json.dumps(kept.end).encode(), name)
     mine = reader.assembled(name, head, end, kept.aggregate, intervals=(), events=expected.events,
                             over_time=lambda: timeline)

@@ -124,7 +124,7 @@ def _plain(trial: StationTrial) -> dict[str, Any]:
     rows = [asdict(row) | {"excess_ns": row.excess_ns, "tolerated_ns": row.tolerated_ns} for row in trial.rows]
     return {"station": trial.station, "cpu": trial.cpu, "injector": trial.injector, "rows": rows,
             "reason": trial.reason, "passed": trial.passed if trial.applicable else None,
-            "shortfall": trial.shortfall, "suppressed": trial.suppressed}
+            "shortfall": trial.shortfall, "counted": trial.counted}
 
 
 def _panel(trial: StationTrial) -> Panel:

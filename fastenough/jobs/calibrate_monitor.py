@@ -30,6 +30,7 @@ class StationTrial:
     """What the monitor found of all that was injected at one station; ``reason`` where that cannot be tried here.
 
     ``injector``: by whom.  ``quiet`` and ``delayed``: wake-ups without and with an injection, of the CPU ``cpu``.
+    ``counted``: by reason, how many wake-ups the monitor counted that it has not at every station.
     """
 
     station: str
@@ -37,7 +38,7 @@ class StationTrial:
     rows: tuple[Placed, ...] = ()
     quiet: Wakeups | None = None
     delayed: Wakeups | None = None
-    suppressed: int = 0
+    counted: tuple[tuple[str, int], ...] = ()
     injector: str = ""
     reason: str | None = None
 
@@ -61,7 +62,9 @@ class StationTrial:
                     "is busy")
         unseen = sum(row.unseen for row in self.rows)
         if unseen:
-            return f"the monitor has not {unseen} of the delayed wake-ups; {self.suppressed} are counted as suppressed"
+            reasons = ", ".join(f"{count} {why.removeprefix('monitor_').replace('_', ' ')}"
+                                for why, count in self.counted) or "none"
+            return f"the monitor has not {unseen} of the delayed wake-ups; counted by it with a reason: {reasons}"
         wrong = [row for row in self.rows if not row.right_size]
         return f"the size found of {_sizes(wrong)} is off by more than is tolerated" if wrong else None
 
@@ -115,8 +118,8 @@ def trial_of(watched: Watched, station: str, plan: Plan) -> StationTrial:
     witnessed = Witnessed(station, seen, usual(quiet), _culprits(watched))
     dues = np.array([one.due_mono_ns for one in watched.injected], dtype=np.int64)
     return StationTrial(station, plan.cpu, tuple(witnessed.placed(watched.injected, watched.late)), quiet,
-                        seen.only(np.isin(seen.due_ns, dues)), _counted(watched).get("monitor_suppressed") or 0,
-                        watched.injector)
+                        seen.only(np.isin(seen.due_ns, dues)),
+                        tuple((why, count) for why, count in _counted(watched).items() if count), watched.injector)
 
 
 def _culprits(watched: Watched) -> dict[int, str]:

@@ -160,7 +160,7 @@ def end_series(series_id: int, said: SeriesEnd) -> Line:
     if said.stored:
         entry |= {"min": said.minimum, "max": said.maximum}
     if said.k is not None:
-        entry |= {"k": said.k, "buckets": [list(each) for each in said.buckets]}
+        entry |= {"k": said.k, "buckets": [list(each) for each in zip(*said.buckets, strict=True)]}
     return entry | {"sum": said.sum, "sum_sq": str(said.sum_sq)} | _order_line(
         said.rises, said.limit, said.order_unknown)
 

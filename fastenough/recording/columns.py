@@ -162,20 +162,23 @@ def rows_of(lines: Reading) -> Iterator[pa.RecordBatch]:
     yield from batching.rest()
 
 
-def rows_kept(source: Source, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The rows in the columns, batch by batch as they were written; raises BadInput, Untrusted or OSError."""
+def rows_kept(source: Source, sha256: str) -> Iterator[pa.RecordBatch]:
+    """The rows in the columns, batch by batch as they were written; ``sha256`` is that of the file.
+
+    Raises BadInput, Untrusted or OSError.
+    """
     content = source.folder.read(INTERVALS_FILE, _most_bytes(source))
-    if hashlib.sha256(content).hexdigest() != columns.intervals_sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise BadInput(f"{INTERVALS_FILE}: it was changed while it was read")
     file = parquet.opened(content, INTERVALS_FILE, interval_rows.SCHEMA, source.most_values)
     for rows in parquet.groups(file, INTERVALS_FILE):
         yield from rows.combine_chunks().to_batches()
 
 
-def timeline(source: Source, columns: Columns, series: tuple[Series, ...]) -> Timeline:
-    """The recording over time; raises BadInput, Untrusted or OSError."""
+def timeline(source: Source, sha256: str, series: tuple[Series, ...]) -> Timeline:
+    """The recording over time, as `rows_kept` has it; raises BadInput, Untrusted or OSError."""
     try:
-        return timeline_of(rows_kept(source, columns), series)
+        return timeline_of(rows_kept(source, sha256), series)
     except (pa.ArrowException, ValueError, IndexError) as error:
         raise BadInput(f"{INTERVALS_FILE}: not the columns that were written: {str(error)[:200]}") from error
 
@@ -184,7 +187,7 @@ def differ(source: Source, columns: Columns) -> bool:
     """Whether columns that would be believed say anything else than the recording; raises BadInput or OSError."""
     with source.folder.open_file(source.file) as stream:
         lines = Reading(stream, source.file, source.sha256)
-        kept = rows_kept(source, columns)
+        kept = rows_kept(source, columns.intervals_sha256)
         try:
             same = all(batch.equals(next(kept, None)) for batch in rows_of(lines)) and next(kept, None) is None
         except BadInput:

@@ -26,7 +26,7 @@ def total_of(said: SeriesEnd) -> Histogram | None:
     """The histogram that an end holds of a series; None where it holds none, because the intervals are as fine."""
     if said.k is None:
         return None
-    index, count = (np.array([each[place] for each in said.buckets], dtype=np.int64) for place in (0, 1))
+    index, count = (np.asarray(each, dtype=np.int64) for each in said.buckets)
     return Histogram(said.k, index, count, said.minimum, said.maximum, said.sum, said.sum_sq)
 
 

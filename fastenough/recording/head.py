@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,7 +171,7 @@ class LimitCount:
 class SeriesEnd:
     """What the end says of one series; ``rises`` as [edge, delta].
 
-    ``k`` and ``buckets`` as [index, count]: of the whole run, where its intervals have a coarser k.
+    ``k`` and ``buckets``, indices and their counts: of the whole run, where its intervals have a coarser k.
     """
 
     taken: int
@@ -185,7 +186,7 @@ class SeriesEnd:
     limit: LimitCount | None = None
     order_unknown: int = 0
     k: int | None = None
-    buckets: tuple[tuple[int, int], ...] = ()
+    buckets: tuple[array[int], array[int]] = (array("q"), array("q"))
 
 
 @dataclass(frozen=True)

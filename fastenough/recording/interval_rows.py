@@ -14,7 +14,7 @@ import pyarrow as pa
 from fastenough.model import Series
 from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowest
 from fastenough.recording.interval import Interval
-from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline
+from fastenough.recording.timeline import INTERVAL_K, Course, IntArray, Known, Timeline, packed
 
 ROWS_AT_ONCE = 8192
 _INSTANTS = ("begin_mono_ns", "end_mono_ns", "begin_wall_ns", "end_wall_ns")
@@ -180,7 +180,7 @@ def _course(table: pa.Table, rows: IntArray, seq: IntArray, k: int) -> Course:
         raise ValueError("its buckets and their counts are not as many")
     return Course(interval_scale(k), seq[rows], _ints(taken, "count"), _ints(taken, "lost"), _ints(taken, "missed"),
                   _ints(taken, "min"), _ints(taken, "max"), _ints(taken, "exceeded"), _ints(taken, "runs"),
-                  offsets, index, count)
+                  offsets, packed(index), packed(count))
 
 
 def _lists(table: pa.Table, name: str) -> tuple[IntArray, IntArray]:

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol
 
@@ -55,9 +56,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {printable(name): _plain(item, depth + 1) for name, item in value.items()}
+        return {sys.intern(printable(name)): _plain(item, depth + 1) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, depth + 1) for item in value]
+        return value if {*map(type, value)} <= {int} else [_plain(item, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("it holds a number that is not finite")
     return value

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -103,7 +104,10 @@ def parsed_end(name: str, line: Line, head: Head) -> End:
     """The end, with what the settings of the head show to have changed."""
     settings = tuple(map(parsed_setting, line["settings"])) if "settings" in line else None
     samples = line.get("samples")
-    series = {entry["id"]: _series_end(entry) for entry in line["series"]}
+    try:
+        series = {entry["id"]: _series_end(entry) for entry in line["series"]}
+    except OverflowError as error:
+        raise BadInput(f"{name}: end: a bucket does not fit 64 bits") from error
     if len(series) != len(line["series"]):
         raise BadInput(f"{name}: end: two series share one id")
     return End(
@@ -126,12 +130,13 @@ def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Cha
 
 
 def _series_end(entry: Line) -> SeriesEnd:
+    buckets = entry.get("buckets", ())
     return SeriesEnd(
         entry["taken"], entry["stored"], entry["lost"], entry["missed"], entry.get("min"), entry.get("max"),
         entry["sum"], int(entry["sum_sq"]),
         tuple((edge, delta) for edge, delta in entry["rises"]) if "rises" in entry else None,
         limit_count(entry.get("limit")), entry.get("order_unknown", 0), entry.get("k"),
-        tuple((index, count) for index, count in entry.get("buckets", ())))
+        (array("q", [index for index, _ in buckets]), array("q", [count for _, count in buckets])))
 
 
 def limit_count(entry: Line | None) -> LimitCount | None:

@@ -28,6 +28,8 @@ MOST_EVENT_BYTES = 16 << 20
 """Of all events of a recording together: the probe's 10,000 take a fifth of it."""
 _SAID = 200
 """How much of a complaint about a line is told: it may quote the line."""
+_EVENT = b'"event"'
+_NO_EVENT = (b'{"type":"interval",', b'{"type":"end",')
 _CUT_OFF = "the recording has no end line: it was cut off"
 
 
@@ -86,6 +88,8 @@ class Reading:
         """
         with _readable(self._name):
             for number, raw in self._raw:
+                if raw.startswith(_NO_EVENT) and _EVENT not in raw:
+                    continue
                 where = f"{self._name}:{number}"
                 line = _typed_line(where, raw)
                 if line["type"] == "event":
@@ -177,9 +181,12 @@ def assembled(name: str, head: Head, end: End | None, added: Aggregate, *, inter
 def _typed_line(where: str, raw: bytes) -> dict[str, Any]:
     """A line that says which of the types it has."""
     try:
-        line = parse_line(raw)
+        return _typed(where, parse_line(raw))
     except ValueError as error:
         raise BadInput(f"{where}: not a line of a recording: {str(error)[:_SAID]}") from error
+
+
+def _typed(where: str, line: Any) -> dict[str, Any]:
     kind = line.get("type") if isinstance(line, dict) else None
     if not isinstance(kind, str) or kind not in line_validators(VERSIONS[-1]):
         raise BadInput(f"{where}: not a line of a recording: type is none of "
@@ -208,12 +215,11 @@ def _checked(where: str, line: dict[str, Any], version: int) -> dict[str, Any]:
 
 def head_of(raw: bytes, name: str) -> Head:
     """The head alone, from the first line of a recording that may still be under way."""
-    return parsed_head(name, *_head_line(raw, name))
+    return parsed_head(name, *_head_checked(_typed_line(name, raw), name))
 
 
-def _head_line(raw: bytes, name: str) -> tuple[dict[str, Any], int]:
+def _head_checked(line: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
     """The head as of the newest version, and the version it was written in."""
-    line = _typed_line(name, raw)
     version = _stated_version(name, line)
     if line["type"] != "head":
         raise BadInput(f"{name}: the head must be the first line, and only the first")
@@ -222,11 +228,16 @@ def _head_line(raw: bytes, name: str) -> tuple[dict[str, Any], int]:
 
 def ends_of(first: bytes, last: bytes | None, name: str) -> tuple[Head, End | None]:
     """Head and end alone, from the first and the last line of a recording; no end where the last line is another."""
-    head_line, version = _head_line(first, name)
+    return ends_of_lines(_typed_line(name, first), None if last is None else _typed_line(name, last), name)
+
+
+def ends_of_lines(first: Any, last: Any, name: str) -> tuple[Head, End | None]:
+    """As `ends_of`, from what `parse_line` made of the lines."""
+    head_line, version = _head_checked(_typed(name, first), name)
     head = parsed_head(name, head_line, version)
     if last is None:
         return head, None
-    line = _checked(name, _typed_line(name, last), version)
+    line = _checked(name, _typed(name, last), version)
     return head, parsed_end(name, upgraded_end(line, head_line), head) if line["type"] == "end" else None
 
 
@@ -278,13 +289,14 @@ def _check_end(name: str, recording: Recording, end: End) -> None:
 def _check_total(where: str, said: SeriesEnd, added: Histogram) -> None:
     """Where the end has buckets of its own, they are finer than those of the intervals, and the same values."""
     if said.k is None:
-        if said.buckets:
+        if said.buckets[0]:
             raise BadInput(f"{where}: its buckets have no resolution (k)")
         return
     if said.k <= added.k:
         raise BadInput(f"{where}: its buckets (k {said.k}) are no finer than those of the intervals (k {added.k})")
-    total = checked_histogram(where, {"count": said.stored, "buckets": said.buckets, "sum": said.sum,
-                                      "sum_sq": said.sum_sq, "min": said.minimum, "max": said.maximum}, said.k)
+    total = checked_histogram(where, {"count": said.stored, "buckets": list(zip(*said.buckets, strict=True)),
+                                      "sum": said.sum, "sum_sq": said.sum_sq, "min": said.minimum,
+                                      "max": said.maximum}, said.k)
     folded = total.folded(added.k)
     if sums_fault(total) or folded.index.tolist() != added.index.tolist() or (
             folded.count.tolist() != added.count.tolist()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,16 @@ INTERVAL_K = 4
 """Buckets of intervals are folded to this scale: 6 % wide, some 30 of them, where k = 10 has hundreds."""
 
 IntArray = NDArray[np.int64]
+_NARROWER = (np.int16, np.int32)
 Known = tuple[IntArray, NDArray[np.bool_]]
 """Values, and which of them are known: the others stand there as 0."""
+
+
+def packed(values: IntArray) -> NDArray[np.signedinteger[Any]]:
+    """The same in as few bytes as hold them all."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    fitting = (kind for kind in _NARROWER if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return values.astype(next(fitting, np.int64))
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Course:
     ``runs`` likewise, of the limit given before the run, and 0 where there was none.
 
     Bucket ``i`` of entry ``n`` is ``offsets[n] <= i < offsets[n + 1]`` of ``index`` and ``bucket_count``, on the
-    scale ``k``.
+    scale ``k``.  They are nearly all of a timeline, and kept ``packed``, since a year of them lies in memory at once.
     """
 
     k: int
@@ -43,8 +52,16 @@ class Course:
     exceeded: IntArray
     runs: IntArray
     offsets: IntArray
-    index: IntArray
-    bucket_count: IntArray
+    packed_index: NDArray[np.signedinteger[Any]]
+    packed_count: NDArray[np.signedinteger[Any]]
+
+    @property
+    def index(self) -> IntArray:
+        return self.packed_index.astype(np.int64)
+
+    @property
+    def bucket_count(self) -> IntArray:
+        return self.packed_count.astype(np.int64)
 
     def within(self, first: int, last: int) -> slice:
         """The entries of intervals ``first`` to ``last``, this one excluded."""
@@ -54,7 +71,7 @@ class Course:
     def buckets(self, entries: slice) -> tuple[IntArray, IntArray]:
         """Ascending bucket indices and counts of these entries together."""
         part = slice(int(self.offsets[entries.start]), int(self.offsets[entries.stop]))
-        return add_sparse([self.index[part]], [self.bucket_count[part]])
+        return add_sparse([self.packed_index[part].astype(np.int64)], [self.packed_count[part].astype(np.int64)])
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from fastenough.recording import (
     read_from,
     unbelievable,
 )
-from fastenough.recording.building import Added, line_bytes, made_head
+from fastenough.recording.building import Added, made_head
 from fastenough.recording.columns import Source
 from fastenough.recording.content import TRACE_FILE
 from fastenough.recording.head import Tool
 from fastenough.recording.interval_rows import intervals_of, timeline_of
 from fastenough.recording.later import Later
-from fastenough.recording.reader import Reading, assembled, ends_of
+from fastenough.recording.reader import Reading, assembled, ends_of_lines
 from fastenough.recording.timeline import Timeline
 from fastenough.store.directory import kept_file, mendable, read_summary, recording_name, unsealed
 from fastenough.store.summary import RunSummary
@@ -140,8 +140,8 @@ def folded(opening: Opening, summary: RunSummary) -> Folded | None:
         kept = columns.found(source)
         if kept is None:
             return None
-        head, _ = ends_of(line_bytes(kept.head), None, source.file)
-        batches = list(columns.rows_kept(source, kept))
+        head, _ = ends_of_lines(kept.head, None, source.file)
+        batches = list(columns.rows_kept(source, kept.intervals_sha256))
         return Folded(intervals_of(batches, head.series), sum(kept.aggregate.events.values()))
 
 
@@ -156,17 +156,18 @@ def _of_columns(opening: Opening, summary: RunSummary, source: Source) -> Record
     kept = columns.found(source)
     if kept is None:
         return None
+    intervals_sha256 = kept.intervals_sha256  # and not all that it holds, for as long as the recording is there
 
     def over_time() -> Timeline:
         with suppress(BadInput, Untrusted, OSError), opening() as folder:
-            return columns.timeline(_source(folder, summary), kept, head.series)
+            return columns.timeline(_source(folder, summary), intervals_sha256, head.series)
         return _timeline_of_text(opening, summary)
 
     laters = _laters(opening, summary)
     if not kept.aggregate.events:
         laters["events"] = ()
     with suppress(BadInput):
-        head, end = ends_of(line_bytes(kept.head), None if kept.end is None else line_bytes(kept.end), source.file)
+        head, end = ends_of_lines(kept.head, kept.end, source.file)
         return assembled(source.file, head, end, kept.aggregate, over_time=over_time, **laters)
     return None
 

@@ -106,7 +106,7 @@ def _table(groups: Sequence[Group]) -> Table:
 
 
 def section(context: Context) -> Section | None:
-    measured = [group for group in context.groups if group.recordings[0].intervals]
+    measured = [group for group in context.groups if group.recordings[0].aggregate.intervals]
     timers = [group for group in measured if group.recordings[0].head.probe == "timer"
               and group.recordings[0].head.parameters.get("interval_ns") == _PERIOD_NS
               and group.load in ("none", *_CASE_STUDY_LOADS)]
