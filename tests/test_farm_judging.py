@@ -93,7 +93,7 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     required = Requirement(10**6, 1e-3, longest_burst=5)
     board = BoardEntry(BOARD, public=True, requirement=required)
     order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "stored": [],
-             "under_way": [], "all": True, "close": False, "boards": [], "judge": {}}
+             "under_way": [], "all": True, "close": [], "boards": [], "judge": {}}
 
     def told(board: BoardEntry) -> Any:
         judge = {BOARD: board.requirement and asdict(board.requirement)}

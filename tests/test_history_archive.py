@@ -200,13 +200,15 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
                           recorded(tmp_path, "run-1", 1))
         store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
     order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "boards": [], "stored": [],
-             "under_way": [], "judge": {}, "all": True, "close": False}
+             "under_way": [], "judge": {}, "all": True, "close": []}
     said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
     assert take_runs(order | {"boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400
     whole = distribution(History.of(store), OWNER, "testboard", SERIES, *span)
     rows = len(all_rows(History.of(store))["interval"])
-    take_runs(order | {"close": True})
+    take_runs(order | {"close": ["of another rack"]})
+    assert len(all_rows(History.of(store))["interval"]) == rows, "its files would lie in another store"
+    take_runs(order | {"close": ["testboard"]})
     opened = History.of(store)
     assert len(all_rows(opened)["interval"]) < rows
     again = distribution(opened, OWNER, "testboard", SERIES, *span)

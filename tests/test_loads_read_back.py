@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from pass_checker import contradictions
 from processes import eventually
 from rings import files, start
 
+from fastenough.board import marks_in
+from fastenough.facts import collect, profile_sha256
 from fastenough.farm.judging import verdict_on
 from fastenough.farm.profiles import Profiles
 from fastenough.jobs import pull as job
@@ -121,6 +124,54 @@ def test_the_ring_of_a_real_probe_tells_how_busy_its_cpu_was(probe_binary: str, 
         kept = store.load(first.run_id)
         assert kept.head.load == stated and kept.end is not None and kept.end.load is not None
         assert kept.end.load.ran is ran, kept.end.load.reasons
+
+
+def bare_metal(lines: Sequence[bytes], stolen_ns: int) -> bytes:
+    """A recording made here, as if a hypervisor had taken this from each interval, and as much in all."""
+    said = list(map(json.loads, lines))
+    for line in said:
+        if "counters" in line:
+            line["counters"]["steal_ns"] = stolen_ns
+    return b"".join(map(line_bytes, said))
+
+
+@pytest.mark.parametrize(("stolen_ns", "facts", "verdict"), [
+    (0, {"hypervisor": None}, "PASS"), (0, {"hypervisor": "kvm", "steal_so_far_ns": 10**9}, "INCONCLUSIVE"),
+    (10**8, {"hypervisor": "kvm"}, "INCONCLUSIVE"), (0, {"hypervisor": None, "emulated": True}, "INCONCLUSIVE")])
+def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_not(
+        real_ring: Sequence[bytes], tmp_path: Path, stolen_ns: int, facts: dict[str, Any], verdict: str) -> None:
+    """All is as the real probe recorded it under a real load, but for who was beneath the machine."""
+    ring, store = tmp_path / "ring", Store(tmp_path / "store")
+    ring.mkdir(mode=0o700)
+    run = json.loads(real_ring[0])["run_id"]
+    (ring / f"{1:010}-{run}.jsonl").write_bytes(bare_metal(real_ring, stolen_ns))
+    profile = collect(LocalLink()) | {"hypervisor": None, "emulated": False, "steal_so_far_ns": 0} | facts
+    added = Added("testboard", None, BUSY, profile, profile_sha256(profile), marks=marks_in(profile))
+    told = job.Told("testboard", lambda _: added)
+    pulled = job.pull(LocalLink(), str(ring), store, told, lambda: None)
+    assert [one.run_id for one in pulled.stored] == [run]
+    said = verdict_on(store, "testboard", asdict(Requirement(5 * SECOND, return_time_ns=2 * SECOND)))
+    assert said["verdict"] == verdict, said["verdict_reason"]
+
+
+@pytest.fixture(scope="module")
+def real_ring(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[bytes]:
+    """The lines of a ring's recording: the service's probe for 12 s, on all CPUs, each of which is busy."""
+    if os.geteuid():
+        pytest.skip("real-time priorities need root")
+    ring = tmp_path_factory.mktemp("ring")
+    ring.chmod(0o700)
+    hogs = [subprocess.Popen(["nice", "-n", "19", "taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+            for cpu in os.sched_getaffinity(0)]
+    service = subprocess.Popen([probe_binary, "timer", "--interval=1ms", "--report=3s", "--ring-cycle=12s",
+                                "--priority=98", "--interval-k=4", "--quiet", "--until-interrupt", f"--ring={ring}"])
+    try:
+        assert eventually(lambda: len(files(ring)) > 1, 60)
+    finally:
+        for process in (service, *hogs):
+            process.kill()
+            process.wait()
+    return files(ring)[0].read_bytes().splitlines(keepends=True)
 
 
 def test_the_service_that_boards_are_given_is_one_that_the_probe_takes(probe_binary: str, tmp_path: Path) -> None:

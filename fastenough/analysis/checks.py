@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from fastenough import words
 from fastenough.analysis.assessment import Finding
@@ -299,5 +299,14 @@ RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
 
 def findings_of(recording: Recording) -> list[Finding]:
     """What every check of the list finds; a recording that is not believed is not looked into."""
-    checks = RUN_CHECKS if recording.damage is None else (_believed,)
-    return [finding for check in checks for finding in check(recording)]
+    return _found(recording, RUN_CHECKS)
+
+
+def findings_between(recording: Recording) -> list[Finding]:
+    """The same for runs of one board that are only held against each other: emulation forbids a verdict, not that."""
+    return _found(recording, [check for check in RUN_CHECKS if check is not _not_emulated])
+
+
+def _found(recording: Recording, checks: Sequence[Callable[[Recording], Iterator[Finding]]]) -> list[Finding]:
+    believed = checks if recording.damage is None else (_believed,)
+    return [finding for check in believed for finding in check(recording)]

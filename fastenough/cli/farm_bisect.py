@@ -17,13 +17,15 @@ from fastenough.cli.live import Display
 from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import print_json, print_table, say
-from fastenough.cli.parameters import DURATION, DurationText, json_option
+from fastenough.cli.parameters import DURATION, FRACTION, DurationText, json_option
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.requirement import requirement, requirement_options
 from fastenough.cli.stores import store_option
 from fastenough.farm.bisect import Bisection, Question, Step, bisect, most_judged
 from fastenough.farm.bisecting import Stopped, installing, measuring
+from fastenough.farm.criteria import Criterion, Required, Slower
 from fastenough.jobs.assess import assessment_plan
+from fastenough.jobs.limits import grown_by
 from fastenough.loads import Load
 from fastenough.model import BadInput, ExitStatus, Requirement
 from fastenough.store import Store
@@ -36,6 +38,8 @@ def _told(step: Step) -> str:
 
 def _print(found: Bisection) -> None:
     print()
+    if found.emulated:
+        say("emulated: it says which configuration brought what is seen in emulation, and nothing of speed")
     say(f"{found.conclusion}; {words.counted(found.measurements, 'measurement')} of "
         f"{words.counted(len(found.steps), 'configuration')}, right at {words.percent(found.confidence)} confidence "
         "in all")
@@ -53,12 +57,26 @@ def _print(found: Bisection) -> None:
                 say(f"- {line}", "  ")
 
 
-def _required(limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-              return_time_ns: int) -> Requirement:
-    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+def _required(required: Requirement | None, loads: tuple[str, ...]) -> Required:
     if required is None:
-        raise BadInput("a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst")
-    return required
+        raise BadInput("a configuration is good or bad by a limit: give --limit, --miss-rate and --longest-burst; or "
+                       "beside the first one: give --slower-by")
+    return Required(required, loads)
+
+
+def _criterion(required: Requirement | None, loads: tuple[str, ...], confidence: float, slower_by: str,
+               quantile: float) -> Criterion:
+    """Raises BadInput where what was asked is none, or two."""
+    if not slower_by:
+        return _required(required, loads)
+    if required is not None:
+        raise BadInput("--limit stands by itself, and --slower-by looks at the first configuration; give one of them")
+    if not 0 < quantile < 1:
+        raise BadInput("--at must lie between 0% and 100%, as in 99%; no bound tells whether two maxima differ")
+    try:
+        return Slower(grown_by(slower_by, quantile, confidence))
+    except ValueError as error:
+        raise BadInput(f"--slower-by: {error}") from error
 
 
 def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store: Store) -> Bisection | Stopped:
@@ -85,6 +103,11 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
               help="What uname -r says then, {} standing for the configuration; '*' where something else differs. "
                    "Left out: kernel, kernel configuration or command line must be another one.")
 @requirement_options
+@click.option("--slower-by", default="", metavar="DURATION|SHARE",
+              help="In place of a limit: bad is what is slower than the first configuration by more than this, as in "
+                   "50us or 20%.")
+@click.option("--at", "quantile", type=FRACTION, default="99%", show_default=True,
+              help="The quantile that --slower-by is for.")
 @click.option("--loads", type=Loads(), default="cpu", show_default=True, help="Loads to measure under.")
 @click.option("--interval", type=DurationText(), default="500us", show_default=True,
               help="Period of the measuring threads.")
@@ -97,15 +120,16 @@ def _bisect(plan: Plan, question: Question, configurations: Sequence[str], store
 @json_option
 def command(
     *, configurations: tuple[str, ...], board: str, install: str, kernel: str, limit_ns: int | None, miss_rate: float,
-    confidence: float, longest_burst: int | None, return_time_ns: int, loads: dict[str, Load], interval: str,
-    priority: int, first_ns: int, most_ns: int, store_path: Path, as_json: bool,
+    confidence: float, longest_burst: int | None, return_time_ns: int, slower_by: str, quantile: float,
+    loads: dict[str, Load], interval: str, priority: int, first_ns: int, most_ns: int, store_path: Path, as_json: bool,
 ) -> int:
     """Find the first of CONFIGURATIONS with which a board is too slow: the first is good, the last is bad.
 
-    Each step is judged by bounds, never by a maximum; what is not decided is measured longer.
+    Each step is judged by bounds, never by a maximum; what is not decided is measured longer. With --slower-by the
+    first configuration is what the others are held against, and no verdict is needed.
     """
-    required = _required(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
-    question = Question(required, tuple(loads), first_ns, most_ns)
+    required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
+    question = Question(_criterion(required, tuple(loads), confidence, slower_by, quantile), first_ns, most_ns)
     plan = assessment_plan(board, tuple(loads), first_ns, interval, priority, requirement=required)
     plan = installing(replace(plan, name="bisect", loads=written(loads)), configurations, _words(install), kernel)
     check_plan(plan)

@@ -25,13 +25,13 @@ from fastenough.model import ExitStatus
 def command(file: Path, as_json: bool) -> ExitStatus:
     """Make the history of FARM.toml anew from its store.
 
-    The store is the truth; the history is only read from it.  A farm that runs meanwhile goes on.  Runs that are
-    damaged are named, and left out.
+    The store is the truth; the history is only read from it.  A farm that runs meanwhile goes on, and boards of another
+    farm that shares the database stay as they are.  Runs that are damaged are named, and left out.
     """
     farm = read_farm(file)
     store = existing_store(farm.store)
     with closing(History.of(store, farm.database)) as history, Work("reading the recordings"):
-        caught = rebuild(history, store)
+        caught = rebuild(history, store, [board.name for board in farm.boards])
     count = len(store.runs(brief=True))
     if as_json:
         print_json({"runs": count, "intervals": caught.intervals, "left_out": caught.faults})

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first of several configurations, in order, with which a board is too slow: each step judged with evidence.
 
-Configurations are halved between a good and a bad one.  One is good where it passes the requirement and bad where it
-fails it, both by bounds at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a
-limit, and then stepped round.  The chance that any step errs is shared out: each is judged at
-1 - (1 - confidence) / :func:`most_judged`, and each further look at one configuration errs less often
-(docs/method.md, looking again), so that what is said at the end holds at the confidence that was required.
+Configurations are halved between a good and a bad one.  What is good and bad a criterion says (criteria.py), by bounds
+at a confidence, never by a maximum; one of which neither is shown is measured longer, up to a limit, and then stepped
+round.  The chance that any step errs is shared out: each is judged at 1 - (1 - confidence) / :func:`most_judged`, and
+each further look at one configuration errs less often (docs/method.md, looking again), so that what is said at the end
+holds at the confidence that was required.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 
 from fastenough import words
-from fastenough.analysis import judge
-from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.differences import all_differences, run_values
 from fastenough.analysis.keys import RUN_KEYS
-from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.analysis.machine import is_emulated
+from fastenough.farm.criteria import Criterion, Found
+from fastenough.model import BadInput
 from fastenough.recording import Recording
 
 Measure = Callable[[str, int], Sequence[Recording]]
@@ -31,34 +30,16 @@ _STEPPED_ROUND = 3
 """So many configurations that cannot be decided may be replaced by one beside them."""
 
 
-class Found(StrEnum):
-    """What is known of a configuration."""
-
-    GOOD = "good"
-    BAD = "bad"
-    UNDECIDED = "undecided"
-
-
-_FOUND = {Verdict.PASS: Found.GOOD, Verdict.FAIL: Found.BAD}
-
-
 @dataclass(frozen=True)
 class Question:
-    """``first_ns``: how long a configuration is measured at first, under all ``loads`` together; ``most_ns``: how long
-    at most.  Raises BadInput for a requirement by which a single value, or nothing at all, would decide."""
+    """``first_ns``: how long a configuration is measured at first, under all loads together; ``most_ns``: how long at
+    most.  Raises BadInput."""
 
-    requirement: Requirement
-    loads: tuple[str, ...]
+    criterion: Criterion
     first_ns: int
     most_ns: int
 
     def __post_init__(self) -> None:
-        if self.requirement.miss_rate == 0:
-            raise BadInput("with a miss rate of 0 one late activation would decide a step; say how often the limit may "
-                           "be exceeded (--miss-rate)")
-        if self.requirement.longest_burst is None:
-            raise BadInput("without --longest-burst no configuration in which hardly anything is late can be called "
-                           "good; declare how many activations one disturbance makes late at most")
         if self.most_ns < self.first_ns:
             raise BadInput(f"each configuration is measured for {words.duration(self.first_ns)} at first (--duration), "
                            f"which is longer than {words.duration(self.most_ns)} (--longest)")
@@ -70,7 +51,6 @@ class Step:
 
     configuration: str
     found: Found
-    verdict: Verdict
     reasons: tuple[str, ...]
     settle: tuple[str, ...]
     measurements: int
@@ -81,7 +61,8 @@ class Step:
 @dataclass(frozen=True)
 class Bisection:
     """``conclusion``: one sentence.  ``decided``: the first bad one stands right behind the last good one.
-    ``differs``: what differs between those two, what shapes a latency first; ``confidence``: of all steps together."""
+    ``differs``: what differs between those two, what shapes a latency first; ``confidence``: of all steps together.
+    ``emulated``: it holds in emulation alone, and of speed it says nothing."""
 
     conclusion: str
     decided: bool
@@ -91,6 +72,7 @@ class Bisection:
     steps: tuple[Step, ...]
     differs: tuple[str, ...]
     confidence: float
+    emulated: bool
 
     @property
     def measurements(self) -> int:
@@ -111,15 +93,16 @@ class _Search:
 
     def __post_init__(self) -> None:
         self._most = most_judged(len(self.configurations))
-        required = self.question.requirement
-        self._required = replace(required, confidence=1 - (1 - required.confidence) / self._most)
+        self._confidence = 1 - (1 - self.question.criterion.confidence) / self._most
         self._last: dict[int, Recording] = {}
+        self._first: Sequence[Recording] = ()
         self.steps: dict[int, Step] = {}
 
     def found(self, place: int) -> Found:
         """Of the configuration at a place, measured and judged now."""
-        step, recordings = _judged(self.configurations[place], self.measure, self.question, self._required)
+        step, recordings = self._judged(self.configurations[place])
         self.steps[place] = step
+        self._first = self._first or recordings
         self._last[place] = recordings[-1]
         self.tell(step)
         return step.found
@@ -142,7 +125,24 @@ class _Search:
                   if place in self.steps and self.steps[place].found is Found.UNDECIDED),
             tuple(self.steps.values()),
             () if ends is None else all_differences(RUN_KEYS, *(run_values(end) for end in ends)),
-            self.question.requirement.confidence)
+            self.question.criterion.confidence, any(map(is_emulated, self._last.values())))
+
+    def _judged(self, configuration: str) -> tuple[Step, list[Recording]]:
+        """One configuration, measured until it is decided, as long again each time, up to the limit."""
+        question, recordings = self.question, list[Recording]()
+        planned_ns = question.most_ns if question.criterion.against_first and not self._first else question.first_ns
+        measured_ns = looks = 0
+        while True:
+            recordings += self.measure(configuration, planned_ns)
+            measured_ns += planned_ns
+            look = question.criterion.look(recordings, self._first, self._confidence, looks)
+            looks += 1
+            left_ns = question.most_ns - measured_ns
+            if look.closed or left_ns <= 0:
+                break
+            planned_ns = min(left_ns, max(measured_ns, look.more_ns))
+        runs = tuple(recording.run_id for recording in recordings)
+        return Step(configuration, look.found, look.reasons, look.settle, looks, measured_ns, runs), recordings
 
 
 def bisect(configurations: Sequence[str], measure: Measure, question: Question,
@@ -181,28 +181,3 @@ def _between(configurations: Sequence[str], good: int, bad: int) -> str:
     return (f"cannot tell between {configurations[good]}, which is good, and {configurations[bad]}, which is bad: of "
             f"{words.counted(bad - good - 1, 'configuration')} between them nothing is shown")
 
-
-def _judged(configuration: str, measure: Measure, question: Question,
-            required: Requirement) -> tuple[Step, list[Recording]]:
-    """One configuration, measured until it is decided, as long again each time, up to the limit."""
-    recordings: list[Recording] = []
-    measured_ns, planned_ns, looks = 0, question.first_ns, 0
-    while True:
-        recordings += measure(configuration, planned_ns)
-        measured_ns += planned_ns
-        assessment = judge(recordings, required, loads=question.loads or None, look=looks)
-        looks += 1
-        found = _FOUND.get(assessment.verdict, Found.UNDECIDED)
-        left_ns = question.most_ns - measured_ns
-        if assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable or left_ns <= 0:
-            break
-        planned_ns = min(left_ns, max(measured_ns, _more_ns(assessment)))
-    runs = tuple(recording.run_id for recording in recordings)
-    return Step(configuration, found, assessment.verdict, assessment.reasons, assessment.settle, looks, measured_ns,
-                runs), recordings
-
-
-def _more_ns(assessment: Assessment) -> int:
-    """What would decide it, as far as anything says so: under each load as long as under the one that needs most."""
-    needed = [finding.more_ns or 0.0 for judgment in assessment.judgments for finding in judgment.findings]
-    return math.ceil(max(needed, default=0.0)) * max(1, len(assessment.judgments))

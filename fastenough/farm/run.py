@@ -220,7 +220,8 @@ class FarmRun:
         standing = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
         changed = [said for said in standing if said not in self._declared]
         today = int(self._now_s() // _DAY_S)
-        order = self._order() | {"all": whole, "close": today != self._closed_day, "boards": changed,
+        order = self._order() | {"all": whole, "boards": changed,
+                                 "close": list(self._boards) if today != self._closed_day else [],
                                  "judge": self._required(None if whole else backlog.judge),
                                  "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values())}
         answer = await self._nursery.act("take", taking.take_runs, order, _TAKE_S)

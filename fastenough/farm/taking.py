@@ -44,8 +44,8 @@ def take_runs(order: Order) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
-    ``judge``: boards of which a cycle has ended, with what is required of each.  ``close``: old months are closed as
-    well.
+    ``judge``: boards of which a cycle has ended, with what is required of each.  ``close``: boards of which
+    old months are closed as well.
     """
     store, faults = Store(Path(order["store"])), []
     with closing(History.of(store, order["database"])) as history:
@@ -64,7 +64,7 @@ def take_runs(order: Order) -> dict[str, Any]:
         for board, required in order["judge"].items():
             declare(history, board, **verdict_on(store, board, required))
         if order["close"]:
-            close_months(history, int(time.time()))
+            close_months(history, int(time.time()), order["close"])
     return {"damaged": faults}
 
 

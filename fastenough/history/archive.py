@@ -7,17 +7,17 @@ is killed between the two leaves a file that says what the rows say, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select
+from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
 
 from fastenough.folder import Folder
 from fastenough.history.database import History, put
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.rows import NOTHING
-from fastenough.history.schema import ARCHIVE, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
+from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
 
 KEPT_DAYS = 60
 """So long are the rows of a month kept after it has ended."""
@@ -28,13 +28,17 @@ _COLUMNS = ("series", "begin_s", "cpu", "run", "intervals", "count", "lost", "mi
 Span = tuple[int, int]
 
 
-def close_months(history: History, now_s: int) -> list[str]:
+def close_months(history: History, now_s: int, of_boards: Collection[str] | None = None) -> list[str]:
     """Archive the five-minute rows of months that ended 60 days ago or earlier, and remove those that are not around
-    a new maximum or a change; returns the names of the files that were written."""
+    a new maximum or a change; returns the names of the files that were written.
+
+    ``of_boards``: only theirs, None: all.  Where racks share a database, each has its boards' files in its own store.
+    """
     if history.archive is None:
         return []
     with history.reading() as connection:
-        boards = list(connection.execute(select(INTERVAL.c.board).distinct()).scalars())
+        there = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
+        boards = list(connection.scalars(select(INTERVAL.c.board).where(INTERVAL.c.board.in_(there)).distinct()))
         due = [(board, begin_s) for board in boards for begin_s in _due(connection, board, now_s - KEPT_DAYS * DAY_S)]
     with Folder.at(history.archive, make=True) as folder:
         written = [_close(history, folder, board, begin_s) for board, begin_s in due]

@@ -63,11 +63,16 @@ def _growth(table: Table, confidence: float) -> Growth:
         raise table.fault('quantile must lie between 0% and 100%; write quantile = "99.9%"', "quantile")
     said = table.text("slower-by", '"5us" or "10%"')
     try:
-        if said.endswith("%"):
-            return Growth(quantile, more_share=parse_share(said), confidence=confidence)
-        return Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
+        return grown_by(said, quantile, confidence)
     except ValueError as error:
         raise table.fault(f"slower-by: {error}", "slower-by") from error
+
+
+def grown_by(said: str, quantile: float, confidence: float) -> Growth:
+    """By how much more, as in 5us or 10%; raises ValueError."""
+    if said.endswith("%"):
+        return Growth(quantile, more_share=parse_share(said), confidence=confidence)
+    return Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
 
 
 def _requirement(table: Table, confidence: float) -> Requirement:

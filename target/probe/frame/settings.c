@@ -153,7 +153,8 @@ void settings_read_before(struct run *run)
 		bad_input("%s (or measure all the same with --allow-difference)", difference->reason);
 }
 
-/* A thread that did not stop may be starved because of what was changed; the rest of it cannot be read from here. */
+/* A thread that goes on, into a ring's next recording or because it is starved, is looked at from here: but for its slack,
+ * which only it can tell. */
 static struct thread_state state_after(const struct worker *worker)
 {
 	struct thread_state state = {.policy = -1, .timer_slack_ns = -1};

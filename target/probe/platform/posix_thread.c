@@ -36,13 +36,13 @@ void posix_thread_stay(int cpu, struct thread_state *state)
 	state->affinity_error = sched_setaffinity(0, sizeof(set), &set) ? errno : 0;
 }
 
-void posix_thread_where(struct thread_state *state)
+void posix_thread_where(pid_t thread, struct thread_state *state)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	state->affinity.count = 0;
-	state->affinity_unread = sched_getaffinity(0, sizeof(set), &set) ? errno : 0;
+	state->affinity_unread = sched_getaffinity(thread, sizeof(set), &set) ? errno : 0;
 	for (int cpu = 0; cpu < MAX_CPUS; cpu++)
 		if (CPU_ISSET(cpu, &set))
 			state->affinity.cpu[state->affinity.count++] = cpu;

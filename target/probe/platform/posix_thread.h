@@ -8,7 +8,7 @@
 
 /* The calling thread stays on that CPU; below 0: on any. */
 void posix_thread_stay(int cpu, struct thread_state *state);
-/* Reads back on which CPUs it may be. */
-void posix_thread_where(struct thread_state *state);
+/* Reads back on which CPUs a thread may be; 0: the calling one. */
+void posix_thread_where(pid_t thread, struct thread_state *state);
 
 #endif

@@ -54,7 +54,7 @@ void thread_read_back(struct thread_state *state);
 /* How often a real-time core lost the calling thread to Linux so far; -1 where there is no such core, or it does not tell. */
 int64_t thread_strays(void);
 
-/* Of another thread of this process: policy and priority only.  False where they cannot be read. */
+/* Of another thread of this process: what decides when and where it runs.  False where the policy cannot be read. */
 bool thread_look(pid_t thread, struct thread_state *state);
 /* Makes it an ordinary thread; may be called in a signal handler. */
 void thread_demote(pid_t thread);

@@ -88,7 +88,7 @@ static bool look(int fd, struct thread_state *state)
 
 void thread_read_back(struct thread_state *state)
 {
-	posix_thread_where(state);
+	posix_thread_where(0, state);
 	if (!look(evl_get_self(), state)) {
 		state->policy = -1;
 		state->policy_unread = ESRCH;
@@ -107,6 +107,7 @@ static int descriptor_of(pid_t id)
 /* As the core says: what Linux says of such a thread is of the time that it spends with Linux. */
 bool thread_look(pid_t thread, struct thread_state *state)
 {
+	posix_thread_where(thread, state);
 	return look(descriptor_of(thread), state);
 }
 

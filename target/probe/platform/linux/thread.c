@@ -62,39 +62,33 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 	state->policy_error = syscall(SYS_sched_setattr, 0, &attributes, 0) ? errno : 0;
 }
 
-void thread_read_back(struct thread_state *state)
+bool thread_look(pid_t thread, struct thread_state *state)
 {
 	struct sched_attributes attributes = {.size = sizeof(attributes)};
 
-	state->policy = -1;
-	if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0) {
-		state->policy = thread_policy_of((int)attributes.policy);
-		state->priority = (int)attributes.priority;
-		state->runtime_ns = attributes.runtime_ns;
-		state->deadline_ns = attributes.deadline_ns;
-		state->period_ns = attributes.period_ns;
-	} else {
+	posix_thread_where(thread, state);
+	if (syscall(SYS_sched_getattr, thread, &attributes, sizeof(attributes), 0)) {
+		state->policy = -1;
 		state->policy_unread = errno;
+		return false;
 	}
-	posix_thread_where(state);
+	state->policy = thread_policy_of((int)attributes.policy);
+	state->priority = (int)attributes.priority;
+	state->runtime_ns = attributes.runtime_ns;
+	state->deadline_ns = attributes.deadline_ns;
+	state->period_ns = attributes.period_ns;
+	return true;
+}
+
+void thread_read_back(struct thread_state *state)
+{
+	thread_look(0, state);
 	state->timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 }
 
 int64_t thread_strays(void)
 {
 	return -1;
-}
-
-bool thread_look(pid_t thread, struct thread_state *state)
-{
-	struct sched_param parameters;
-	int policy = sched_getscheduler(thread);
-
-	if (policy < 0 || sched_getparam(thread, &parameters))
-		return false;
-	state->policy = thread_policy_of(policy);
-	state->priority = parameters.sched_priority;
-	return true;
 }
 
 void thread_demote(pid_t thread)

@@ -35,7 +35,6 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 
 void thread_read_back(struct thread_state *state)
 {
-	posix_thread_where(state);
 	if (!thread_look(thread_id(), state)) {
 		state->policy = -1;
 		state->policy_unread = ESRCH;
@@ -49,6 +48,7 @@ bool thread_look(pid_t thread, struct thread_state *state)
 	struct sched_param_ex parameters;
 	int policy;
 
+	posix_thread_where(thread, state);
 	if (sched_getscheduler_ex(thread, &policy, &parameters))
 		return false;
 	state->policy = thread_policy_of(policy);

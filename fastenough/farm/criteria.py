@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What makes a configuration good or bad where configurations are bisected: a requirement of its own, or the first one
+that it is held against.  Neither is ever a single maximum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from fastenough import words
+from fastenough.analysis import judge
+from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.checks import findings_between
+from fastenough.analysis.clusters import confidence_of_look
+from fastenough.analysis.compare import Sides, sides_of
+from fastenough.analysis.drawn import DrawnDifference, difference_of
+from fastenough.analysis.gate import Growth, beside, subject_of
+from fastenough.analysis.merged import MixedRuns, judged_series
+from fastenough.model import BadInput, Requirement, Verdict
+from fastenough.recording import Recording
+
+
+class Found(StrEnum):
+    """What is known of a configuration."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a configuration has shown so far.  ``more_ns``: how much longer would settle it, 0 where nothing says so;
+    ``closed``: to measure longer is of no use."""
+
+    found: Found
+    reasons: tuple[str, ...]
+    settle: tuple[str, ...] = ()
+    more_ns: int = 0
+    closed: bool = True
+
+
+class Criterion(Protocol):
+    """Judges all that was measured of one configuration.
+
+    ``against_first``: by what was measured of the first one, which then is measured for as long as any may be.
+    """
+
+    @property
+    def confidence(self) -> float: ...
+
+    @property
+    def against_first(self) -> bool: ...
+
+    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+        """``first``: of the first configuration, none where it is itself looked at; ``looks``: how often this one was
+        judged before."""
+        ...
+
+
+_FOUND = {Verdict.PASS: Found.GOOD, Verdict.FAIL: Found.BAD}
+
+
+@dataclass(frozen=True)
+class Required:
+    """Good is PASS and bad is FAIL, under all ``loads`` together.  Raises BadInput for a requirement by which a single
+    value, or nothing at all, would decide."""
+
+    requirement: Requirement
+    loads: tuple[str, ...]
+    against_first = False
+
+    def __post_init__(self) -> None:
+        if self.requirement.miss_rate == 0:
+            raise BadInput("with a miss rate of 0 one late activation would decide a step; say how often the limit may "
+                           "be exceeded (--miss-rate)")
+        if self.requirement.longest_burst is None:
+            raise BadInput("without --longest-burst no configuration in which hardly anything is late can be called "
+                           "good; declare how many activations one disturbance makes late at most")
+
+    @property
+    def confidence(self) -> float:
+        return self.requirement.confidence
+
+    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+        assessment = judge(runs, replace(self.requirement, confidence=confidence), loads=self.loads or None, look=looks)
+        closed = assessment.verdict is not Verdict.INCONCLUSIVE or assessment.all_not_applicable
+        return Look(_FOUND.get(assessment.verdict, Found.UNDECIDED), assessment.reasons, assessment.settle,
+                    _more_ns(assessment), closed)
+
+
+def _more_ns(assessment: Assessment) -> int:
+    """What would decide it, as far as anything says so: under each load as long as under the one that needs most."""
+    needed = [finding.more_ns or 0.0 for judgment in assessment.judgments for finding in judgment.findings]
+    return math.ceil(max(needed, default=0.0)) * max(1, len(assessment.judgments))
+
+
+@dataclass(frozen=True)
+class Slower:
+    """Bad is what is shown to be slower than the first configuration by more than is allowed, under one load at least;
+    good is what is shown to be slower by no more, under each.
+
+    Two configurations of an emulated board may be held against each other so: it says which of them brought what is
+    seen in emulation, and never how fast either is.
+    """
+
+    growth: Growth
+    against_first = True
+
+    @property
+    def confidence(self) -> float:
+        return self.growth.confidence
+
+    def look(self, runs: Sequence[Recording], first: Sequence[Recording], confidence: float, looks: int) -> Look:
+        against = list(_against((*first, *runs)))
+        broken = [why for verdict, why in against if verdict is Verdict.BROKEN]
+        if broken or not any(map(judged_series, runs)):
+            return Look(Found.UNDECIDED, (*broken, *_empty(runs)))
+        if not first:
+            return Look(Found.GOOD, ("the others are held against it",))
+        try:
+            seen = list(_seen(self.growth, runs, first))
+        except MixedRuns as error:
+            return Look(Found.UNDECIDED, (str(error),))
+        return self._found(seen, [why for _, why in against], len(_keys(first)), confidence_of_look(confidence, looks))
+
+    def _found(self, seen: Sequence[_Seen], against: Sequence[str], loads: int, confidence: float) -> Look:
+        """Each of several loads may call it bad by mistake, so that each errs as much less often; good it is under all
+        of them."""
+        told = tuple(one.text(self.growth, confidence) for one in seen)
+        error = (1 - confidence) / max(1, len(seen))
+        slower = [text for one, text in zip(seen, told, strict=True)
+                  if one.beyond is not None and one.beyond.chance_of_no_more() <= error]
+        if slower:
+            return Look(Found.BAD, tuple(slower))
+        within = all(one.beyond is not None and one.beyond.is_no_more(confidence) for one in seen)
+        if within and len(seen) >= loads and not against:
+            return Look(Found.GOOD, told)
+        if within:
+            missing = "not measured under each load of the first configuration"
+            return Look(Found.UNDECIDED, tuple(against) or (missing,))
+        return Look(Found.UNDECIDED, told, ("measure longer, or allow more",), closed=False)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One judged series beside the first configuration's; ``beyond``: by how much more it is slower than is allowed."""
+
+    subject: str
+    sides: Sides
+    beyond: DrawnDifference | None
+
+    def text(self, growth: Growth, confidence: float) -> str:
+        before, now = (side.value_ns(growth.quantile) for side in (self.sides.base, self.sides.other))
+        drawn = difference_of(self.sides.base.edges(growth.quantile), self.sides.other.edges(growth.quantile))
+        at = f"{self.subject}: {self.sides.name} at {words.percent(growth.quantile)}"
+        if before is None or now is None or drawn is None:
+            return f"{at}: too few samples for an interval"
+        lower, upper = drawn.interval(confidence)
+        return (f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
+                f"{words.microseconds_down(lower)} to {words.latency(upper)} ({words.percent(confidence)}), of which "
+                f"{growth.allowed} is allowed")
+
+
+def _seen(growth: Growth, runs: Sequence[Recording], first: Sequence[Recording]) -> Iterator[_Seen]:
+    """Raises MixedRuns for runs that may not be compared."""
+    for group, nearest in beside([run for run in runs if judged_series(run)], first):
+        for sides in sides_of(nearest, group)[1] if nearest else ():
+            if sides.judged:
+                base, other = (side.edges(growth.quantile) for side in (sides.base, sides.other))
+                yield _Seen(subject_of(group[0]), sides, difference_of(base, other, growth.more_ns, growth.more_share))
+
+
+def _keys(runs: Sequence[Recording]) -> set[str]:
+    return {subject_of(run) for run in runs if judged_series(run)}
+
+
+def _empty(runs: Sequence[Recording]) -> Iterator[str]:
+    for run in runs:
+        if not judged_series(run):
+            yield f"run {run.run_id} holds nothing: {'; '.join(run.reasons) or run.cut_off or 'no reason is recorded'}"
+
+
+def _against(runs: Sequence[Recording]) -> Iterator[tuple[Verdict, str]]:
+    """What the runs themselves say against being believed, but for being emulated."""
+    for run in runs:
+        for finding in findings_between(run):
+            yield finding.verdict, f"run {run.run_id}: {finding.text}"
+
