@@ -108,6 +108,22 @@ def test_toggles_are_what_was_seen_outside(board: VirtualBoard, tmp_path: Path) 
     assert directions(board) == "0 in in"
 
 
+@pytest.mark.parametrize("words", [["--loops=21"], []])
+def test_an_output_that_was_an_input_ends_low_by_an_act_that_is_counted(board: VirtualBoard, words: list[str]) -> None:
+    """Let go of while high, it would make one edge more than there were acts."""
+    before = board.pins.counts[OUTPUT_LINE]
+    with Probing(board.link, [*PERIODIC, *words], 60.0) as toggling:
+        if words:
+            toggling.wait(30.0)
+        else:
+            board.pins.wait(OUTPUT_LINE, 1, 10.0)
+            toggling.interrupt()
+    board.pins.settle()
+    toggled = toggling.recording().totals[0].total
+    assert board.pins.counts[OUTPUT_LINE] - before == toggled
+    assert toggled == 22 if words else toggled % 2 == 0
+
+
 def test_a_held_up_task_owes_its_periods(board: VirtualBoard) -> None:
     with Probing(board.link, PERIODIC, 60.0) as toggling:
         time.sleep(0.3)

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* periodic: a thread of the core toggles the output. */
-#include <linux/gpio/consumer.h>
-
 #include "thread.h"
+#include "toggle.h"
 
-static int level;
-
-static void toggle(struct fe_bank *bank)
+static bool toggle(struct fe_bank *bank)
 {
-	level = !level;
-	gpiod_set_raw_value(fe_output, level);
+	if (!fe_toggle())
+		return false;
 	bank->counters[FE_BANK_TOGGLED]++;
+	return true;
 }
 
 static int start(void)
 {
 	return fe_thread_start(toggle);
+}
+
+static void stop(void)
+{
+	fe_toggle_end();
+	fe_thread_stop();
 }
 
 const struct fe_task fe_periodic = {
@@ -28,6 +32,6 @@ const struct fe_task fe_periodic = {
 	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
 	.counters = 1 << FE_BANK_TOGGLED,
 	.start = start,
-	.stop = fe_thread_stop,
+	.stop = stop,
 	.settings = fe_thread_settings,
 };

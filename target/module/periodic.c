@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* periodic: a timer interrupt toggles the output. */
-#include <linux/gpio/consumer.h>
-
-#include "fastenough.h"
 #include "timer.h"
+#include "toggle.h"
 
 static struct hrtimer timer;
-static int level;
 
 /* The output first: what is measured outside must not wait for what is measured inside. */
 static enum hrtimer_restart toggle(struct hrtimer *expired)
@@ -14,8 +11,8 @@ static enum hrtimer_restart toggle(struct hrtimer *expired)
 	ktime_t now = ktime_get();
 	struct fe_bank *bank;
 
-	level = !level;
-	gpiod_set_raw_value(fe_output, level);
+	if (!fe_toggle())
+		return HRTIMER_NORESTART;
 	bank = fe_recorder_filling(now);
 	bank->counters[FE_BANK_TOGGLED]++;
 	return fe_timer_next(expired, bank, now);
@@ -28,6 +25,7 @@ static int start(void)
 
 static void stop(void)
 {
+	fe_toggle_end();
 	hrtimer_cancel(&timer);
 }
 

@@ -12,7 +12,7 @@
 #include "thread.h"
 
 static struct evl_kthread thread;
-static void (*act)(struct fe_bank *bank);
+static bool (*act)(struct fe_bank *bank);
 static ktime_t due;
 
 /* A wake-up for a due time that has been served is no act; the core may be a little early, never that much. */
@@ -29,9 +29,8 @@ static void turn(void)
 	if (!is_of_the_past(now)) {
 		struct fe_bank *bank = fe_recorder_filling(now);
 
-		if (act)
-			act(bank);
-		due = ktime_add_ns(due, fe_grid_act(bank, due, now) * fe_options.period_ns);
+		if (!act || act(bank))
+			due = ktime_add_ns(due, fe_grid_act(bank, due, now) * fe_options.period_ns);
 	}
 	hard_local_irq_restore(flags);
 }
@@ -52,7 +51,7 @@ static void run(void *unused)
 	}
 }
 
-int fe_thread_start(void (*to_do)(struct fe_bank *bank))
+int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 {
 	int error;
 

@@ -6,7 +6,7 @@
 #include "thread.h"
 
 static rtdm_task_t thread;
-static void (*act)(struct fe_bank *bank);
+static bool (*act)(struct fe_bank *bank);
 static ktime_t due;
 
 static void turn(unsigned long overruns)
@@ -18,9 +18,8 @@ static void turn(unsigned long overruns)
 	rtdm_lock_get_irqsave(&fe_acting, context);
 	now = fe_rtdm_now();
 	bank = fe_recorder_filling(now);
-	if (act)
-		act(bank);
-	due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
+	if (!act || act(bank))
+		due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
@@ -52,7 +51,7 @@ static int make(void)
 	return error;
 }
 
-int fe_thread_start(void (*to_do)(struct fe_bank *bank))
+int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 {
 	struct xnthread_start_attr attributes = { .entry = run };
 	int error = make();

@@ -42,6 +42,16 @@ bool grid_sleep(const struct worker *self, const struct grid *grid)
 	return error == 0;
 }
 
+bool grid_sleep_through(const struct grid *grid)
+{
+	int error;
+
+	do {
+		error = sleep_until(grid->due_ns);
+	} while (error == EINTR);
+	return error == 0;
+}
+
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed)
 {
 	struct fe_charges charges = fe_charges_of(grid->due_ns, begin_ns, grid->period_ns, missed);

@@ -22,6 +22,15 @@ struct periodic {
 	struct wakeups wakeups;
 };
 
+/* A pulse that has begun ends at its due time, also where the run ends before: let go of while high, the line would fall once
+ * more, at no due time.  So one act more ends an odd --loops. */
+static inline bool next_due(struct worker *self, const struct periodic *periodic, const struct grid *grid)
+{
+	bool continues = run_continues(self);
+
+	return periodic->high ? grid_sleep_through(grid) : continues && grid_sleep(self, grid);
+}
+
 /* Compiled for each way with its own function.  The output first: what is measured outside must not wait for what is
  * measured inside. */
 static inline __attribute__((always_inline)) void repeat(struct worker *self, struct periodic *periodic,
@@ -29,7 +38,7 @@ static inline __attribute__((always_inline)) void repeat(struct worker *self, st
 {
 	struct grid grid = grid_begin(worker_run(self), 0, periodic->period_ns);
 
-	while (run_continues(self) && grid_sleep(self, &grid)) {
+	while (next_due(self, periodic, &grid)) {
 		int64_t begin_mono_ns = mono_ns();
 
 		periodic->high = !periodic->high;
