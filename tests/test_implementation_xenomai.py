@@ -16,6 +16,7 @@ from tools import ROOT, program
 from fastenough.board.base import Booted
 from fastenough.implementations import Act, find_implementation
 from fastenough.link import FakeLink
+from fastenough.link.modules import insert_module
 from fastenough.model import BadInput, Configuration, NotApplicable
 from fastenough.settings import Settings
 from fastenough.virtual.built import require_tool, tools_path
@@ -58,6 +59,16 @@ def test_a_board_without_the_core_or_without_the_module_is_not_applicable() -> N
         IN_KERNEL.needs(_on({}))
     with pytest.raises(NotApplicable, match="no kernel module fastenough_rtdm is known"):
         IN_KERNEL.needs(_on(CORE))
+
+
+@pytest.mark.parametrize(("core_stopped", "refusal"), [("Y", NotApplicable), ("N", OSError)])
+def test_a_module_whose_core_is_stopped_is_not_applicable(core_stopped: str, refusal: type[Exception]) -> None:
+    told = "/sys/module/fastenough_rtdm/parameters"
+    link = FakeLink({"/lib/fastenough_rtdm.ko": "\0parmtype=explain:bool\0", f"{told}/refused": "it will not\n",
+                     f"{told}/core_stopped": f"{core_stopped}\n"},
+                    {"insmod /lib/fastenough_rtdm.ko explain=1": "", "rmmod fastenough_rtdm": ""})
+    with pytest.raises(refusal, match="it will not"):
+        insert_module(link, "/lib/fastenough_rtdm.ko")
 
 
 def test_a_chip_that_rtdm_has_no_lines_of_needs_the_module_for_them(tmp_path: Path) -> None:

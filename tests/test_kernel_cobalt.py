@@ -14,7 +14,7 @@ from virtual_boards import BOOT_S, CHIP, insert, parsed, unload_module
 from fastenough.facts import collect
 from fastenough.implementations.xenomai_user import IMPLEMENTATION, METHODS
 from fastenough.link import Process
-from fastenough.model import FastenoughError
+from fastenough.model import NotApplicable
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
@@ -97,8 +97,7 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
                                 "--record=-"])
     recording: Recording = parsed(list(program.lines(PATIENCE_S)), tmp_path)
     board.pins.settle()
-    toggled = recording.totals[0].total
-    assert board.pins.counts[OUTPUT_LINE] - before in (toggled, toggled + 1) and toggled > 0
+    assert board.pins.counts[OUTPUT_LINE] - before == recording.totals[0].total > 0
 
 
 def test_a_core_of_another_abi_is_refused_with_both_numbers(board: VirtualBoard) -> None:
@@ -113,5 +112,5 @@ def test_a_stopped_core_is_said_to_be_stopped() -> None:
     with VirtualBoard(kernel, boot_timeout_s=BOOT_S, arguments="xenomai.state=stopped") as stopped:
         done = stopped.link.run([PROGRAM, "timer", "--duration=1s", "--quiet"])
         assert (done.status, b"stopped" in done.stderr) == (5, True), done.stderr
-        with pytest.raises(FastenoughError, match="the Cobalt core of this kernel is stopped"):
+        with pytest.raises(NotApplicable, match="the Cobalt core of this kernel is stopped"):
             insert(stopped, build_module(stopped.kernel, SOURCES / "rtdm"), {"task": "timer-thread"})

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from own_kernels import booted_own
-from virtual_boards import parsed
+from virtual_boards import insert, parsed
 
 from fastenough.facts import collect
 from fastenough.implementations.evl_user import IMPLEMENTATION, METHODS
 from fastenough.link.modules import insert_module
+from fastenough.model import NotApplicable
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import SOURCES, build_module
@@ -22,6 +23,7 @@ from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 PROGRAM, GPIO_MODULE = IMPLEMENTATION.program, IMPLEMENTATION.module
 PERIOD_NS = 2_000_000
 EDGES = 100
+OTHER_ABI = "fastenough-probe-evl-other-abi"
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,39 @@ def test_a_thread_that_linux_had_meanwhile_fails_the_run(board: VirtualBoard, tm
     recording = parsed([head, *lines], tmp_path)
     assert recording.end is not None and recording.end.outcome == "failed", recording.end
     assert any("taken from the real-time core" in reason for reason in recording.end.reasons), recording.end.reasons
+
+
+@pytest.mark.usefixtures("lines")
+def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
+    before = board.pins.counts[OUTPUT_LINE]
+    program = board.link.start([PROGRAM, "periodic", f"--out={OUTPUT_LINE}", "--interval=5ms", "--loops=101",
+                                "--record=-"])
+    recording = parsed(list(program.lines(60.0)), tmp_path)
+    board.pins.settle()
+    assert board.pins.counts[OUTPUT_LINE] - before == recording.totals[0].total == 102
+
+
+@pytest.fixture
+def stopped(board: VirtualBoard) -> Iterator[None]:
+    (state,) = board.link.run(["sh", "-c", "echo /sys/devices/virtual/*/control/state"]).text.split()
+    board.link.write(state, b"stop")
+    yield
+    board.link.write(state, b"start")
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_stopped_core_is_said_to_be_stopped(board: VirtualBoard) -> None:
+    done = board.link.run([PROGRAM, "timer", "--duration=1s", "--quiet"])
+    assert (done.status, b"the EVL core of this kernel is stopped" in done.stderr) == (5, True), done.stderr
+    with pytest.raises(NotApplicable, match="the EVL core of this kernel is stopped"):
+        insert(board, build_module(board.kernel, SOURCES / "oob"), {"task": "timer-thread"})
+
+
+def test_a_core_of_another_abi_is_refused_with_both_numbers(board: VirtualBoard) -> None:
+    if board.link.which(OTHER_ABI) is None:
+        pytest.skip(f"no {OTHER_ABI}: the root of this kernel has no program of another ABI")
+    done = board.link.run([OTHER_ABI, "timer", "--duration=1s", "--quiet"])
+    assert (done.status, b"the core has ABI" in done.stderr) == (5, True), done.stderr
 
 
 @pytest.mark.usefixtures("lines")

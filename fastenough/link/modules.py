@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from fastenough.link.base import Link
+from fastenough.model import NotApplicable
 
 _TIMEOUT_S = 30.0
 _EXPLAINS = b"\0parmtype=explain:bool\0"
@@ -24,7 +25,7 @@ def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None
     """Insert a module that lies on the board.
 
     Raises OSError with the reason: a module of ours stays, told to explain, and leaves it in its parameter
-    ``refused``; then it is taken out again.
+    ``refused``; then it is taken out again.  Where that is because its real-time core is stopped, NotApplicable.
     """
     module = link.read(path)
     explain = ["explain=1"] if _EXPLAINS in module else []
@@ -33,11 +34,17 @@ def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None
         said = done.stderr.decode(errors="replace").strip() or "insmod does not say why"
         raise OSError(errno.EPERM, _built_for_another(link, module) or said)
     name = module_name(path)
-    refused = f"/sys/module/{name}/parameters/refused"
-    reason = link.read(refused).decode(errors="replace").strip() if link.exists(refused) else ""
+    reason, core_stopped = (_told(link, name, parameter) for parameter in ("refused", "core_stopped"))
     if reason:
         link.run(["rmmod", name], timeout_s=_TIMEOUT_S)
+        if core_stopped == "Y":
+            raise NotApplicable(reason)
         raise OSError(errno.EPERM, reason)
+
+
+def _told(link: Link, name: str, parameter: str) -> str:
+    path = f"/sys/module/{name}/parameters/{parameter}"
+    return link.read(path).decode(errors="replace").strip() if link.exists(path) else ""
 
 
 def _built_for_another(link: Link, module: bytes) -> str | None:

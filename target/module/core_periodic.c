@@ -5,10 +5,10 @@
 
 static bool toggle(struct fe_bank *bank)
 {
-	bool goes_on = fe_toggle();
-
+	if (!fe_toggle())
+		return false;
 	bank->counters[FE_BANK_TOGGLED]++;
-	return goes_on;
+	return true;
 }
 
 static int start(void)

@@ -6,6 +6,7 @@
  * linux.c          the list of tasks, and what they need of the rest: as each real-time core has one
  * pins.c           GPIO lines by chip label and offset
  * response.c  periodic.c  timer_handler.c  timer_thread.c  spin.c      the tasks, one file each
+ * toggle.c         the act of `periodic`, which ends low
  * interrupt.c      what `response` is answered in: as each real-time core has one
  * grid.c           the due times of a periodic act, and what an act that comes late is charged with
  * tally.c          what a value, or a stall of many periods, adds to a series

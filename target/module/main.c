@@ -47,6 +47,9 @@ MODULE_PARM_DESC(explain, "stay loaded when the task is refused, so that the par
 static char refused[256];
 module_param_string(refused, refused, sizeof(refused), 0444);
 MODULE_PARM_DESC(refused, "why the task was refused; to be read");
+static bool core_stopped;
+module_param(core_stopped, bool, 0444);
+MODULE_PARM_DESC(core_stopped, "whether that was because the core runs no tasks now; to be read");
 
 int fe_cpu = -1;
 
@@ -93,7 +96,15 @@ static int check_options(void)
 		fe_refuse("priority=%d is out of range: choose 1 to 99", fe_options.priority);
 		return -EINVAL;
 	}
-	return fe_core.check ? fe_core.check() : 0;
+	return 0;
+}
+
+static int check_core(void)
+{
+	int error = fe_core.check ? fe_core.check() : 0;
+
+	core_stopped = error != 0;
+	return error;
 }
 
 static void choose_cpu(void)
@@ -160,7 +171,9 @@ static int __init fastenough_init(void)
 
 	*refused = '\0';
 	task = find_task(fe_options.task);
-	error = check_options();
+	error = check_core();
+	if (!error)
+		error = check_options();
 	if (!error)
 		error = start_and_show();
 	if (!error)

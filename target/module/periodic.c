@@ -9,12 +9,13 @@ static struct hrtimer timer;
 static enum hrtimer_restart toggle(struct hrtimer *expired)
 {
 	ktime_t now = ktime_get();
-	bool goes_on = fe_toggle();
-	struct fe_bank *bank = fe_recorder_filling(now);
-	enum hrtimer_restart next = fe_timer_next(expired, bank, now);
+	struct fe_bank *bank;
 
+	if (!fe_toggle())
+		return HRTIMER_NORESTART;
+	bank = fe_recorder_filling(now);
 	bank->counters[FE_BANK_TOGGLED]++;
-	return goes_on ? next : HRTIMER_NORESTART;
+	return fe_timer_next(expired, bank, now);
 }
 
 static int start(void)

@@ -5,7 +5,7 @@
 
 #include "fastenough.h"
 
-/* At each due time calls act, which may be NULL, and records, until act returns false. */
+/* At each due time calls act, which may be NULL, and records; not where act says that there was none. */
 int fe_thread_start(bool (*act)(struct fe_bank *bank));
 void fe_thread_stop(void);
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS]);

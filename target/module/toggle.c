@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* periodic ends with its output low, by an act at a due time: let go of while high, the line would fall at no due time. */
 #include <linux/delay.h>
-#include <linux/gpio/consumer.h>
 
 #include "toggle.h"
 
-static int level;
-static bool ending, ended;
+/* A millisecond or more each: together longer than the longest period. */
+#define LOOKS 2000
 
-bool fe_toggle(void)
-{
-	level = !level;
-	gpiod_set_raw_value(fe_output, level);
-	if (READ_ONCE(ending) && !level)
-		WRITE_ONCE(ended, true);
-	return !ended;
-}
+int fe_toggle_level;
+bool fe_toggle_ending;
 
 void fe_toggle_end(void)
 {
-	ktime_t latest = ktime_add_ns(ktime_get(), 3 * (u64)fe_options.period_ns + NSEC_PER_SEC);
+	unsigned int left;
 
-	WRITE_ONCE(ending, true);
-	while (!READ_ONCE(ended) && ktime_before(ktime_get(), latest))
-		usleep_range(20, 200);
+	WRITE_ONCE(fe_toggle_ending, true);
+	fe_core.settle(); /* from here on every act knows it */
+	for (left = LOOKS; left && READ_ONCE(fe_toggle_level); left--)
+		usleep_range(USEC_PER_MSEC, 2 * USEC_PER_MSEC);
+	fe_core.settle(); /* the act that set it low has been recorded */
 }

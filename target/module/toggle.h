@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The output of a periodic task (toggle.c).
- *
- * It ends low: an output that was an input before falls when it is let go of, and an instrument would count an edge that
- * was no act.
- */
+/* The act of `periodic`, whichever core schedules it. */
 #ifndef FASTENOUGH_TOGGLE_H
 #define FASTENOUGH_TOGGLE_H
 
+#include <linux/compiler.h>
+#include <linux/gpio/consumer.h>
+
 #include "fastenough.h"
 
-/* The other level, now; false where no more may follow. */
-bool fe_toggle(void);
-/* Waits for the last act that leaves it low, for three periods and a second at most. */
+extern int fe_toggle_level;
+extern bool fe_toggle_ending;
+
+/* Toggles the output; false where it has ended: then nothing was done, and nothing is to be recorded. */
+static inline bool fe_toggle(void)
+{
+	if (!fe_toggle_level && READ_ONCE(fe_toggle_ending))
+		return false;
+	WRITE_ONCE(fe_toggle_level, !fe_toggle_level);
+	gpiod_set_raw_value(fe_output, fe_toggle_level);
+	return true;
+}
+
+/* Before the task is stopped: returns once the output is low and stays so. */
 void fe_toggle_end(void);
 
 #endif

@@ -13,7 +13,6 @@
 
 static struct evl_kthread thread;
 static bool (*act)(struct fe_bank *bank);
-static bool over;
 static ktime_t due;
 
 /* A wake-up for a due time that has been served is no act; the core may be a little early, never that much. */
@@ -27,11 +26,11 @@ static void turn(void)
 	unsigned long flags = hard_local_irq_save();
 	ktime_t now = fe_oob_now();
 
-	if (!over && !is_of_the_past(now)) {
+	if (!is_of_the_past(now)) {
 		struct fe_bank *bank = fe_recorder_filling(now);
 
-		over = act && !act(bank);
-		due = ktime_add_ns(due, fe_grid_act(bank, due, now) * fe_options.period_ns);
+		if (!act || act(bank))
+			due = ktime_add_ns(due, fe_grid_act(bank, due, now) * fe_options.period_ns);
 	}
 	hard_local_irq_restore(flags);
 }

@@ -7,7 +7,6 @@
 
 static rtdm_task_t thread;
 static bool (*act)(struct fe_bank *bank);
-static bool over;
 static ktime_t due;
 
 static void turn(unsigned long overruns)
@@ -19,8 +18,8 @@ static void turn(unsigned long overruns)
 	rtdm_lock_get_irqsave(&fe_acting, context);
 	now = fe_rtdm_now();
 	bank = fe_recorder_filling(now);
-	over = act && !act(bank);
-	due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
+	if (!act || act(bank))
+		due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
@@ -33,8 +32,7 @@ static void run(void *unused)
 
 		if (error && error != -ETIMEDOUT)
 			break;
-		if (!over)
-			turn(overruns);
+		turn(overruns);
 	}
 }
 

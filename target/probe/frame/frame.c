@@ -97,10 +97,21 @@ static void report_until_end(struct run *run, timer_t watchdog)
 	}
 }
 
+/* An act may go on to its next due time, to end what it has begun. */
+static int64_t stop_tries(const struct run *run)
+{
+	int64_t longest_ns = 0;
+
+	for_each_worker(worker, run)
+		if (worker->spec.period_ns > longest_ns)
+			longest_ns = worker->spec.period_ns;
+	return STOP_TRIES + longest_ns / STOP_APART_NS;
+}
+
 static void stop_workers(struct run *run)
 {
 	atomic_store(&run->stop, true);
-	for (int tries = 0; !run_all_done(run) && tries < STOP_TRIES; tries++) {
+	for (int64_t tries = stop_tries(run); !run_all_done(run) && tries > 0; tries--) {
 		for_each_worker(worker, run)
 			worker_kick(worker);
 		signals_await(mono_ns() + STOP_APART_NS);

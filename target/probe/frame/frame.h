@@ -19,7 +19,7 @@
  *	}
  *
  * A worker may block as long as it likes if the blocking call returns EINTR: at the end of the run
- * every worker is sent a signal, again and again, until it has returned.
+ * every worker is sent a signal, again and again, until it has returned; it may take a period of its own for that.
  */
 #ifndef FRAME_H
 #define FRAME_H

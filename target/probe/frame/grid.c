@@ -42,7 +42,7 @@ bool grid_sleep(const struct worker *self, const struct grid *grid)
 	return error == 0;
 }
 
-bool grid_sleep_on(const struct grid *grid)
+bool grid_sleep_through(const struct grid *grid)
 {
 	int error;
 

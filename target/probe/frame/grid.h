@@ -34,9 +34,8 @@ struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_
 
 /* Until the due time has come, whatever wakes the thread before; false when the run ends first. */
 bool grid_sleep(const struct worker *self, const struct grid *grid);
-
-/* The same also where the run has ended: for a last act that must be. */
-bool grid_sleep_on(const struct grid *grid);
+/* The same, also where the run ends first; false where sleeping failed. */
+bool grid_sleep_through(const struct grid *grid);
 
 /* Of an act that began then.  Rare, so that it is not part of the loop. */
 void grid_charge(const struct grid *grid, const struct wakeups *wakeups, int64_t begin_ns, uint64_t missed);

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * periodic: toggle an output at every due time of a grid.
- *
- * It ends low, with one act more than were wanted where need be: an output that was an input before falls when it is
- * let go of, and an instrument would count an edge that was no act.
- */
+/* periodic: toggle an output at every due time of a grid. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,9 +22,13 @@ struct periodic {
 	struct wakeups wakeups;
 };
 
+/* A pulse that has begun ends at its due time, also where the run ends before: let go of while high, the line would fall once
+ * more, at no due time.  So one act more ends an odd --loops. */
 static inline bool next_due(struct worker *self, const struct periodic *periodic, const struct grid *grid)
 {
-	return (run_continues(self) && grid_sleep(self, grid)) || (periodic->high && grid_sleep_on(grid));
+	bool continues = run_continues(self);
+
+	return periodic->high ? grid_sleep_through(grid) : continues && grid_sleep(self, grid);
 }
 
 /* Compiled for each way with its own function.  The output first: what is measured outside must not wait for what is
