@@ -27,6 +27,7 @@ bench: setup-test
 	FASTENOUGH_KILLS=50 $(PYTHON) -m pytest -q --timeout=1800 tests/test_history_ingest.py tests/test_history_postgresql.py
 	PYTHONPATH=. $(PYTHON) tests/bench_farm.py
 	PYTHONPATH=. $(PYTHON) tests/bench_farm_faults.py
+	PYTHONPATH=. $(PYTHON) tests/bench_farm_cut.py
 	PYTHONPATH=.:tests $(PYTHON) tests/bench_web.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -184,11 +185,10 @@ def test_good_beside_the_first_one_needs_evidence_and_what_is_broken_is_neither(
     board = Emulated(tmp_path, {"a": 300_000, "b": 300_000})
     first, here = board("a", BESIDE.most_ns), board("b", BESIDE.most_ns)
     assert SLOWER.look(here, first, 0.99, 0).found is Found.GOOD
-    throttled = recording(tmp_path, Plan([np.array_split(np.full(8000, 300_000), 40)], "run-3", "none",
-                                         counters={"steal_ns": 0, "throttled": 5}, period_ns=PERIOD_NS))
-    assert SLOWER.look([throttled], first, 0.99, 0).found is Found.UNDECIDED
-    lost = recording(tmp_path, Plan([np.array_split(np.full(8000, 900_000), 40)], "run-4", "none", lost=5,
-                                    period_ns=PERIOD_NS))
+    slow = [np.array_split(900_000 + board.random.integers(0, 90_000, 8000), 40)]
+    plan = Plan(slow, "run-3", "none", marks=("emulated",), period_ns=PERIOD_NS)
+    assert SLOWER.look([recording(tmp_path, plan)], first, 0.99, 0).found is Found.BAD
+    lost = recording(tmp_path, replace(plan, run_id="run-4", lost=5))
     assert SLOWER.look([lost], first, 0.99, 0).found is Found.UNDECIDED
     other = Emulated(tmp_path, {"a": 300_000, "b": 300_000}, load="cpu")
     other.asked = board.asked * 2
