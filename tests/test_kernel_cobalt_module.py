@@ -55,9 +55,7 @@ def test_every_toggle_comes_out(board: VirtualBoard, tmp_path: Path) -> None:
     unload(board)
     board.pins.settle()
     assert recording.end is not None
-    toggled = since_load(recording.end.counters)["toggled"]
-    assert toggled % 2 == 0, "it ends low, so that letting go of the output is no edge"
-    assert board.pins.counts[OUTPUT_LINE] - before == toggled > 0
+    assert board.pins.counts[OUTPUT_LINE] - before == since_load(recording.end.counters)["toggled"] > 0
     assert recording.end.counters["toggled"] == recording.totals[0].total
     assert_every_period_is_accounted_for(recording, 5_000_000)
 

@@ -16,7 +16,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     priority = integer("timer-threads", requested, 1, 99)
     found = find_tasks(link, lambda task: task.comm.startswith(_NAMES))
     if not found:
-        raise NotApplicable("no thread runs timers here (not a PREEMPT_RT kernel)")
+        raise NotApplicable("no thread of its own runs timers here (some PREEMPT_RT kernels have one)")
     return [(place, f"fifo:{priority}") for place, _ in found]
 
 
