@@ -128,9 +128,8 @@ void fe_device_destroy(void);
 
 /* grid.c */
 enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };
+/* Records one act; returns how many periods the grid moves on (1 if none was missed). */
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now);
-/* The same, where a core has counted what was missed. */
-u64 fe_grid_act_missed(struct fe_bank *bank, ktime_t due, ktime_t now, u64 missed);
 ktime_t fe_grid_first(void);
 
 #endif

@@ -9,16 +9,10 @@ ktime_t fe_grid_first(void)
 	return ktime_add_ns(ktime_get(), 10 * (u64)fe_options.period_ns);
 }
 
-/* Record one act; returns how many periods the grid moves on (1 if none was missed). */
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now)
 {
-	return fe_grid_act_missed(bank, due, now,
-				  fe_periods_missed(ktime_to_ns(due), ktime_to_ns(now), fe_options.period_ns));
-}
-
-u64 fe_grid_act_missed(struct fe_bank *bank, ktime_t due, ktime_t now, u64 missed)
-{
 	s64 due_ns = ktime_to_ns(due), now_ns = ktime_to_ns(now), period_ns = fe_options.period_ns;
+	u64 missed = fe_periods_missed(due_ns, now_ns, period_ns);
 
 	fe_record(bank, FE_WAKEUP, now_ns - due_ns, now);
 	fe_record(bank, FE_WAKEUP_CORRECTED, now_ns - due_ns, now);

@@ -10,4 +10,11 @@ int fe_thread_start(bool (*act)(struct fe_bank *bank));
 void fe_thread_stop(void);
 void fe_thread_settings(struct fe_bank_value settings[FE_BANK_SETTINGS]);
 
+/*
+ * core_turn.c, for thread.c: the first due time, where the core wakes its threads so much before they are due; and what the
+ * thread does when it is woken, where no other act can be under way.
+ */
+ktime_t fe_turn_first(bool (*act)(struct fe_bank *bank), s64 gravity_ns);
+void fe_turn(ktime_t now);
+
 #endif

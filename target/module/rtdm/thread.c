@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A periodic task of RTDM's.  The core keeps its grid and counts what it misses, which is skipped, never made up for. */
+/* A periodic task of RTDM's. */
 #include <linux/cpumask.h>
 
 #include "rtdm.h"
 #include "thread.h"
 
 static rtdm_task_t thread;
-static bool (*act)(struct fe_bank *bank);
-static ktime_t due;
 
-static void turn(unsigned long overruns)
+static void turn(void)
 {
 	rtdm_lockctx_t context;
-	struct fe_bank *bank;
-	ktime_t now;
 
 	rtdm_lock_get_irqsave(&fe_acting, context);
-	now = fe_rtdm_now();
-	bank = fe_recorder_filling(now);
-	if (!act || act(bank))
-		due = ktime_add_ns(due, fe_grid_act_missed(bank, due, now, overruns) * fe_options.period_ns);
+	fe_turn(fe_rtdm_now());
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
@@ -27,12 +20,11 @@ static void turn(unsigned long overruns)
 static void run(void *unused)
 {
 	while (!rtdm_task_should_stop()) {
-		unsigned long overruns = 0;
-		int error = rtdm_task_wait_period(&overruns);
+		int error = rtdm_task_wait_period(NULL);
 
 		if (error && error != -ETIMEDOUT)
 			break;
-		turn(overruns);
+		turn();
 	}
 }
 
@@ -55,12 +47,12 @@ int fe_thread_start(bool (*to_do)(struct fe_bank *bank))
 {
 	struct xnthread_start_attr attributes = { .entry = run };
 	int error = make();
+	ktime_t first;
 
 	if (error)
 		return error;
-	act = to_do;
-	due = fe_grid_first();
-	error = rtdm_task_set_period(&thread, ktime_to_ns(due), fe_options.period_ns);
+	first = fe_turn_first(to_do, xnclock_ticks_to_ns(&nkclock, xnclock_get_gravity(&nkclock, kernel)));
+	error = rtdm_task_set_period(&thread, ktime_to_ns(first), fe_options.period_ns);
 	if (error)
 		fe_refuse("the core gives no period of %lu ns: error %d; /proc/xenomai/clock/coreclk tells its gravity, below which there is none",
 			  fe_options.period_ns, error);
