@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fastenough.hunt.asking import Answer, Ask, Asking, Phase, Spent, Trials, mean_tail
-from fastenough.hunt.confirming import COST, confirm
+from fastenough.hunt.confirming import TURNS as TURNS_CONFIRMED
+from fastenough.hunt.confirming import confirm
 from fastenough.hunt.search import Search
 from fastenough.hunt.space import Parameter, Recipe, Space, Stressor
 
@@ -158,7 +159,7 @@ class RandomSearch:
             fixed[name] += [] if tail is None else [tail]
         worst = max(fixed, key=lambda name: mean_tail(fixed[name]))
         drawn: list[tuple[float, Recipe]] = []
-        while trials.left > CONFIRMED_AT_MOST * COST:
+        while trials.left > CONFIRMED_AT_MOST * 2 * TURNS_CONFIRMED:
             turns = self._draw(self._machine.space, self._random)
             maxima = np.log2((yield from trials.make(turns, Phase.GROUPS)))
             drawn += [(float(part.mean()), recipe) for part, recipe in zip(np.split(maxima, len(turns)), turns,

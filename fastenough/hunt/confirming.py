@@ -17,7 +17,8 @@ _FIRST = 4
 LOOKS = {5: 2 / 3, TURNS: 1 / 3}
 """After how many turns a confirmation may end, and with which share of the chance that is allowed: the shares add up to
 all of it, so that looking twice finds nothing more often than stated (Bonferroni)."""
-COST = 2 * TURNS
+LEAST = 2 * min(LOOKS)
+"""What a confirmation takes at least: so much is kept back while a recipe is made smaller."""
 
 
 @dataclass(frozen=True)

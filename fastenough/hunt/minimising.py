@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from fastenough.hunt.asking import Asking, Phase, Trials
-from fastenough.hunt.confirming import COST, Confirmed
+from fastenough.hunt.confirming import LEAST, Confirmed
 from fastenough.hunt.space import Part, Recipe
 
 _SHARE = 0.6
@@ -33,7 +33,7 @@ class _Effect:
         seen: list[float] = []
         bar = self._beside + _SHARE * (self._worst - self._beside)
         for _ in range(_OUT_OF):
-            tail = yield from trials.tail(recipe, phase, COST)
+            tail = yield from trials.tail(recipe, phase, LEAST)
             seen.append(float("-inf") if tail is None else tail)
             reached = sum(each >= bar for each in seen)
             if reached == 2:

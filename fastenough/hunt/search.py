@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fastenough.hunt.asking import Asking, Phase, Spent, Trials, mean_tail
-from fastenough.hunt.confirming import COST, Confirmed, confirm
+from fastenough.hunt.confirming import LEAST, Confirmed, confirm
 from fastenough.hunt.groups import Groups, Look, candidates
 from fastenough.hunt.halving import affordable, halve
 from fastenough.hunt.minimising import minimise
@@ -102,7 +102,7 @@ class Search:
         with suppress(Spent):
             yield from minimise(trials, confirmed, steps, self.random_)
         smaller = len(steps) - 1
-        while smaller > 0 and trials.left >= COST:
+        while smaller > 0 and trials.left >= LEAST:
             again = yield from confirm(trials, steps[smaller], confirmed.beside)
             if again is not None and again.octaves >= _REACHED * confirmed.octaves:
                 self._now(trials, again)
