@@ -23,7 +23,6 @@ from rings import files, start
 from fastenough.board import marks_in
 from fastenough.facts import collect, profile_sha256
 from fastenough.farm.judging import verdict_on
-from fastenough.farm.profiles import Profiles
 from fastenough.jobs import pull as job
 from fastenough.link import LocalLink
 from fastenough.loads.read_back import with_proof
@@ -191,16 +190,3 @@ def test_the_service_that_boards_are_given_is_one_that_the_probe_takes(probe_bin
     assert recording.outcome is Outcome.COMPLETED and recording.head.interval_ns == 300 * SECOND
     (interval,) = recording.intervals
     assert interval.counters["least_idle_ns"] is not None
-
-
-def test_what_was_stated_when_a_recording_began_holds_for_all_of_it(tmp_path: Path) -> None:
-    """Whoever changes the farm's file does not change what a board has been doing."""
-    order = {"board": "b", "state": str(tmp_path), "load": asdict(IDLE)}
-    kept = {"run-1": {"profile": {"kernel": {"release": "6.1"}}, "marks": [], "load": asdict(BUSY)},
-            "of-an-older-version": {"profile": {}, "marks": []}}
-    (tmp_path / "b.profiles.json").write_text(json.dumps(kept))
-    profiles = Profiles.of(order)
-    assert profiles.added("run-1").load == BUSY
-    assert profiles.added("of-an-older-version").load is None
-    with pytest.raises(KeyError):
-        profiles.added("run-2")

@@ -21,16 +21,21 @@ from recordings import Plan, instant, write
 from rings import files, start
 from ssh_boards import NAME, Server
 
+from fastenough.analysis.merged import grouped
+from fastenough.board import AS_BOOTED
+from fastenough.board.local import LocalBoard
+from fastenough.facts import collect
 from fastenough.jobs import pull as job
+from fastenough.jobs.seen_board import SeenBoard
 from fastenough.link import LocalLink
 from fastenough.link import ring as ring_of_link
 from fastenough.model import BadInput
-from fastenough.recording import read_recording
+from fastenough.recording import LoadStated, read_recording
 from fastenough.recording.building import Added, completed_head, line_bytes
 from fastenough.store import Store
 
 SECOND = 10**9
-TOLD = job.Told("local", lambda run_id: Added("local"))
+TOLD = job.Told("local", lambda head: Added("local"))
 
 
 def values(seed: int, intervals: int) -> list[list[np.ndarray[Any, np.dtype[np.int64]]]]:
@@ -115,6 +120,53 @@ def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> 
     assert told.bytes == sum(map(len, lines[4:]))  # whole lines stay, the torn one comes again
     assert [one.serial for one in told.stored] == [2]
     check_all_there(ring, store)
+
+
+def test_what_was_stated_when_a_recording_was_seen_first_holds_for_all_of_it(tmp_path: Path) -> None:
+    """Whoever changes the farm's file does not change what a board has been doing."""
+    ring, store = tmp_path / "ring", Store(tmp_path / "store")
+    whole = put(ring, 1, intervals=6)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    whole.write_bytes(b"".join(lines[:4]))
+    for stated in (LoadStated("none"), LoadStated("controller")):
+        told = job.pull(LocalLink(), str(ring), store, job.Told("b", lambda _, it=stated: Added("b", load=it)), list)
+        whole.write_bytes(b"".join(lines))
+    assert store.load(told.stored[0].run_id).head.load == LoadStated("none")
+
+
+def as_services_write(path: Path, **boot_id: str) -> str:
+    """Without what a bench adds to a head, and with which boot it was; its run."""
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    head = {name: value for name, value in json.loads(first).items() if name not in {"profile", "configuration"}}
+    path.write_bytes(b"".join([line_bytes(head | boot_id), *others]))
+    return path.stem[11:]
+
+
+def test_only_what_was_recorded_since_the_board_was_booted_gets_its_profile(tmp_path: Path) -> None:
+    """Of what was recorded before nobody knows the kernel, and of what does not say when, neither."""
+    ring, store = tmp_path / "ring", Store(tmp_path / "store")
+    runs = [as_services_write(put(ring, 1), boot_id="0" * 36), as_services_write(put(ring, 2)),
+            as_services_write(put(ring, 3), boot_id=str(collect(LocalLink())["boot_id"]))]
+    with LocalBoard(probe="").boot(AS_BOOTED) as here:
+        told = job.pull(LocalLink(), str(ring), store, job.Told("b", SeenBoard("b", here).added), list)
+    heads = [store.load(run).head for run in runs]
+    assert [one.profile for one in told.stored] == [head.profile is not None for head in heads] == [False, False, True]
+    assert [head.configuration is not None for head in heads] == [False, False, True]
+    assert heads[2].profile is not None and heads[2].profile["kernel"]["release"] == os.uname().release
+
+
+def test_what_a_service_recorded_is_merged_like_runs_of_one_kind(probe_binary: str, tmp_path: Path) -> None:
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    ring.mkdir(mode=0o700)
+    process = start(probe_binary, ring)
+    try:
+        assert eventually(lambda: len(files(ring)) >= 4)
+    finally:
+        process.kill()
+        process.communicate()
+    assert command_line("monitor", "pull", f"--ring={ring}", f"--store={store}").returncode == 0
+    recordings = [Store(store).load(run.id) for run in Store(store).runs()]
+    assert len(recordings) >= 3 and len(grouped(recordings)) == 1
 
 
 def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:

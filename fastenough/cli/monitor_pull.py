@@ -15,8 +15,8 @@ from fastenough.cli.output import print_json
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import store_option
 from fastenough.jobs.pull import Gap, Pulled, Stored, Told, pull
+from fastenough.jobs.seen_board import SeenBoard
 from fastenough.model import BadInput, ExitStatus
-from fastenough.recording.building import Added
 from fastenough.store import Store
 
 RING = "/var/lib/fastenough/ring"
@@ -26,7 +26,8 @@ RING = "/var/lib/fastenough/ring"
 def _stored(one: Stored) -> str:
     how = one.outcome or "cut off"
     intervals = words.counted(one.intervals, "interval")
-    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}"
+    unknown = "" if one.profile else "; its machine's profile is unknown, because the board was booted since"
+    return f"stored {one.run_id}: {intervals} in {words.duration(one.duration_ns)}, {how}{unknown}"
 
 
 def _gap(gap: Gap) -> str:
@@ -67,8 +68,8 @@ def pull_command(board: str, ring: str, store_path: Path, as_json: bool) -> Exit
     if opened.configurations() != (AS_BOOTED,):
         raise BadInput(f"board {board} is booted to be measured; a ring is pulled from one that runs: local or ssh://…")
     with opened.boot(AS_BOOTED) as booted:
-        added = Added(board, marks=booted.marks)
-        pulled = pull(booted.link.raised, ring, Store(store_path), Told(board, lambda run_id: added), _tell_wait)
+        told = Told(board, SeenBoard(board, booted).added)
+        pulled = pull(booted.link.raised, ring, Store(store_path), told, _tell_wait)
     if as_json:
         print_json(pulled)
     else:

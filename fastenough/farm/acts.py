@@ -26,10 +26,11 @@ from fastenough.campaign import read_plan, run_campaign
 from fastenough.campaign.runner import on_board
 from fastenough.farm.leash import end_with_parent
 from fastenough.farm.nursery import Order
-from fastenough.farm.profiles import Profiles
 from fastenough.jobs.pull import Pulled, Told, pull
+from fastenough.jobs.seen_board import SeenBoard
 from fastenough.link.ring import Ring
-from fastenough.model import FastenoughError, Outcome
+from fastenough.model import EMULATED, FastenoughError, Outcome
+from fastenough.recording.parsing import parsed_load
 from fastenough.store import Store
 
 Answer = dict[str, Any]
@@ -192,12 +193,15 @@ def _newest(booted: Booted, order: Order) -> str:
 def pull_ring(order: Order) -> Answer:
     """What the board's service has recorded since the last pull, into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        profiles = Profiles.of(order, booted)
-        told = Told(order["board"], profiles.added)
+        told = Told(order["board"], _seen(order, booted).added)
         pulled = pull(booted.link.raised, order["ring"], Store(Path(order["store"])), told, lambda: None)
-        profiles.keep(one.run_id for one in pulled.under_way)
         newest = _newest(booted, order)
     return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_told(pulled)}
+
+
+def _seen(order: Order, booted: Booted) -> SeenBoard:
+    marks = (EMULATED,) if order.get("simulated") else ()
+    return SeenBoard(order["board"], booted, parsed_load(order.get("load")), marks)
 
 
 def _told(pulled: Pulled) -> Answer:

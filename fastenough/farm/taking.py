@@ -19,11 +19,9 @@ from fastenough.farm.config import BoardEntry
 from fastenough.farm.judging import verdict_on
 from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
-from fastenough.farm.profiles import Profiles
 from fastenough.history import History, catch_up, close_months, declare, take, take_from
 from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
-from fastenough.recording.building import completed_head, line_bytes
 from fastenough.store import Store
 
 _TOLD = {Phase.LENT: "lent", Phase.DEAD: "dead"}
@@ -60,7 +58,7 @@ def take_runs(order: Order) -> dict[str, Any]:
             except BadInput as error:  # it is damaged, and will be: the others come
                 faults.append(f"{run_id}: {error}")
         for growing in order["under_way"]:
-            _take_growing(history, store, order, growing)
+            _take_growing(history, store, growing)
         for board, required in order["judge"].items():
             declare(history, board, **verdict_on(store, board, required))
         if order["close"]:
@@ -75,13 +73,10 @@ def look_for_tails(order: Order) -> dict[str, Any]:
         return {"changed": [change.board for change in TailWatch().look(history)]}
 
 
-def _take_growing(history: History, store: Store, order: Order, growing: Mapping[str, str]) -> None:
+def _take_growing(history: History, store: Store, growing: Mapping[str, str]) -> None:
     """What has come of a recording that its board still writes, under the head that it will have in the store."""
-    added = Profiles.of({**order, "board": growing["board"]}).added
     try:
-        with store.arriving(growing["board"], growing["ring"], growing["name"]) as stream:
-            head, rest = stream.readline(), stream.read()
-        whole = line_bytes(completed_head(json.loads(head), growing["run"], added(growing["run"]))) + rest
+        whole = store.arriving(growing["board"], growing["ring"], growing["name"])
         take_from(history, growing["run"], io.BytesIO(whole))
-    except (OSError, KeyError):
+    except OSError:
         return  # it came into the store meanwhile, from where it is taken

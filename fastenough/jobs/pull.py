@@ -12,12 +12,13 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import BinaryIO
 
 from fastenough.link import Link
 from fastenough.link.ring import CHUNK, MOST_BYTES, Gone, Ring, RingFile
 from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
-from fastenough.recording import Head, Instant, Interval, Reading
+from fastenough.recording import Head, Instant, Interval, LoadStated, Reading
 from fastenough.recording.building import Added, completed_head, line_bytes
 from fastenough.recording.reader import head_of
 from fastenough.store import Store
@@ -29,18 +30,22 @@ _SAME_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Told:
-    """How the store calls a board, and what only the bench knows of each of its recordings, by the recording's id."""
+    """How the store calls a board, and what only the bench knows of a recording that it sees for the first time."""
 
     board: str
-    added: Callable[[str], Added]
+    added: Callable[[Head], Added]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A recording that is now in the store; ``outcome`` None: it was cut off."""
+    """A recording that is now in the store; ``outcome`` None: it was cut off.
+
+    ``profile``: whether the board's was taken while the board was booted as it was then.
+    """
 
     run_id: str
     serial: int
+    profile: bool
     outcome: str | None
     intervals: int
     duration_ns: int
@@ -94,9 +99,8 @@ class Pulled:
 
 @dataclass(frozen=True)
 class _Span:
-    """What a recording covers."""
+    """What a recording covers, and how it ended."""
 
-    head: Head
     stopped: Instant
     outcome: str | None
     intervals: int
@@ -115,14 +119,14 @@ def _span_of(spool: Spool, file: RingFile) -> _Span:
     if recording.run_id != file.run_id:
         raise BadInput(f"{file.name}: it says that it is the recording {recording.run_id[:80]}")
     stopped = lines.head.begin if last is None else Instant(last.end_mono_ns, last.end_wall_ns)
-    return _Span(lines.head, stopped, None if recording.outcome is None else recording.outcome.value, count)
+    return _Span(stopped, None if recording.outcome is None else recording.outcome.value, count)
 
 
-def lines_with(spool: Spool, file: RingFile, added: Added) -> Iterator[bytes]:
-    """The recording with what only the bench knows."""
-    with spool.opened(file.name) as stream:
-        yield line_bytes(completed_head(json.loads(stream.readline()), file.run_id, added))
-        yield from with_proof(stream, added.load) if added.load and added.load.read_back else stream
+def _lines_under(head: bytes, load: LoadStated | None, stream: BinaryIO) -> Iterator[bytes]:
+    """A recording under the head that it is to have."""
+    yield head
+    stream.readline()
+    yield from with_proof(stream, load) if load and load.read_back else stream
 
 
 class _Pull:
@@ -168,10 +172,23 @@ class _Pull:
         if not self._spool.size(file.name):
             self._spool.remove(file.name)
             return
+        line = self._met(file)
         if grows and not self._has_end(file):
-            self._tell_growing(file)
+            self._tell_gap(file, head_of(line, file.name))
+            self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
         else:
-            self._store_one(file)
+            self._store_one(file, line)
+
+    def _met(self, file: RingFile) -> bytes:
+        """Its head as it will be, with what the bench knew when it saw the recording first: boards are changed."""
+        line = self._spool.head(file.name)
+        if line is None:
+            with self._spool.opened(file.name) as stream:
+                said = stream.readline()
+            added = self._told.added(head_of(said, file.name))
+            line = line_bytes(completed_head(json.loads(said), file.run_id, added))
+            self._spool.keep_head(file.name, line)
+        return line
 
     def _fetch(self, file: RingFile) -> None:
         """Raises FastenoughError where what is on the board is not what was fetched, twice."""
@@ -202,20 +219,15 @@ class _Pull:
             *_, last = deque(stream, maxlen=1)
         return last.startswith(b'{"type":"end"')
 
-    def _tell_growing(self, file: RingFile) -> None:
+    def _store_one(self, file: RingFile, line: bytes) -> None:
+        span, head = _span_of(self._spool, file), head_of(line, file.name)
         with self._spool.opened(file.name) as stream:
-            head = head_of(stream.readline(), file.name)
+            self._store.adopt(self._spool, _lines_under(line, head.load, stream), file.run_id)
         self._tell_gap(file, head)
-        self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
-
-    def _store_one(self, file: RingFile) -> None:
-        span = _span_of(self._spool, file)
-        self._store.adopt(self._spool, lines_with(self._spool, file, self._told.added(file.run_id)), file.run_id)
-        self._tell_gap(file, span.head)
         self._keep(file, span.stopped, span.outcome is not None)
         self._spool.remove(file.name)
-        self.done.stored.append(Stored(file.run_id, file.serial, span.outcome, span.intervals,
-                                       span.stopped.mono_ns - span.head.begin.mono_ns))
+        self.done.stored.append(Stored(file.run_id, file.serial, head.profile is not None, span.outcome, span.intervals,
+                                       span.stopped.mono_ns - head.begin.mono_ns))
 
     def _pass(self, file: RingFile) -> None:
         """It is in the store; a pull that was killed may have come no further."""

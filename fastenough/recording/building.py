@@ -72,7 +72,8 @@ def head_line(head: Head) -> Line:
         "settings": [setting_line(setting) for setting in head.settings], "cost": dict(head.cost_ns),
         "interval_ns": head.interval_ns, "begin": asdict(head.begin), "marks": sorted(head.marks),
     } | _added_line(head) | _without_none({
-        "planned_n": head.planned_n, "origin": None if head.origin is None else _without_none(asdict(head.origin))})
+        "boot_id": head.boot_id, "planned_n": head.planned_n,
+        "origin": None if head.origin is None else _without_none(asdict(head.origin))})
 
 
 def _added_line(added: Head | Added) -> Line:

@@ -214,6 +214,7 @@ class Event:
 class Head:
     """What was measured, how, and at what cost.  ``version``: of the file it was read from.
 
+    ``boot_id``: which boot of the machine, as its kernel names it; None where what measured does not say.
     ``requirement``: stated before the run, and of this run alone.
     ``planned_n``: how many activations of each series were planned before the run, where that was known.
     """
@@ -228,6 +229,7 @@ class Head:
     cost_ns: Mapping[str, float | None]
     interval_ns: int
     begin: Instant
+    boot_id: str | None = None
     marks: frozenset[str] = frozenset()
     load: LoadStated | None = None
     profile: Mapping[str, Any] | None = None

@@ -182,9 +182,9 @@ class Store:
         """Where recordings of a board's ring lie until they are whole; ``waiting`` is called while another has it."""
         return spool_of(self._folder, board, ring, waiting)
 
-    def arriving(self, board: str, ring: str, name: str) -> BinaryIO:
-        """What has come so far of a recording that a pull has told to be under way; raises OSError where it has come
-        into the store meanwhile."""
+    def arriving(self, board: str, ring: str, name: str) -> bytes:
+        """What has come so far of a recording that a pull has told to be under way, with the head that it will have;
+        raises OSError where it has come into the store meanwhile."""
         return arriving(self._folder, board, ring, name)
 
     def adopt(self, spool: Spool, lines: Iterable[bytes], run_id: str) -> None:

@@ -2,7 +2,8 @@
 """Recordings on their way from a board's ring into the store: as far as each has come, and the one that came last.
 
 A recording's place is ``STORE/pulled/RING/NAME.part``, whole lines only: how long it is says where to go on, whatever
-cut the last pull off.  ``last.json`` tells which recording was the last to be stored.
+cut the last pull off.  ``NAME.head`` is the head that it will have in the store.  ``last.json`` tells which recording
+was the last to be stored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from fastenough.store.summary import RunSummary
 _PULLED = "pulled"
 _LAST = "last.json"
 _PART = ".part"
+_HEAD = ".head"
 _MOST_LAST_BYTES = 4096
+_MOST_HEAD_BYTES = 16 << 20
 _CHUNK = 1 << 20
 
 
@@ -85,7 +88,17 @@ class Spool:
     def opened(self, name: str) -> BinaryIO:
         return self._folder.open_file(name + _PART)
 
+    def head(self, name: str) -> bytes | None:
+        """The head that it will have in the store; None where nobody has written it down yet."""
+        with suppress(FileNotFoundError):
+            return self._folder.read(name + _HEAD, _MOST_HEAD_BYTES)
+        return None
+
+    def keep_head(self, name: str, line: bytes) -> None:
+        self._folder.replace(name + _HEAD, line, 0o600)
+
     def remove(self, name: str) -> None:
+        self._folder.remove(name + _HEAD)  # first: a head without its recording would be taken for that of the next
         self._folder.remove(name + _PART)
 
     def seal(self, lines: Iterable[bytes], run_id: str, runs: Folder) -> RunSummary:
@@ -113,13 +126,15 @@ class Spool:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
 
 
-def arriving(store: Folder, board: str, ring: str, name: str) -> BinaryIO:
+def arriving(store: Folder, board: str, ring: str, name: str) -> bytes:
     """What has come so far of a recording that is on its way, while pulls may go on; its last line may be torn.
 
     Raises OSError where it is not on its way any more.
     """
-    with store.below(_PULLED) as pulled, pulled.below(_folder_name(board, ring)) as folder:
-        return folder.open_file(name + _PART)
+    with store.below(_PULLED) as pulled, pulled.below(_folder_name(board, ring)) as folder, \
+            folder.open_file(name + _PART) as stream:
+        stream.readline()
+        return folder.read(name + _HEAD, _MOST_HEAD_BYTES) + stream.read()
 
 
 def _whole_lines(file: BinaryIO) -> int:

@@ -9,13 +9,14 @@ from fastenough.report.context import Context, Group
 from fastenough.report.document import Column, Section, Table, Text
 from fastenough.report.sections.stations import named
 
-_MOST = 40
+_MOST = 15
 _RULE = ("To blame is what took at least half of the longest station (an interrupt, a soft-IRQ), else the task itself "
          "(it was not done when its next timer was due), else the task that had the CPU, else the idle state that was "
          "left. What a hypervisor or system management interrupts took is known of whole intervals only: it is told, "
          "and not blamed.")
 _LOST = {"monitor_unmatched": "could not be followed to their end", "monitor_dropped": "found no room",
-         "monitor_suppressed": "were not seen, since the kernel suppressed tracing meanwhile"}
+         "monitor_suppressed": "were not seen, since the kernel suppressed tracing meanwhile",
+         "monitor_no_return": "have no return to user space that the kernel told of, and count in the stations before"}
 
 
 def _row(group: Group, found: Blamed) -> tuple[object, ...]:

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The head: what was measured, how, and at what cost. */
+#include <stdio.h>
 #include <string.h>
 
 #include "record.h"
 #include "source.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_LENGTH 36
 
 static const char *const role_names[] = {
 	[SERIES_VERDICT] = "verdict",
@@ -85,6 +89,19 @@ static void write_parameters(struct json *json, const struct run *run)
 	json_close(json, '}');
 }
 
+/* What a bench finds out about the machine much later holds for this recording only if nobody has booted meanwhile. */
+static void write_boot_id(struct json *json)
+{
+	char id[BOOT_ID_LENGTH + 1] = "";
+	FILE *file = fopen(BOOT_ID, "re");
+
+	if (!file)
+		return;
+	if (fgets(id, sizeof id, file) && strlen(id) == BOOT_ID_LENGTH)
+		json_member_text(json, "boot_id", id);
+	fclose(file);
+}
+
 static void write_marks(struct json *json, const struct run *run)
 {
 	json_key(json, "marks");
@@ -136,6 +153,7 @@ void record_head(struct run *run)
 	write_cost(json, run);
 	json_member_int(json, "interval_ns", run->settings->report_ns);
 	json_instant(json, "begin", run->begin);
+	write_boot_id(json);
 	write_marks(json, run);
 	line_end(run);
 }
