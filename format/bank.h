@@ -17,7 +17,7 @@
 typedef __INT32_TYPE__ fe_s32;
 
 #define FE_BANK_MAGIC 0x4b4e4246u
-#define FE_BANK_VERSION 4u
+#define FE_BANK_VERSION 5u
 #define FE_BANK_DEVICE "/dev/fastenough"
 #define FE_BANK_STOP "stop"
 
@@ -56,6 +56,7 @@ enum fe_bank_counter {
 	FE_BANK_UNCHANGED, /* of these: two edges or more had become one interrupt */
 	FE_BANK_TOGGLED,
 	FE_BANK_WINDOWS,   /* in which the clock was read */
+	FE_BANK_CORE_OVERRUNS, /* periods that a real-time core says were missed; what was missed the clock tells */
 	FE_BANK_COUNTERS
 };
 
@@ -125,6 +126,6 @@ struct fe_bank_head {
 #define FE_BANK_BYTES (sizeof(struct fe_bank_head) + FE_BANK_MAX_SERIES * FE_BANK_BUCKETS * sizeof(fe_u32))
 
 _Static_assert(sizeof(struct fe_bank_series) == 2056, "padding differs between machines");
-_Static_assert(sizeof(struct fe_bank_head) == 4448, "padding differs between machines");
+_Static_assert(sizeof(struct fe_bank_head) == 4464, "padding differs between machines");
 
 #endif

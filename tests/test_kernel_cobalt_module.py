@@ -92,6 +92,10 @@ def test_overruns_that_were_made_are_found(board: VirtualBoard, tmp_path: Path, 
     assert recording.end is not None
     assert recording.totals[0].count_above(HOG_NS - 2 * PERIOD_NS) >= HOGGED
     assert recording.end.series[0].missed >= HOGGED * (HOG_NS // PERIOD_NS - 1)
+    if task == "timer-thread":
+        told = sum(interval.counters["core_overruns"] or 0 for interval in recording.intervals)
+        assert told == recording.end.counters["core_overruns"]
+        assert told >= HOGGED * (HOG_NS // PERIOD_NS - 1), "the core counts beside the clock"
     assert_every_period_is_accounted_for(recording, PERIOD_NS)
 
 

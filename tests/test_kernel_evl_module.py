@@ -60,6 +60,7 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
     assert (recording.totals[0].minimum or 0) * recording.series[0].unit_ns >= -10_000, "a due time is served once"
     assert {event.cpu for event in recording.events} == {1}
     assert (recording.totals[0].minimum or 0) >= -20_000 // 2
+    assert ((recording.end.counters.get("core_overruns") or 0) > 0) == (task == "timer-thread")
     assert_every_period_is_accounted_for(recording, 20_000)
 
 

@@ -14,6 +14,7 @@ const struct fe_task fe_timer_thread = {
 	.stays = true,
 	.series_count = 2,
 	.series = { FE_BANK_WAKEUP, FE_BANK_WAKEUP_CORRECTED },
+	.counters = FE_THREAD_COUNTERS,
 	.start = start,
 	.stop = fe_thread_stop,
 	.settings = fe_thread_settings,

@@ -10,11 +10,11 @@
 static struct evl_kthread thread;
 static ktime_t first;
 
-static void turn(void)
+static void turn(unsigned long overruns)
 {
 	unsigned long flags = hard_local_irq_save();
 
-	fe_turn(fe_oob_now());
+	fe_turn(fe_oob_now(), overruns);
 	hard_local_irq_restore(flags);
 }
 
@@ -24,13 +24,15 @@ static void run(void *unused)
 	int error = evl_set_period(&evl_mono_clock, first, ns_to_ktime(fe_options.period_ns));
 
 	while (!error) {
-		error = evl_wait_period(NULL);
+		unsigned long overruns = 0;
+
+		error = evl_wait_period(&overruns);
 		if (evl_kthread_should_stop())
 			break;
 		if (error == -ETIMEDOUT)
 			error = 0;
 		if (!error)
-			turn();
+			turn(overruns);
 	}
 }
 

@@ -7,12 +7,12 @@
 
 static rtdm_task_t thread;
 
-static void turn(void)
+static void turn(unsigned long overruns)
 {
 	rtdm_lockctx_t context;
 
 	rtdm_lock_get_irqsave(&fe_acting, context);
-	fe_turn(fe_rtdm_now());
+	fe_turn(fe_rtdm_now(), overruns);
 	rtdm_lock_put_irqrestore(&fe_acting, context);
 }
 
@@ -20,11 +20,12 @@ static void turn(void)
 static void run(void *unused)
 {
 	while (!rtdm_task_should_stop()) {
-		int error = rtdm_task_wait_period(NULL);
+		unsigned long overruns = 0;
+		int error = rtdm_task_wait_period(&overruns);
 
 		if (error && error != -ETIMEDOUT)
 			break;
-		turn();
+		turn(overruns);
 	}
 }
 

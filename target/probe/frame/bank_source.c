@@ -16,6 +16,7 @@ static const char *const counter_texts[FE_BANK_COUNTERS] = {
 	[FE_BANK_UNCHANGED] = "unchanged",
 	[FE_BANK_TOGGLED] = "toggled",
 	[FE_BANK_WINDOWS] = "windows",
+	[FE_BANK_CORE_OVERRUNS] = "core_overruns",
 };
 
 /*
