@@ -89,13 +89,19 @@ def _parts(tmp_path: Path, chapter: ModuleType, **change: Any) -> list[Any]:
 
 
 def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
-    """Fourteen counters are wider than a page; the file holds them all."""
+    """So many counters are wider than a page; the file holds them all."""
     table, zero, unknown = _parts(tmp_path, machine, counters=COUNTERS | {"smi": 3, "steal_ns": None})
     assert [column.title for column in table.columns] == ["load", "run", "smi", "voluntary switches"]
     assert [list(row[2:]) for row in table.rows] == [[3, 1]] * 2
     assert len(table.csv_rows()[0]) == 2 + len(MEANINGS) and len(table.csv_rows()) == 3
     assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
     assert unknown.text.startswith("Cannot be read here, so not known: time taken by the hypervisor; ")
+    assert "real-time core" not in unknown.text, "Linux has none that could say so"
+
+
+def test_what_a_core_counted_stands_beside_what_the_clock_says(tmp_path: Path) -> None:
+    table, *_ = _parts(tmp_path, machine, counters=COUNTERS | {"core_overruns": 7})
+    assert [column.title for column in table.columns][-1] == "core overruns" and table.rows[0][-1] == 7
 
 
 def test_a_run_that_never_was_lasted_no_time_that_could_be_stated(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ COUNTERS = {
     "migrations": "moves between CPUs",
     "involuntary_switches": "involuntary context switches",
     "voluntary_switches": "voluntary context switches",
+    "core_overruns": "periods that a real-time core says were missed; charged is what the clock says",
 }
 """Counter name to what it counts; in the order of printing."""
 

@@ -10,6 +10,8 @@ from fastenough.analysis.machine import COUNTERS, counter_total
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table, Text
 
+_OF_CORES = {"core_overruns"}
+"""Of tasks that a real-time core schedules; of others it is not missing."""
 _NAMED = 2
 """Columns before those of the counters."""
 
@@ -44,6 +46,7 @@ def section(context: Context) -> Section | None:
                          if told[counter] not in ({0}, {None}))
     parts: list[Table | Text] = [table] if shown else []
     parts += _said([counter for counter in COUNTERS if told[counter] == {0}], "0 in every run")
-    parts += _said([counter for counter in COUNTERS if told[counter] == {None}], "Cannot be read here, so not known")
+    unknown = [counter for counter in COUNTERS if told[counter] == {None} and counter not in _OF_CORES]
+    parts += _said(unknown, "Cannot be read here, so not known")
     return Section("machine", "What the machine did meanwhile",
                    f"{meanings[0].upper()}{meanings[1:]}." if meanings else "", parts)
