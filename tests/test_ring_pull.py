@@ -277,6 +277,7 @@ HOSTILE = {
     "binary": lambda lines: [bytes(range(256)) * 100 + b"\n"],
     "another's name": lambda lines: [_mode_of(lines[0], run_id="20260101T000000Z-ffffffff"), *lines[1:]],
     "a path for a name": lambda lines: [_mode_of(lines[0], run_id="../../../../etc/x"), *lines[1:]],
+    "a head without an end": lambda lines: [_mode_of(lines[0], parameters={"x": "y" * (17 << 20)}), *lines[1:]],
     "an interval left out": lambda lines: [*lines[:2], *lines[3:]],
     "something behind its end": lambda lines: [*lines, lines[-1]],
     "deep": lambda lines: [lines[0], b'{"type":"event","kind":"note","at":' + b"[" * 100_000 + b"\n"],

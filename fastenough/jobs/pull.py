@@ -20,6 +20,7 @@ from fastenough.loads.read_back import with_proof
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Head, Instant, Interval, LoadStated, Reading
 from fastenough.recording.building import Added, completed_head, line_bytes
+from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.recording.reader import head_of
 from fastenough.store import Store
 from fastenough.store.spool import Last, Spool
@@ -184,7 +185,7 @@ class _Pull:
         line = self._spool.head(file.name)
         if line is None:
             with self._spool.opened(file.name) as stream:
-                said = stream.readline()
+                said = stream.readline(MOST_LINE_BYTES)
             added = self._told.added(head_of(said, file.name))
             line = line_bytes(completed_head(json.loads(said), file.run_id, added))
             self._spool.keep_head(file.name, line)

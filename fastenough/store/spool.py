@@ -27,7 +27,7 @@ _LAST = "last.json"
 _PART = ".part"
 _HEAD = ".head"
 _MOST_LAST_BYTES = 4096
-_MOST_HEAD_BYTES = 16 << 20
+_MOST_HEAD_BYTES = 32 << 20
 _CHUNK = 1 << 20
 
 
