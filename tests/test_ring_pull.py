@@ -155,6 +155,22 @@ def test_only_what_was_recorded_since_the_board_was_booted_gets_its_profile(tmp_
     assert heads[2].profile is not None and heads[2].profile["kernel"]["release"] == os.uname().release
 
 
+def test_a_profile_holds_until_the_board_is_booted_again(tmp_path: Path) -> None:
+    """A pull while one recording is under way; one more is made, and one after a boot; then the next pull."""
+    ring, store = tmp_path / "ring", Store(tmp_path / "store")
+    now = str(collect(LocalLink())["boot_id"])
+    runs = [as_services_write(put(ring, 1), boot_id=now)]
+    first = files(ring)[0]
+    whole = first.read_bytes().splitlines(keepends=True)
+    first.write_bytes(b"".join(whole[:2]))
+    with LocalBoard(probe="").boot(AS_BOOTED) as here:
+        job.pull(LocalLink(), str(ring), store, job.Told("b", SeenBoard("b", here).added), list)
+    first.write_bytes(b"".join(whole))
+    runs += [as_services_write(put(ring, serial), boot_id=boot) for serial, boot in ((2, now), (3, "0" * 36))]
+    job.pull(LocalLink(), str(ring), store, job.Told("b", lambda head: Added("b")), list)
+    assert [store.load(run).head.profile is not None for run in runs] == [True, True, False]
+
+
 def test_what_a_service_recorded_is_merged_like_runs_of_one_kind(probe_binary: str, tmp_path: Path) -> None:
     ring, store = tmp_path / "ring", tmp_path / "store"
     ring.mkdir(mode=0o700)

@@ -139,6 +139,7 @@ class _Pull:
         self._store = store
         self._told = told
         self._last = spool.last()
+        self._before: Head | None = None
         self._refused_serials: list[int] = []
         self.done = Pulled()
 
@@ -186,10 +187,19 @@ class _Pull:
         if line is None:
             with self._spool.opened(file.name) as stream:
                 said = stream.readline(MOST_LINE_BYTES)
-            added = self._told.added(head_of(said, file.name))
+            added = self._known(head_of(said, file.name))
             line = line_bytes(completed_head(json.loads(said), file.run_id, added))
             self._spool.keep_head(file.name, line)
+        self._before = head_of(line, file.name)
         return line
+
+    def _known(self, head: Head) -> Added:
+        """Where the board was booted since: what was known of the recording before, if both are of one boot."""
+        added, before = self._told.added(head), self._before
+        if added.profile is not None or before is None or before.boot_id is None or before.boot_id != head.boot_id:
+            return added
+        return replace(added, configuration=before.configuration, profile=before.profile,
+                       profile_sha256=before.profile_sha256)
 
     def _fetch(self, file: RingFile) -> None:
         """Raises FastenoughError where what is on the board is not what was fetched, twice."""
