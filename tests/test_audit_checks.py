@@ -126,6 +126,18 @@ def test_what_is_not_known_makes_nothing_fine(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_where_tasks_may_be_hidden_none_of_them_is_fine(machine: str) -> None:
+    """A container, or /proc mounted with hidepid: what is seen is told, and nothing follows from what is not."""
+    seen = {"interrupt_threads": [], "real_time_tasks": [], "services": []}
+    findings = found(MACHINES[machine] | seen)
+    for name in ("services", "interrupt-balancer", "real-time-tasks", "interrupt-priorities"):
+        assert findings[name].standing is not FINE, name
+    task = {"comm": "synth", "tid": 9, "policy": "fifo", "priority": 70}
+    told = found(MACHINES[machine] | seen | {"real_time_tasks": [task], "services": ["cron"]})
+    assert told["real-time-tasks"].standing is told["services"].standing is COSTS
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_damaged_facts_break_nothing(machine: str) -> None:
     dice = random.Random(machine)
     for _ in range(30):

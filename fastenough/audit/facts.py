@@ -92,11 +92,15 @@ class Facts:
         name = self._profile["hypervisor"]
         return None if name is None else str(name)
 
-    def tasks(self, fact: str) -> list[Mapping[str, Any]]:
-        """``real_time_tasks`` or ``interrupt_threads``; raises Unknown, also where no thread of the kernel is seen."""
-        if not self.need("interrupt_threads") and not self.need("real_time_tasks"):
-            raise Unknown("no thread of the kernel can be seen here")
-        return list(self.need(fact))
+    def interrupt_threads(self) -> list[Mapping[str, Any]]:
+        """Raises Unknown where no thread of the kernel is seen, as in a container."""
+        self.require_all_tasks()
+        return list(self.need("interrupt_threads"))
+
+    def require_all_tasks(self) -> None:
+        """Raises Unknown where no thread of the kernel is seen: other tasks may be there unseen too."""
+        if not self.need("interrupt_threads"):
+            raise Unknown("no thread of the kernel can be seen here, so that other tasks may be hidden too")
 
     @property
     def real_time_kernel(self) -> bool:

@@ -18,7 +18,7 @@ def _look(facts: Facts) -> Seen:
 
 
 def _bare(facts: Facts) -> Seen:
-    facts.tasks("interrupt_threads")
+    facts.require_all_tasks()
     return fine("none is seen, and threads of the kernel are")
 
 

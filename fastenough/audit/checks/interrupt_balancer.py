@@ -10,6 +10,7 @@ from fastenough.audit.finding import Group, Seen, Severity, costs, done, fine
 
 def _look(facts: Facts) -> Seen:
     if "irqbalance" not in facts.need("services"):
+        facts.require_all_tasks()
         return fine("none is seen")
     return costs("irqbalance is running", done(
         f"systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={facts.set_apart} in its configuration"))

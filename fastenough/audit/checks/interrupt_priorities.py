@@ -10,7 +10,7 @@ from fastenough.audit.finding import Group, Seen, Severity, costs, done, fine
 
 
 def _look(facts: Facts) -> Seen:
-    threads = [each for each in facts.tasks("interrupt_threads") if str(each["comm"]).startswith("irq/")]
+    threads = [each for each in facts.interrupt_threads() if str(each["comm"]).startswith("irq/")]
     priorities = {int(each["priority"]) for each in threads if each["policy"] in ("fifo", "rr")}
     if len(threads) < 2 or len(priorities) > 1:
         return fine(f"{words.counted(len(threads), 'interrupt thread')}, of "

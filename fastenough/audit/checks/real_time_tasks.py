@@ -17,10 +17,12 @@ _BESIDE = 5
 
 
 def _look(facts: Facts) -> Seen:
-    found = [each for each in facts.tasks("real_time_tasks") if not str(each["comm"]).startswith(_KERNELS)
+    tasks = list(facts.need("real_time_tasks"))
+    found = [each for each in tasks if not str(each["comm"]).startswith(_KERNELS)
              and each["policy"] != "deadline" and int(each["priority"]) > _BESIDE]
-    found += [each for each in facts.tasks("real_time_tasks") if each["policy"] == "deadline"]
+    found += [each for each in tasks if each["policy"] == "deadline"]
     if not found:
+        facts.require_all_tasks()
         return fine("none but the kernel's own")
     named = ", ".join(f"{each['comm']} ({each['policy']} {each['priority']})" for each in found[:_NAMED])
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -14,6 +14,7 @@ _GOOD = ("tuned", "rtkit-daemon", "stalld")
 def _look(facts: Facts) -> Seen:
     found = [str(name) for name in facts.need("services") if name not in (*_GOOD, "irqbalance")]
     if not found:
+        facts.require_all_tasks()
         return fine("none of those that wake up by themselves is seen")
     return costs(", ".join(found), done("systemctl stop or mask those that the machine does without"))
 

@@ -14,7 +14,7 @@ _LOW = 50
 def _look(facts: Facts) -> Seen:
     if not facts.real_time_kernel:
         return fine("timers run in the interrupt itself (not PREEMPT_RT)")
-    threads = [each for each in facts.tasks("interrupt_threads") if str(each["comm"]).startswith(_NAMES)]
+    threads = [each for each in facts.interrupt_threads() if str(each["comm"]).startswith(_NAMES)]
     if not threads:
         return fine("this kernel has none of its own")
     low = min(int(each["priority"]) for each in threads)
