@@ -24,7 +24,7 @@ MACHINES_AND_PAGES = (
     "ab_truth", "advice", "board_changed", "board_guest_ssh", "board_labgrid", "board_labgrid_console",
     "board_labgrid_strategy", "board_ssh", "campaign_language", "campaign_plan", "campaign_shipped",
     "campaign_toml", "check", "cli", "cli_compare", "cli_completion", "cli_doctor", "cli_narrow", "cli_output",
-    "cli_probes", "cli_reader_gone", "cli_refused", "cli_start", "cli_user", "cli_variants", "docs",
+    "cli_probes", "cli_reader_gone", "cli_refused", "cli_start", "cli_user", "cli_variants", "conclusions", "docs",
     "experiment_report", "farm_*", "from_cyclictest", "gpio_names", "history_*", "hostile_*", "link_local",
     "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview", "plan_*", "report_*", "trace_shares",
     "web_*", "words")

@@ -10,10 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm_data import CYCLE_S, LIMIT_NS, FarmData, make_store
+from hunt_machines import searched
 from websites import site_of
 
 from fastenough.farm.judging import verdict_on
 from fastenough.history import declare
+from fastenough.hunt.recipes import described
+from fastenough.jobs.concluding import keep
+from fastenough.report.document import Section
+from fastenough.report.hunted import hunt_section
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 
@@ -30,9 +35,18 @@ def demonstrate(farm: FarmData, folder: Path, into: Path) -> int:
     return publish(site, into, PAGES)
 
 
+def hunt() -> Section:
+    """Of a machine that is made up, as the farm is."""
+    search, made = searched()
+    assert search.found is not None
+    return hunt_section(search, made, f"worse than load {search.found.beside}: "
+                        f"{described(search.space, search.found.recipe)}", "", "")
+
+
 def main(into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fastenough-site-") as folder:
         farm = make_store(Path(folder) / "store", BOARDS, DAYS, cpus=4, end_s=int(time.time()) // CYCLE_S * CYCLE_S)
+        keep(farm.store, [run.id for run in farm.store.runs(board=farm.changed)], hunt())
         print(f"{demonstrate(farm, Path(folder), into):,} files in {into}; look at it with: "
               f"python3 -m http.server --directory {into}")
 

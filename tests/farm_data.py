@@ -8,6 +8,8 @@ cycles of 12 hours, 8 of them without a load and 4 with the load `osadl`.  Of th
 - the third has one latency of 5 ms in its newest cycle with a load, with its culprit (``injected``);
 - the fourth has not been heard of for the last 4 hours (``silent``);
 - the last one is not public (``private``).
+
+Of the third and the last there is a conclusion from all of its runs.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from numpy.typing import NDArray
 from recordings import COUNTERS, PROFILE, SETTINGS
 
 from fastenough.history import History, declare
+from fastenough.jobs.concluding import keep
 from fastenough.recording.building import end_series, interval_series, line_bytes, series_end
 from fastenough.recording.histogram import Histogram, bucket_highest, bucket_lowest, bucket_of
+from fastenough.report.document import Column, Folded, Section, Source, Table, Text
 from fastenough.store import Store
 
 END_S = 1_789_992_000
@@ -101,7 +105,17 @@ def make_store(path: Path, boards: int = 6, days: int = 2, seed: int = 1, *, cpu
         with data.store.spool(names[number], "ring", lambda: None) as spool:
             for run in _runs(data, number):
                 data.store.adopt(spool, _lines(run, cpus, seed), run.id)
+    for name in (injected.board, data.private):
+        keep(data.store, [run.id for run in data.store.runs(board=name)], told(name))
     return data
+
+
+def told(name: str) -> Section:
+    """What a hunt might say."""
+    table = Table("hunt-phases", "What the trials were made for", (Column("phase", numeric=False), Column("trials")),
+                  [("fixed loads", 14)])
+    return Section("hunt", "The hunt", f"Worse than load full on {name}: <b>vm</b>.",
+                   [table, Folded("The fixed loads", [Text("As a load file:"), Source('name = "hunt-1"')])])
 
 
 def _run_id(name: str, begin_s: int, load: str) -> str:

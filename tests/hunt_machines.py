@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastenough.hunt.asking import Answer, Ask, Asking, Phase, Spent, Trials, mean_tail
+from fastenough.hunt.asking import Answer, Ask, Asking, Made, Phase, Spent, Trials, mean_tail
 from fastenough.hunt.confirming import TURNS as TURNS_CONFIRMED
 from fastenough.hunt.confirming import confirm
 from fastenough.hunt.search import Search
@@ -186,3 +186,18 @@ def worst_of_fixed(machine: Machine, budget: int) -> Recipe:
         name = list(machine.fixed)[trial % len(machine.fixed)]
         tails[name].append(float(np.mean(np.log2(machine.trial(name)))))
     return machine.fixed[max(tails, key=lambda name: mean_tail(tails[name]))]
+
+
+def searched(budget: int = 220) -> tuple[Search, list[Made]]:
+    """A hunt on a machine with a hidden trigger, and its trials; every tenth fails."""
+    machine, made = Machine(Kind(), 1), list[Made]()
+    search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(1))
+    asking = search.run(budget)
+    try:
+        ask = next(asking)
+        while True:
+            maxima = [] if len(made) % 10 == 9 else machine.trial(ask.subject)
+            made.append(Made(ask, maxima, f"run-{len(made)}"))
+            ask = asking.send(Answer(maxima, budget - len(made)))
+    except StopIteration:
+        return search, made

@@ -23,7 +23,8 @@ from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan, run_campaign
 from fastenough.cli.audit_measure import Asked
 from fastenough.jobs.ab import Trial, make_trial
-from fastenough.jobs.audit_measure import Measured, report_measured
+from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
+from fastenough.jobs.concluding import kept_on
 from fastenough.store import Store
 
 STATISTICS = Path("/proc/sys/vm/stat_interval")
@@ -126,7 +127,10 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
     tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none")])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
-    report_measured(Measured((tried, unsaid)), ["it helps"], store, tmp_path / "report")
+    measured = Measured((tried, unsaid))
+    section = tell_measured(measured, ["it helps"], store)
+    report_measured(measured, section, store, tmp_path / "report")
+    assert [one.lead for one in kept_on(store, [made.runs[0]])] == [section.lead] == ["It helps."]
     row, other = json.loads((tmp_path / "report" / "report.json").read_text())["tables"]["tried-1"]["rows"][1:]
     assert (row[0], row[2], row[-1]) == ("boot=quick", 3, "smaller") and row[5] < 0
     assert other[-1] == "too few rounds"

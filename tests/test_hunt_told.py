@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
-from hunt_machines import TURNS, Kind, Machine
+from hunt_machines import TURNS, Kind, Machine, searched
 
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
-from fastenough.hunt.asking import Answer, Made, Phase
+from fastenough.hunt.asking import Phase
 from fastenough.hunt.recipes import described
 from fastenough.hunt.search import Search
 from fastenough.jobs.hunt_told import watch
@@ -20,24 +20,8 @@ from fastenough.report.document import Section, Source, Table
 from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
-BUDGET = 220
 HOG = ("chrt", "-f", "95", "taskset", "-c", "0", "sh", "-c",
        "while :; do turn=0; while [ $turn -lt 50000 ]; do turn=$((turn + 1)); done; sleep 0.2; done")
-
-
-def _searched() -> tuple[Search, list[Made]]:
-    """On a machine with a hidden trigger; every tenth trial fails."""
-    machine, made = Machine(Kind(), 1), list[Made]()
-    search = Search(machine.space, tuple(machine.fixed), TURNS, random.Random(1))
-    asking = search.run(BUDGET)
-    try:
-        ask = next(asking)
-        while True:
-            maxima = [] if len(made) % 10 == 9 else machine.trial(ask.subject)
-            made.append(Made(ask, maxima, f"run-{len(made)}"))
-            ask = asking.send(Answer(maxima, BUDGET - len(made)))
-    except StopIteration:
-        return search, made
 
 
 def _tables(section: Section) -> dict[str, Table]:
@@ -45,7 +29,7 @@ def _tables(section: Section) -> dict[str, Table]:
 
 
 def test_each_trial_is_told_where_it_belongs() -> None:
-    search, made = _searched()
+    search, made = searched()
     section = hunt_section(search, made, "something was found", 'name = "hunt-1"\n', "who it was")
     tables = _tables(section)
     phases = {row[0]: (row[1], row[2]) for row in tables["hunt-phases"].rows}

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tools import require
 from websites import Served
 
+from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
 from fastenough.web.site import HTML, JSON
@@ -42,8 +43,9 @@ def browser() -> Iterator[Browser]:
 
 def addresses(data: FarmData) -> list[str]:
     run, before = data.injected.run, data.store.runs(board=data.injected.board)[0].id
-    return ["/", f"/board/{data.injected.board}/", f"/run/{run}/", f"/compare?base={before}&other={run}", "/live",
-            "/compare", "/nowhere"]
+    concluded = next(one.id for one in conclusions(data.store) if one.board == data.injected.board)
+    return ["/", f"/board/{data.injected.board}/", f"/run/{run}/", f"/conclusion/{concluded}/",
+            f"/compare?base={before}&other={run}", "/live", "/compare", "/nowhere"]
 
 
 @contextmanager

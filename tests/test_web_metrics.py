@@ -16,6 +16,7 @@ from tools import require
 
 from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, declare
 from fastenough.model import FastenoughError
+from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.badge import badge, junit, markdown
 from fastenough.web.pages.metrics import FAMILIES, metrics
@@ -143,15 +144,16 @@ def test_a_board_that_is_not_public_is_at_no_address(farm: tuple[FarmData, Histo
     private_runs = [run.id for run in data.store.runs(board=data.private)]
     names = [data.boards[0], data.private, "never-was"]
     runs = [data.store.runs(board=names[0])[0].id, private_runs[0], "never-was"]
+    concluded = [*(one.id for board in names[:2] for one in conclusions(data.store) if one.board == board), "never-was"]
     hidden = re.compile(rf"\b({data.private}|{'|'.join(private_runs)})\b".encode())
     for page in PAGES:
         for name in names if "{name}" in page.pattern else [""]:
-            for run in runs if "{run}" in page.pattern else [""]:
-                given = {key: value for key, value in (("name", name), ("run", run), ("span", "24h"))
-                         if f"{{{key}}}" in page.pattern}
+            for run in runs if "{run}" in page.pattern else concluded if "{conclusion}" in page.pattern else [""]:
+                given = {key: value for key, value in (("name", name), ("run", run), ("conclusion", run),
+                                                       ("span", "24h")) if f"{{{key}}}" in page.pattern}
                 if page.asks:
                     given["query"] = ()  # type: ignore[assignment]
-                secret = data.private in given.values() or run in private_runs
+                secret = data.private in given.values() or run in private_runs or run == concluded[1]
                 try:
                     shown = page.make(site(farm), **given)
                 except (Nowhere, UnknownBoard):

@@ -23,6 +23,7 @@ from fastenough.analysis import measure, merge_samples
 from fastenough.history import NOTHING, OWNER, Maxima, declare
 from fastenough.model import BadInput
 from fastenough.report import plot
+from fastenough.store.conclusions import conclusions
 from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
@@ -171,10 +172,12 @@ def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data
 def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, walked: dict[str, Answer]) -> None:
     runs = [run.id for run in data.store.runs(board=data.private)]
     assert runs
+    concluded, = (one.id for one in conclusions(data.store) if one.board == data.private)
     for page in PAGES:
-        if "{name}" in page.pattern or "{run}" in page.pattern:
-            address = page.pattern.format(name=data.private, run=runs[0], span="24h") + "?begin=1&end=2" * page.asks
-            unknown = page.pattern.format(name="nobody", run="nothing", span="24h") + "?begin=1&end=2" * page.asks
+        if "{name}" in page.pattern or "{run}" in page.pattern or "{conclusion}" in page.pattern:
+            asks = "?begin=1&end=2" * page.asks
+            address = page.pattern.format(name=data.private, run=runs[0], span="24h", conclusion=concluded) + asks
+            unknown = page.pattern.format(name="nobody", run="nothing", span="24h", conclusion="none") + asks
             hidden, absent = served.get(address), served.get(unknown)
             assert (hidden.status, hidden.body) == (404, absent.body), address
     for address in ("/live", "/live.json", "/compare"):

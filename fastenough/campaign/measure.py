@@ -121,11 +121,16 @@ def without(spec: RunSpec, context: Context, added: Added, error: FastenoughErro
     return transcript
 
 
+def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
+    """What runs of a board call it: this machine goes by its own name."""
+    hostname = profile.get("hostname") if board == DEFAULT_BOARD else None
+    return str(hostname or board)
+
+
 def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
     """What the bench adds to every head: profile, configuration, marks, and the settings it made."""
     profile = collect(booted.link)
-    hostname = profile.get("hostname") if board == DEFAULT_BOARD else None
-    return Added(str(hostname or board), booted.configuration, None, profile, profile_sha256(profile),
+    return Added(name_in_runs(board, profile), booted.configuration, None, profile, profile_sha256(profile),
                  tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
 
 

@@ -32,7 +32,7 @@ from fastenough.cli.stores import store_option
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.audit import Audit, audit_board
-from fastenough.jobs.audit_measure import Measured, report_measured
+from fastenough.jobs.audit_measure import Measured, report_measured, tell_measured
 from fastenough.link import Link
 from fastenough.loads import LOADS
 from fastenough.model import BadInput, ExitStatus
@@ -130,9 +130,10 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
+    section = tell_measured(measured, list(conclusions(measured)), store)
     if report_path is not None:
         with Work("making the report"):
-            report_measured(measured, list(conclusions(measured)), store, report_path)
+            report_measured(measured, section, store, report_path)
     _emit(found, remarks(measured), folder)
     _tell(found, measured, everything, as_json)
     return status_of(measured)

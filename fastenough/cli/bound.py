@@ -11,12 +11,19 @@ from typing import TextIO
 import click
 
 from fastenough import words
+from fastenough.board import open_board
+from fastenough.campaign.measure import name_in_runs
 from fastenough.cli.looking import looked_at
 from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
-from fastenough.jobs.bound import CpuBound, bounds_of, recorded, report_bound
+from fastenough.cli.stores import store_option
+from fastenough.facts import collect
+from fastenough.jobs.bound import CpuBound, bounds_of, recorded, report_bound, section_of
 from fastenough.model import BadInput
 from fastenough.report import require_writable
+from fastenough.report.chapter import as_kept
+from fastenough.store import Store
+from fastenough.store.conclusions import conclude
 
 _MOST_LINE = 1 << 16
 _MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
@@ -60,8 +67,10 @@ def _print(found: Sequence[CpuBound]) -> None:
               help="Without TRACE: for how long.  Each section with interrupts off is two events.")
 @click.option("--report", "report_path", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
               help="Where to write the terms and the bounds as a report.")
+@store_option
 @json_option
-def command(trace: TextIO | None, board: str, duration_ns: int, report_path: Path | None, as_json: bool) -> None:
+def command(*, trace: TextIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path,
+            as_json: bool) -> None:
     """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
 
     By TRACE, text of the kernel's trace or of trace-cmd report, or - for standard input; without, by what the board's
@@ -69,9 +78,12 @@ def command(trace: TextIO | None, board: str, duration_ns: int, report_path: Pat
     """
     if report_path is not None:
         require_writable(report_path)
-    found = _recorded(board, duration_ns) if trace is None else _read(trace)
+    name, found = _recorded(board, duration_ns) if trace is None else ("", _read(trace))
+    section = section_of(found, _MEANING)
+    if name:
+        conclude(Store(store_path), name, (), as_kept(section))
     if report_path is not None:
-        report_bound(found, _MEANING, report_path)
+        report_bound(section, report_path)
     if as_json:
         print_json([asdict(one) for one in found])
     else:
@@ -85,6 +97,8 @@ def _read(trace: TextIO) -> Sequence[CpuBound]:
         raise BadInput(f"{trace.name}: {reason}") from reason
 
 
-def _recorded(board: str, duration_ns: int) -> Sequence[CpuBound]:
+def _recorded(board: str, duration_ns: int) -> tuple[str, Sequence[CpuBound]]:
+    """And what the board is called."""
     with looked_at(board) as (link, _):
-        return bounds_of(recorded(link.raised, duration_ns / 1e9))
+        found = bounds_of(recorded(link.raised, duration_ns / 1e9))
+        return name_in_runs(open_board(board).name, collect(link, ("hostname",))), found

@@ -24,7 +24,7 @@ from fastenough.hunt.stressors import STRESSORS
 from fastenough.implementations.catalogue import in_parameters
 from fastenough.implementations.task import Refused
 from fastenough.jobs.hunt import BLOCK, FIXED, Hunt, Hunted, make_hunt
-from fastenough.jobs.hunt_told import Watched, report_hunt, watch
+from fastenough.jobs.hunt_told import Watched, report_hunt, tell_hunt, watch
 from fastenough.loads import LOADS, Load
 from fastenough.model import BadInput, ExitStatus
 from fastenough.report import require_writable
@@ -174,7 +174,8 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
         culprit = None
         if hunted.load is not None and not hunted.signal:
             culprit = watch(granted, hunted.load, store, asked.once_more, opened=opened, tell=display.tell)
+    section = tell_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:
         with Work("making the report"):
-            report_hunt(hunted, culprit, conclusion(hunted), store, report_path)
+            report_hunt(hunted, culprit, section, store, report_path)
     return _tell(hunted, culprit, out, as_json)

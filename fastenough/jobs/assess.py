@@ -13,11 +13,14 @@ from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
 from fastenough.campaign import Entry, Plan, Progress, run_campaign
+from fastenough.jobs.concluding import keep, kept_on
 from fastenough.model import BadInput, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.wakeups import is_monitor
 from fastenough.reference import Reference
+from fastenough.report.document import Section
 from fastenough.report.note import Note
+from fastenough.report.task_set import tasks_section
 from fastenough.store import Store
 from fastenough.store.looks import question_of
 
@@ -138,6 +141,18 @@ def judge_and_report(recordings: Sequence[Recording], question: Question, store:
     made = [0.0]
     on_step("making the report", lambda: made[-1])
     return Answer(assessment, tuple(report.write_report(recordings, assessment, out, made.append,
-                                                        references=question.beside, note=question.note,
-                                                        tasks=tasks)),
+                                                        references=question.beside, note=question.note, tasks=tasks,
+                                                        answers=_answers(recordings, tasks, store))),
                   signal, tasks)
+
+
+def _answers(recordings: Sequence[Recording], tasks: TaskAnswer | None, store: Store) -> tuple[Section, ...]:
+    """What follows for a task set, which the store keeps; without one, what was kept on these runs."""
+    runs = [recording.run_id for recording in recordings]
+    if tasks is None:
+        return kept_on(store, runs)
+    section = tasks_section(tasks)
+    if section is None:
+        return ()
+    keep(store, runs, section)
+    return (section,)

@@ -16,7 +16,9 @@ from fastenough.analysis import judge
 from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
 from fastenough.campaign import Plan
 from fastenough.jobs.ab import Made, Trial
+from fastenough.jobs.concluding import keep
 from fastenough.model import BadInput, NotApplicable
+from fastenough.report.document import Section
 from fastenough.report.tried import tried_section
 from fastenough.store import Store
 
@@ -76,13 +78,27 @@ def measure(plan: Plan, changes: Mapping[str, str], loads: Sequence[str], rounds
     return Measured(found, refused + more + last, again, best, judged_together(whole), signal)
 
 
-def report_measured(measured: Measured, conclusions: Sequence[str], store: Store, out: Path) -> None:
+def tell_measured(measured: Measured, conclusions: Sequence[str], store: Store) -> Section:
+    """What follows from all trials, as a chapter, which the store keeps."""
+    section = tried_section(conclusions, _tables(measured), measured.refused)
+    keep(store, _runs(measured, store), section)
+    return section
+
+
+def report_measured(measured: Measured, section: Section, store: Store, out: Path) -> None:
     """A report on all runs of the trials, what follows from them first."""
-    tables = (("Each change alone", measured.alone), ("Once more, to confirm", measured.again),
-              ("All of these at once", measured.together))
-    campaigns = dict.fromkeys(each.campaign for _, tried in tables for each in tried)
-    runs = [store.load(run.id) for campaign in campaigns for run in store.runs(campaign=campaign)]
-    report.write_report(runs, judge(runs), out, answers=(tried_section(conclusions, tables, measured.refused),))
+    runs = list(map(store.load, _runs(measured, store)))
+    report.write_report(runs, judge(runs), out, answers=(section,))
+
+
+def _tables(measured: Measured) -> tuple[tuple[str, tuple[Tried, ...]], ...]:
+    return (("Each change alone", measured.alone), ("Once more, to confirm", measured.again),
+            ("All of these at once", measured.together))
+
+
+def _runs(measured: Measured, store: Store) -> list[str]:
+    campaigns = dict.fromkeys(each.campaign for _, tried in _tables(measured) for each in tried)
+    return [run.id for campaign in campaigns for run in store.runs(campaign=campaign, brief=True)]
 
 
 def _change(trial: Trial) -> dict[str, str]:

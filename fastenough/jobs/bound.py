@@ -16,6 +16,7 @@ from fastenough.link import Link
 from fastenough.link.base import Process
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.report.blocking import bound_section
+from fastenough.report.document import Section
 
 TRACEFS = "/sys/kernel/tracing"
 INSTANCE = f"{TRACEFS}/instances/fastenough-bound"
@@ -58,12 +59,15 @@ def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     return found
 
 
-def report_bound(found: Sequence[CpuBound], meaning: str, out: Path) -> None:
+def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
+    return bound_section([(one.traced, one.bounds) for one in found], meaning)
+
+
+def report_bound(section: Section, out: Path) -> None:
     """A report of bounds alone, which are no verdict."""
     told = replace(judge([]), headline="A bound composed of measured terms is no verdict",
                    reasons=("a term may be longer than it was seen to be, and then the bound is too",),
                    settle=("record for longer, under the loads that matter",))
-    section = bound_section([(one.traced, one.bounds) for one in found], meaning)
     report.write_report([], told, out, answers=(section,))
 
 

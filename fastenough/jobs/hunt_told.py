@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found, looked at once more with the monitor beside it, and the report of a hunt."""
+"""What was found, looked at once more with the monitor beside it, and what is told of a hunt."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.hunt.asking import Phase
 from fastenough.hunt.recipes import as_file
+from fastenough.jobs.concluding import keep
 from fastenough.jobs.hunt import Hunted
 from fastenough.link import MONITOR
 from fastenough.loads import Load
 from fastenough.model import Outcome
 from fastenough.recording.culprits import UNKNOWN
 from fastenough.recording.wakeups import is_monitor
+from fastenough.report.document import Section
 from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
 
@@ -72,12 +74,18 @@ def _said(store: Store, runs: tuple[str, ...]) -> str:
             f"{took[known[0]] * 100 / took.total():.0f} % of their time")
 
 
-def report_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store, out: Path) -> None:
-    """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
-    runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
+def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store) -> Section:
+    """As a chapter, which the store keeps."""
     load = culprit.load if culprit else hunted.load
     section = hunt_section(hunted.search, hunted.made, conclusion, as_file(load) if load else "",
                            culprit.said if culprit else "nobody was looked for")
+    keep(store, (*hunted.runs, *(culprit.runs if culprit else ())), section)
+    return section
+
+
+def report_hunt(hunted: Hunted, culprit: Watched | None, section: Section, store: Store, out: Path) -> None:
+    """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
+    runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
     report.write_report(runs, judge(runs), out, answers=(section,))
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs for the pages that look into recordings: of the boards that who asks may see, and of no others."""
+"""What pages take from the store: of the boards that who asks may see, and of no others."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from fastenough.history import UnknownBoard, board_of
 from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
+from fastenough.store.conclusions import Conclusion, conclusions
 from fastenough.web.site import Nowhere, Site
 
 
@@ -32,3 +35,21 @@ def recording_of(site: Site, run: str) -> Recording:
     summary = summary_of(site, run)
     assert site.store is not None
     return site.store.load(summary.id)
+
+
+def conclusions_of(site: Site) -> Iterator[Conclusion]:
+    """The newest first."""
+    seen: dict[str, bool] = {}
+    for one in conclusions(site.store) if site.store is not None else ():
+        if one.board not in seen:
+            seen[one.board] = _is_seen(site, one.board)
+        if seen[one.board]:
+            yield one
+
+
+def _is_seen(site: Site, board: str) -> bool:
+    try:
+        board_of(site.history, site.viewer, board)
+    except UnknownBoard:
+        return False
+    return True

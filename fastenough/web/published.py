@@ -17,6 +17,7 @@ from fastenough.folder import Folder
 from fastenough.history import UnknownBoard, standing
 from fastenough.model import BadInput
 from fastenough.web.asset_files import assets
+from fastenough.web.evidence import conclusions_of
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.board import view
 from fastenough.web.site import Nowhere, Page, Site
@@ -47,7 +48,8 @@ def _runs(site: Site, boards: Sequence[str]) -> list[str]:
 def _values(site: Site) -> Mapping[str, list[str]]:
     """All that a name in the pattern of a page may stand for."""
     boards = [name for name in _boards(site) if _NAME.match(name)]
-    return {"name": boards, "span": list(SPANS), "run": [run for run in _runs(site, boards) if _NAME.match(run)]}
+    return {"name": boards, "span": list(SPANS), "run": [run for run in _runs(site, boards) if _NAME.match(run)],
+            "conclusion": [one.id for one in conclusions_of(site)]}
 
 
 def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Named]:

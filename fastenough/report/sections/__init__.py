@@ -12,7 +12,6 @@ from fastenough.report.document import Section
 
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
     "advice",
-    "task_set",
     "set_up",
     "checks",
     "stations",

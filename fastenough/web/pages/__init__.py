@@ -16,6 +16,7 @@ PAGES: list[Page] = list(chain.from_iterable(listed(__name__, "PAGES", (
     "board",
     "figures",
     "run",
+    "conclusion",
     "compare",
     "live",
     "metrics",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from fastenough.analysis.bounds import unseen_rate
 from fastenough.analysis.measures import CONFIDENCE
@@ -20,6 +21,8 @@ from fastenough.history import (
     events,
     standing_of,
 )
+from fastenough.store.conclusions import Conclusion
+from fastenough.web.evidence import conclusions_of
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import JSON, Page, Site
 from fastenough.web.spans import SPANS, USUAL
@@ -27,6 +30,7 @@ from fastenough.web.spans import SPANS, USUAL
 MOST_EVENTS = 20
 MOST_CHANGES = 20
 MOST_RUNS = 8
+MOST_CONCLUSIONS = 20
 _MOST_TOLD = 500
 _YEAR_S = 365 * 86400
 _MONTH_S = 30 * 86400
@@ -55,7 +59,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class BoardView:
-    """``events``, ``changes`` and ``runs``: the newest first."""
+    """``events``, ``changes``, ``runs`` and ``conclusions``: the newest first."""
 
     newest_s: int | None
     standing: Standing
@@ -66,6 +70,7 @@ class BoardView:
     events: tuple[Happening, ...]
     changes: tuple[Change, ...]
     runs: tuple[Band, ...]
+    conclusions: tuple[Conclusion, ...]
 
     @property
     def board(self) -> Board:
@@ -117,7 +122,8 @@ def view(site: Site, name: str) -> BoardView:
     return BoardView(
         one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
         tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
-        tuple(bands(*said)[:-MOST_RUNS - 1:-1]))
+        tuple(bands(*said)[:-MOST_RUNS - 1:-1]),
+        tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)))
 
 
 def _events_json(site: Site, name: str) -> bytes:

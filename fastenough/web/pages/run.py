@@ -19,7 +19,8 @@ from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report.context import Context, make_context
 from fastenough.report.document import Section
 from fastenough.store import RunSummary, Store
-from fastenough.web.evidence import summary_of
+from fastenough.store.conclusions import Conclusion
+from fastenough.web.evidence import conclusions_of, summary_of
 from fastenough.web.pages.figures import distribution_facts
 from fastenough.web.rendering import as_json, render, shown
 from fastenough.web.site import CSV, JSON, PARQUET, ZSTD, Nowhere, Page, Site
@@ -36,7 +37,7 @@ _RECORDING = "recording.jsonl.zst"
 
 @dataclass(frozen=True)
 class RunView:
-    """``state``: of the run in the store; ``title``: what was measured, in one line."""
+    """``title``: what was measured, in one line; ``conclusions``: what this run is a part of."""
 
     newest_s: int | None
     summary: RunSummary
@@ -47,6 +48,7 @@ class RunView:
     assessment: Assessment
     sections: tuple[Section, ...]
     n: int
+    conclusions: tuple[Conclusion, ...]
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def view(site: Site, run: str) -> RunView:
     began_ns = seen.recording.head.begin.wall_ns
     return RunView(None, summary, board, _title(seen.recording), began_ns // 10**9 if began_ns else None,
                    seen.recording.duration_ns, seen.assessment, tuple(sections_of(seen.context)),
-                   sum(entry.kind.all_cpus.n for entry in seen.context.entries))
+                   sum(entry.kind.all_cpus.n for entry in seen.context.entries),
+                   tuple(one for one in conclusions_of(site) if run in one.runs))
 
 
 def _facts(site: Site, run: str) -> bytes:

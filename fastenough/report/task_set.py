@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from fastenough.analysis import words
 from fastenough.analysis.task_set import OnCpu, TaskAnswer
-from fastenough.report.context import Context
 from fastenough.report.document import Column, Section, Table
 
 _NS = words.microseconds
@@ -47,9 +46,9 @@ def _terms_of(on: OnCpu) -> list[tuple[object, ...]]:
               for one in terms.interference)]
 
 
-def section(context: Context) -> Section | None:
-    answer = context.tasks
-    if answer is None or not answer.cpus:
+def tasks_section(answer: TaskAnswer) -> Section | None:
+    """None where nothing was measured that it could be of."""
+    if not answer.cpus:
         return None
     return Section("tasks", "The tasks of the application",
                    f"{answer.word[0].upper()}{answer.word[1:]}. Response-time analysis of fixed priorities with what "

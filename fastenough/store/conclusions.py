@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What followed from several runs together, or from a trace: a hunt, changes on trial, a task set, a bound.
+
+``conclusions/`` in the store holds a file for each, which is never changed: one line for what it is of, and one for its
+chapter.  What is in the chapter is the business of those who show it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fastenough.files import Untrusted
+from fastenough.folder import Folder
+from fastenough.recording.lines import parse_line
+from fastenough.store import Store, new_run_id
+from fastenough.store.directory import mendable
+
+CONCLUSIONS = "conclusions"
+_FORM = {"format": "fastenough-conclusion", "version": 1}
+_ENDING = ".jsonl"
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*\Z")
+_MOST_BYTES = 1 << 24
+_MOST_REMEMBERED = 1000
+_LATEST_S = 1 << 33
+"""Times beyond are not believed."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What it is of.  ``lead``: what it says first; ``made_s``: when it was drawn; ``runs``: none for a trace's."""
+
+    id: str
+    board: str
+    made_s: int
+    title: str
+    lead: str
+    runs: tuple[str, ...]
+
+
+def conclude(store: Store, board: str, runs: Sequence[str], chapter: Mapping[str, Any]) -> Conclusion:
+    """Keep a chapter, which has a title and a lead; raises FastenoughError where the store takes none."""
+    made = Conclusion(new_run_id(), board, int(time.time()), chapter["title"], chapter["lead"], tuple(runs))
+    content = b"".join(json.dumps(line, default=_plain).encode() + b"\n" for line in (_FORM | asdict(made), chapter))
+    with mendable(store.path / CONCLUSIONS), Folder.at(store.path) as folder, \
+            folder.below(CONCLUSIONS, make=True) as kept:
+        kept.replace(made.id + _ENDING, content, 0o444)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def conclusions(store: Store) -> Iterator[Conclusion]:
+    """The newest first; a file that is none is passed over."""
+    try:
+        with Folder.at(store.path) as folder, folder.below(CONCLUSIONS) as kept:
+            names = kept.names()
+    except (OSError, Untrusted):
+        return
+    for name in reversed(names):
+        found = _head(store.path, name.removesuffix(_ENDING)) if name.endswith(_ENDING) else None
+        if found is not None:
+            yield found
+
+
+def chapter_of(store: Store, id: str) -> Mapping[str, Any] | None:
+    """What was kept with a conclusion; None where it cannot be read."""
+    lines = _lines(store.path, id)
+    return None if lines is None else lines[1]
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _head(path: Path, id: str) -> Conclusion | None:
+    lines = _lines(path, id)
+    if lines is None:
+        return None
+    try:
+        said = lines[0]
+        found = Conclusion(id, str(said["board"]), int(said["made_s"]), str(said["title"]), str(said["lead"]),
+                           tuple(map(str, said["runs"])))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found if 0 <= found.made_s < _LATEST_S else None
+
+
+def _lines(path: Path, id: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+    if not _NAME.match(id):
+        return None
+    try:
+        with Folder.at(path) as folder, folder.below(CONCLUSIONS) as kept:
+            head, chapter = map(parse_line, kept.read(id + _ENDING, _MOST_BYTES).splitlines())
+    except (OSError, ValueError, Untrusted):
+        return None
+    known = isinstance(head, dict) and isinstance(chapter, dict) and {key: head.get(key) for key in _FORM} == _FORM
+    return (head, chapter) if known else None

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A conclusion: what follows from several runs together?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastenough.model import BadInput
+from fastenough.report.chapter import as_kept, read_section
+from fastenough.report.document import Section
+from fastenough.store.conclusions import Conclusion, chapter_of
+from fastenough.web.evidence import conclusions_of
+from fastenough.web.rendering import as_json, shown
+from fastenough.web.site import Nowhere, Site
+
+
+@dataclass(frozen=True)
+class ConclusionView:
+    newest_s: int | None
+    conclusion: Conclusion
+    section: Section
+
+
+def view(site: Site, conclusion: str) -> ConclusionView:
+    """Raises Nowhere, also for one of a board that is not there for who asks."""
+    found = next((one for one in conclusions_of(site) if one.id == conclusion), None)
+    if found is None or site.store is None:
+        raise Nowhere(conclusion)
+    try:
+        return ConclusionView(None, found, read_section(chapter_of(site.store, found.id) or {}))
+    except BadInput as error:
+        raise Nowhere(conclusion) from error
+
+
+def _facts(site: Site, conclusion: str) -> bytes:
+    seen = view(site, conclusion)
+    return as_json({"conclusion": seen.conclusion, "chapter": as_kept(seen.section)})
+
+
+PAGES = shown("/conclusion/{conclusion}/", "conclusion.html.j2", view, facts=_facts)
