@@ -2,7 +2,8 @@
 """How quick the history of a big farm is, and how much room it takes: ``PYTHONPATH=. python tests/bench_history.py``.
 
 200 boards of 8 CPUs: a year of hours and 18 months of cycles and months of all of them, made up, and 60 days of
-five-minute rows of as many boards as ``--rows-of`` says (the default, 20, is a tenth).  Then: a day of recordings
+five-minute rows of as many boards as ``--rows-of`` says (the default, 20, is a tenth), in both databases or in that of
+``--only``.  Then: a day of recordings
 taken, and what a farm of 10,000 boards would ask.  Prints a table in Markdown; the status is 1 where a bar is missed.
 """
 
@@ -201,6 +202,10 @@ def questions(history: History) -> Iterator[tuple[str, float, float]]:
         ("five-minute maxima of a board's month",
          lambda: maxima(history, OWNER, name, SERIES_NAME, END_S - 30 * 86400, END_S), 0.1),
         ("worst of 30 hours of all boards", lambda: worst(history, OWNER, END_S - 30 * HOUR_S, END_S), 0.2),
+        ("heat map of all boards, 30 days",
+         lambda: worst(history, OWNER, END_S - 30 * 86400, END_S, 2 * HOUR_S), 0.5),
+        ("heat map of all boards, a year",
+         lambda: worst(history, OWNER, END_S - YEAR_S, END_S, 24 * HOUR_S), 2.0),
         ("latency plot of a board's year",
          lambda: distribution(history, OWNER, name, SERIES_NAME, END_S - YEAR_S, END_S), 1.0),
         ("latency plot of a selected six hours",
@@ -216,10 +221,8 @@ def questions(history: History) -> Iterator[tuple[str, float, float]]:
 def archived(history: History) -> Iterator[str]:
     """A month of one board in Parquet, and a question that goes back to it."""
     assert history.archive is not None
-    with history.writing() as connection:
-        connection.execute(INTERVAL.delete().where(INTERVAL.c.board > 1))
     begin_s = next_month_s(END_S - ROW_DAYS * 86400)
-    written = close_months(history, next_month_s(begin_s) + 60 * 86400)
+    written = close_months(history, next_month_s(begin_s) + 60 * 86400, ["r0s1"])
     size = (history.archive / f"000001-{begin_s}.parquet").stat().st_size
     took = seconds(lambda: heat(history, OWNER, "r0s1", SERIES_NAME, begin_s + 86400, begin_s + 2 * 86400))
     yield (f"- {len(written)} months of a board closed; one of {(next_month_s(begin_s) - begin_s) // 86400} days takes "
@@ -300,13 +303,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--boards", type=int, default=200)
     parser.add_argument("--rows-of", type=int, default=20, help="boards that have five-minute rows")
+    parser.add_argument("--only", default="", choices=("sqlite", "postgresql"), help="one of the databases")
     given = parser.parse_args()
     print(f"{given.boards} boards of {CPUS} CPUs; {ROW_DAYS} days of rows of {given.rows_of} of them; "
           f"{os.cpu_count()} CPUs here, load {os.getloadavg()[0]:.1f}")
     missed = 0
     with tempfile.TemporaryDirectory() as made, running_server() as server:
         folder = Path(made)
-        for url in (f"sqlite:///{folder}/history.sqlite", server.url):
+        both = f"sqlite:///{folder}/history.sqlite", server.url
+        for url in (url for url in both if url.startswith(given.only)):
             here = folder / url.partition(":")[0]
             here.mkdir()
             history = History.at(url, archive=here / "archive")

@@ -34,6 +34,7 @@ from fastenough.history import (
 )
 from fastenough.history.rollups import month_begin_s, next_month_s
 from fastenough.history.schema import HOUR_S, INTERVAL
+from fastenough.model import FastenoughError
 from fastenough.store import Store
 
 SERIES = "timer/wakeup_corrected"
@@ -163,6 +164,33 @@ def test_killed_while_it_closes_a_month(history: History, tmp_path: Path, moment
     (name,) = close_months(history, NOW_S)
     assert answers(history) == before
     assert pyarrow.parquet.read_table(tmp_path / "archive" / name).num_rows == len(rows["interval"])
+
+
+def test_a_month_of_another_farms_store_is_said_and_read_where_its_file_is_copied(history: History,
+                                                                                  tmp_path: Path) -> None:
+    """Two farms share a database; whoever has the other's store, or none, lacks the ends of ranges and is told."""
+    before = answers(history)
+    (name,) = close_months(history, NOW_S)
+    span = BEGIN_S + HOUR_S, BEGIN_S + 5 * HOUR_S
+    for archive in (None, tmp_path / "other"):
+        other = History(history.engine, archive)
+        for question in (distribution, heat):
+            assert question(other, OWNER, "testboard", SERIES, *span).elsewhere_s == (month_begin_s(BEGIN_S),)
+            later = question(other, OWNER, "testboard", SERIES, NOW_S, NOW_S + 5 * HOUR_S)
+            assert later.elsewhere_s == (), "of another month"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / name).write_bytes((tmp_path / "archive" / name).read_bytes())
+    assert answers(other) == before
+    assert distribution(other, OWNER, "testboard", SERIES, *span).elsewhere_s == ()
+
+
+def test_a_closed_month_that_was_cut_is_one_line_and_no_number(history: History, tmp_path: Path) -> None:
+    (name,) = close_months(history, NOW_S)
+    with (tmp_path / "archive" / name).open("r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(FastenoughError, match="a closed month of the history cannot be read") as said:
+        heat(history, OWNER, "testboard", SERIES, BEGIN_S, BEGIN_S + 5 * HOUR_S)
+    assert "\n" not in str(said.value)
 
 
 def test_without_an_archive_nothing_is_closed(tmp_path: Path) -> None:

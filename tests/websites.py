@@ -20,7 +20,7 @@ from farm_data import FarmData
 
 from fastenough.history import PUBLIC, History, catch_up
 from fastenough.web.pages import PAGES
-from fastenough.web.server import make_app
+from fastenough.web.server import PATIENCE_S, make_app
 from fastenough.web.site import Page, Site
 
 
@@ -83,10 +83,11 @@ def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Pat
 
 
 @contextmanager
-def serving(site: Site, farm: FarmData, pages: Sequence[Page] = PAGES, names: Sequence[str] = ()) -> Iterator[Served]:
+def serving(site: Site, farm: FarmData | None = None, pages: Sequence[Page] = PAGES, names: Sequence[str] = (), *,
+            patience_s: float = PATIENCE_S) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages, names=names), log_level="critical",
-                                               lifespan="on", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages, names=names, patience_s=patience_s),
+                                               log_level="critical", lifespan="on", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

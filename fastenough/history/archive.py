@@ -8,6 +8,7 @@ is killed between the two leaves a file that says what the rows say, and the nex
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,7 @@ from fastenough.history.database import History, put
 from fastenough.history.rollups import DAY_S, month_begin_s, next_month_s
 from fastenough.history.rows import NOTHING
 from fastenough.history.schema import ARCHIVE, BOARD, CHANGE, EVENT, HOUR, HOUR_S, INTERVAL, RUN, SERIES
+from fastenough.model import FastenoughError
 
 KEPT_DAYS = 60
 """So long are the rows of a month kept after it has ended."""
@@ -151,16 +153,34 @@ def _write(folder: Folder, name: str, rows: Sequence[RowMapping], known: str | N
                             column_encoding={column: "DELTA_BINARY_PACKED" for column in ("begin_s", "max_ns")})
 
 
-def archived_rows(history: History, connection: Connection, board: int, series: str,
-                  span: Span) -> list[dict[str, Any]]:
-    """Of the files whose months a span touches: begin_s, cpu, run, max_ns and histogram of each row."""
-    files = connection.execute(select(ARCHIVE.c.file).where(
+@dataclass(frozen=True)
+class Archived:
+    """Of each row begin_s, cpu, run, max_ns and histogram.  ``elsewhere_s``: the begins of months whose files are not
+    in the archive of who asks: each farm writes into its own store, and several may share a database."""
+
+    rows: Sequence[Mapping[str, Any]]
+    elsewhere_s: tuple[int, ...]
+
+
+def archived_rows(history: History, connection: Connection, board: int, series: str, span: Span) -> Archived:
+    """Of the files whose months a span touches; raises FastenoughError for one that is damaged."""
+    noted = connection.execute(select(ARCHIVE.c.begin_s, ARCHIVE.c.file).where(
         ARCHIVE.c.board == board, ARCHIVE.c.begin_s >= month_begin_s(max(span[0], 0)),
-        ARCHIVE.c.begin_s < span[1])).scalars().all()
-    if not files or history.archive is None:
-        return []
-    with import_module("duckdb").connect() as duck:
-        found = duck.execute(
-            "SELECT begin_s, cpu, run, max_ns, histogram FROM read_parquet(?) WHERE series = ? AND begin_s >= ? AND "
-            "begin_s < ?", [[str(history.archive / file) for file in files], series, *span]).fetchall()
-    return [dict(zip(("begin_s", "cpu", "run", "max_ns", "histogram"), row, strict=True)) for row in found]
+        ARCHIVE.c.begin_s < span[1]).order_by(ARCHIVE.c.begin_s)).all()
+    months = {} if history.archive is None else {begin_s: history.archive / file for begin_s, file in noted}
+    here = [str(path) for path in months.values() if path.is_file()]
+    elsewhere_s = tuple(begin_s for begin_s, _ in noted if begin_s not in months or not months[begin_s].is_file())
+    return Archived(_read(here, series, span) if here else [], elsewhere_s)
+
+
+def _read(files: Sequence[str], series: str, span: Span) -> list[dict[str, Any]]:
+    duckdb = import_module("duckdb")
+    names = "begin_s", "cpu", "run", "max_ns", "histogram"
+    try:
+        with duckdb.connect() as duck:
+            found = duck.execute(f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? "
+                                 "AND begin_s < ?", [list(files), series, *span]).fetchall()
+    except duckdb.Error as error:
+        raise FastenoughError(f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
+                              "are safe: fastenough farm rebuild, or web --rebuild, makes it anew") from error
+    return [dict(zip(names, row, strict=True)) for row in found]

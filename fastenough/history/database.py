@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from fastenough.history.migrate import VERSION, migrate, version_of
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, Unavailable
 from fastenough.store import Store
 from fastenough.store.index import secrets_of, without_secrets
 
@@ -40,7 +40,7 @@ class History:
 
         ``archive``: the folder of closed months; without one no month is ever closed.
 
-        Raises BadInput for what is no such URL and FastenoughError where the database cannot be used.
+        Raises BadInput for what is no such URL and Unavailable where the database cannot be used.
         """
         try:
             parsed = make_url(url)
@@ -73,7 +73,7 @@ class History:
             yield
         except SQLAlchemyError as error:
             said = without_secrets(error, secrets_of(self.engine.url))
-            raise FastenoughError(f"the history cannot be used: {said}; the runs are safe, and it can be made again "
+            raise Unavailable(f"the history cannot be used: {said}; the runs are safe, and it can be made again "
                                   "from them") from None
 
     @contextmanager

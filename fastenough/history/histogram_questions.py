@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -41,7 +41,8 @@ def distribution(  # noqa: PLR0917 - every question: who asks, of what, and when
     for row in rows:
         if row["cpu"] != ALL_CPUS:
             by_cpu.setdefault(row["cpu"], []).append((row["max_ns"], row["histogram"]))
-    return Distribution(begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())})
+    return Distribution(begin_s, end_s, {cpu: _added_up(held) for cpu, held in sorted(by_cpu.items())},
+                        tuple(sorted(kept.elsewhere_s)))
 
 
 def ridge(history: History, viewer: Viewer, name: str, series: str, months: int) -> Ridge:
@@ -78,7 +79,8 @@ def heat(  # noqa: PLR0917 - as above
     counts = np.zeros((times.size, high - low + 1), dtype=np.int64)
     np.add.at(counts, (places[which] if which.size else which, index - low), count)
     buckets = np.arange(low, high + 1)
-    return Heat(times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts)
+    return Heat(times, step_s, bucket_lowest(buckets, K), bucket_highest(buckets, K), counts,
+                tuple(sorted(kept.elsewhere_s)))
 
 
 def _tables_of(begin_s: int, end_s: int) -> Iterator[tuple[Table, list[Span]]]:
@@ -106,12 +108,13 @@ def _left(span: Span, taken: Span | None) -> list[Span]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A board's series, wherever its rows are kept."""
+    """A board's series, wherever its rows are kept.  ``elsewhere_s``: months that were asked for and are not here."""
 
     history: History
     connection: Connection
     board: int
     series: str
+    elsewhere_s: set[int] = field(default_factory=set)
 
     def rows(self, table: Table, span: Span) -> Sequence[Mapping[str, Any]]:
         """begin_s, cpu, max_ns and histogram; of the five minutes also those that only the archive has any more."""
@@ -122,8 +125,9 @@ class _Kept:
             return self._found(select(*columns).where(*mine))
         here = self._found(select(*columns, RUN.c.name.label("run")).join(RUN, table.c.run == RUN.c.id).where(*mine))
         known = {(row["begin_s"], row["cpu"], row["run"]) for row in here}
-        return [*here, *(row for row in archived_rows(self.history, self.connection, self.board, self.series, span)
-                         if (row["begin_s"], row["cpu"], row["run"]) not in known)]
+        closed = archived_rows(self.history, self.connection, self.board, self.series, span)
+        self.elsewhere_s.update(closed.elsewhere_s)
+        return [*here, *(row for row in closed.rows if (row["begin_s"], row["cpu"], row["run"]) not in known)]
 
     def _found(self, question: Select[Any]) -> list[Mapping[str, Any]]:
         return [dict(row) for row in self.connection.execute(question).mappings()]

@@ -169,11 +169,15 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How often which latency was seen from ``begin_s`` to ``end_s``, by CPU."""
+    """How often which latency was seen from ``begin_s`` to ``end_s``, by CPU.
+
+    ``elsewhere_s``: the begins of closed months of which this needs rows that are in another farm's store: they lack.
+    """
 
     begin_s: int
     end_s: int
     cpus: Mapping[int, Buckets]
+    elsewhere_s: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,8 @@ class Ridge:
 class Heat:
     """How often which latency was seen when: ``count`` (T, B), all CPUs; ``times_s`` (T,), ``lower_ns`` (B,).
 
-    The least value of each of B buckets, ascending; a step without a value is a row of zeros.
+    The least value of each of B buckets, ascending; a step without a value is a row of zeros.  ``elsewhere_s``: as in
+    `Distribution`.
     """
 
     times_s: Integers
@@ -204,6 +209,7 @@ class Heat:
     lower_ns: Integers
     upper_ns: Integers
     count: Integers
+    elsewhere_s: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

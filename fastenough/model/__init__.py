@@ -14,9 +14,10 @@ from fastenough.model.terms import (
     FastenoughError,
     NotApplicable,
     Outcome,
+    Unavailable,
     Verdict,
 )
 
 __all__ = ["EMULATED", "HOW_LONG", "IMPORTED", "RETURN_TIME_NS", "VERDICT_EXIT_STATUS", "BadInput", "Configuration",
            "ExitStatus", "FastenoughError", "NotApplicable", "Outcome", "Requirement", "Role", "Said", "Series",
-           "Verdict", "parameter_name"]
+           "Unavailable", "Verdict", "parameter_name"]

@@ -14,6 +14,10 @@ class BadInput(FastenoughError):
     """Wrong usage or bad input; the command line ends with status 2."""
 
 
+class Unavailable(FastenoughError):
+    """What answers at other times, such as a database, does not answer now: it is worth asking again."""
+
+
 class NotApplicable(FastenoughError):
     """This cannot be measured here; the message is the reason.  Never a pass, never a zero."""
 

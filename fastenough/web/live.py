@@ -11,9 +11,11 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from fastenough.history import Standing, standing
+from fastenough.model import FastenoughError
 from fastenough.web.rendering import as_json
 from fastenough.web.site import Site
 
+_LOG = logging.getLogger(__name__)
 POLL_S = 1.0
 HEART_S = 15.0
 _BACKLOG = 30
@@ -50,8 +52,10 @@ class Live:
             await self._wanted.wait()
             try:
                 self.tell(await run_in_threadpool(rows, self._site))
-            except Exception:  # whatever a database away raises
-                logging.getLogger(__name__).warning("live: the history cannot be read", exc_info=True)
+            except FastenoughError as error:
+                _LOG.warning("live: %s", error)
+            except Exception:  # the others are still told
+                _LOG.warning("live: the history cannot be read", exc_info=True)
             await asyncio.sleep(POLL_S)
             if not self._listeners:
                 self._wanted.clear()

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fastenough.history import UnknownBoard
-from fastenough.model import FastenoughError
+from fastenough.model import FastenoughError, Unavailable
 from fastenough.web.addresses import is_served_as
 from fastenough.web.asset_files import assets
 from fastenough.web.kept import FRESH_S, Kept, Shelf
@@ -34,6 +35,8 @@ SAFE = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", 
         "Cross-Origin-Resource-Policy": "same-origin"}
 READING = ["GET", "HEAD"]
 FOLLOW_S = 1.0
+PATIENCE_S = 45.0
+"""How long a page may take; a web server in front gives up after a minute."""
 _ASSET_FRESH_S = 600
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +65,20 @@ def _asked(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple(request.query_params.multi_items())
 
 
-def _route(site: Site, shelf: Shelf, page: Page) -> Route:
+def _not_now(why: str) -> Response:
+    """The reason is for the log: it may name what is nobody's business."""
+    _LOG.warning("a page has to wait: %s", why)
+    response = _said(503, "Not now", "The history does not answer. Nothing is lost by that: ask again in a minute.")
+    response.headers["Retry-After"] = "60"
+    return response
+
+
+async def _within(patience_s: float, making: Coroutine[Any, Any, Kept]) -> Kept:
+    """The thread that makes a page goes on after its time, so that a database that hangs holds one for each page."""
+    return await asyncio.wait_for(asyncio.shield(making), patience_s)
+
+
+def _route(site: Site, shelf: Shelf, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
         named: dict[str, object] = dict(request.path_params)
         address = request.url.path
@@ -70,9 +86,13 @@ def _route(site: Site, shelf: Shelf, page: Page) -> Route:
             named["query"] = _asked(request)
             address += f"?{request.url.query}"
         try:
-            kept = await shelf.get(address, lambda: page.make(site, **named))
+            kept = await _within(patience_s, shelf.get(address, lambda: page.make(site, **named)))
         except (Nowhere, UnknownBoard):
             return _nowhere()
+        except Unavailable as error:
+            return _not_now(str(error))
+        except TimeoutError:
+            return _not_now(f"{page.pattern} could not be made within {patience_s:g} s")
         except FastenoughError as error:
             return _said(400, "This cannot be shown", str(error))
         return _sent(request, kept, page.kind)
@@ -91,6 +111,8 @@ async def _follow(follow: Callable[[], object]) -> None:
         await asyncio.sleep(FOLLOW_S)
         try:
             await run_in_threadpool(follow)
+        except FastenoughError as error:
+            _LOG.warning("what was measured meanwhile cannot be taken: %s", error)
         except Exception:  # the server goes on: pages say how old their data is
             _LOG.warning("what was measured meanwhile cannot be taken", exc_info=True)
 
@@ -123,9 +145,11 @@ class _OnlyNamed:
 
 
 def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequence[Page] = PAGES,
-             more: Sequence[Route] = (), names: Collection[str] = ()) -> Starlette:
+             more: Sequence[Route] = (), names: Collection[str] = (), *,
+             patience_s: float = PATIENCE_S) -> Starlette:
     """The site as an application.  ``follow`` is called once a second to bring the history up to date; ``more``: what
-    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost.
+    is served beside the pages; ``names``: those that it answers to, in lower case, besides addresses and localhost;
+    ``patience_s``: how long a page may take.
     """
     live, shelf = Live(site), Shelf()
 
@@ -148,6 +172,6 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
 
     routes = [Route("/events", events, methods=["GET"]), *more,
               *(_asset_route(name, kind, Kept.of(content)) for name, (kind, content) in assets().items()),
-              *(_route(site, shelf, page) for page in pages)]
+              *(_route(site, shelf, page, patience_s) for page in pages)]
     return Starlette(routes=routes, lifespan=running, middleware=[Middleware(_OnlyNamed, names=names)],
                      exception_handlers={HTTPException: _refused, Exception: _failed})

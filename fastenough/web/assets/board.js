@@ -41,8 +41,14 @@ function drawMaxima(chosen) {
   keyOfLoads(at("bands"), maxima);
 }
 
+/** Closed months lie in the store of the farm that measured; a website of another one lacks their five minutes. */
+function lacking(months) {
+  if (!months || !months.length) return "";
+  return ` Some minutes at its ends, of ${months.map(month => instant(month).slice(0, 7)).join(", ")}, lie in the store of this board's farm: they are not in this plot.`;
+}
+
 function drawPlot(data, said) {
-  at("plot-range").textContent = said;
+  at("plot-range").textContent = said + lacking(data.elsewhere_s);
   if (CAN_DRAW_LINES) distributionLines(at("distribution"), data);
 }
 

@@ -55,6 +55,9 @@ def summary_of(site: Site, name: str) -> Summary:
     seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
     greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
     word, why = _verdict(one, site.now_s)
+    if seen.elsewhere_s:
+        return Summary(one.board, word, "its last 12 hours lie in the store of its farm, not here", 0,
+                       f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", None)
     return Summary(one.board, word, why, sum(buckets.n for buckets in seen.cpus.values()),
                    f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", max(greatest, default=None))
 

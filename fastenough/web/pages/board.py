@@ -110,7 +110,7 @@ def _unseen(site: Site, one: Standing) -> Unseen | None:
     found = distribution(site.history, site.viewer, one.board.name, one.board.main, begin_s, one.seen_s)
     maxima_ns = [cpu.max_ns for cpu in found.cpus.values() if cpu.max_ns is not None]
     n = min((cpu.n for cpu in found.cpus.values()), default=0)
-    if n == 0 or not maxima_ns:
+    if n == 0 or not maxima_ns or found.elsewhere_s:
         return None
     return Unseen(begin_s, begin_s > month_s, n, max(maxima_ns), int(1 / unseen_rate(n, CONFIDENCE)), CONFIDENCE)
 

@@ -108,7 +108,7 @@ def _buckets(found: Buckets) -> dict[str, Any]:
 
 def distribution_facts(found: Distribution, limit_ns: int | None) -> dict[str, Any]:
     """What a latency plot is drawn of."""
-    return {"begin_s": found.begin_s, "end_s": found.end_s, "limit_ns": limit_ns,
+    return {"begin_s": found.begin_s, "end_s": found.end_s, "limit_ns": limit_ns, "elsewhere_s": found.elsewhere_s,
             "cpus": {str(cpu): _buckets(one) for cpu, one in sorted(found.cpus.items())}}
 
 
@@ -144,7 +144,7 @@ def _heat(site: Site, name: str, span: str) -> dict[str, Any]:
     columns = [found.count[at:at + each].sum(axis=0) for at in begins]
     return {"begin_s": begin_s, "end_s": end_s, "times_s": [int(found.times_s[at]) for at in begins],
             "step_s": found.step_s * each, "lower_ns": found.lower_ns.tolist(), "upper_ns": found.upper_ns.tolist(),
-            "columns": _sparse(columns)}
+            "columns": _sparse(columns), "elsewhere_s": found.elsewhere_s}
 
 
 def _heat_json(site: Site, name: str, span: str) -> bytes:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A page is asked for while the database is away, or hangs: that is said, and nothing else of the site falls."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from postgresql import running_server
+from processes import eventually, with_words
+from websites import Answer, Served, serving
+
+from fastenough.history import OWNER, History, declare
+from fastenough.web.site import Site
+
+_PATIENCE_S = 2.0
+
+
+def _not_now(answer: Answer) -> None:
+    assert (answer.status, answer.headers["retry-after"]) == (503, "60")
+    assert "The history does not answer." in answer.text
+
+
+def _hanging(directory: Path, what: signal.Signals) -> None:
+    """All of a server: the first process, whose command line names the folder, and those it has forked."""
+    (first,) = (pid for pid in with_words(f"-D {directory}/data".replace(" ", "\0"), "postgres"))
+    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii").split()
+    for pid in (first, *map(int, children)):
+        os.kill(pid, what)
+
+
+def _stands(served: Served) -> None:
+    """All is as before; a machine that is busy may take longer for a page than this server's patience."""
+    for address in ("/assets/site.css", "/board/r1s1/", "/boards.csv"):
+        assert eventually(lambda address=address: served.get(address).status == 200, 60), address
+
+
+def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answers(
+        caplog: pytest.LogCaptureFixture) -> None:
+    with running_server() as server, serving(Site(history := History.at(server.url), OWNER),
+                                             patience_s=_PATIENCE_S) as served:
+        declare(history, "r1s1")
+        _stands(served)
+        server.stop()
+        try:
+            _not_now(away := served.get("/"))
+            assert str(server.directory) not in away.text, "where the database is concerns nobody"
+            assert served.get("/assets/site.css").status == 200
+        finally:
+            server.start()
+        _stands(served)
+        _hanging(server.directory, signal.SIGSTOP)
+        try:
+            _not_now(served.get("/index.json"))
+            _not_now(served.get("/index.json"))
+            assert served.get("/assets/site.css").status == 200
+        finally:
+            _hanging(server.directory, signal.SIGCONT)
+        _stands(served)
+    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([one for one in said if "has to wait" in one.getMessage()]) >= 3
+    assert not any(one.exc_info for one in said), "a line each, and no traceback"
+    assert not any("\n" in one.getMessage() for one in said)
