@@ -68,6 +68,9 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("a readable setting", {"settings": [FIFO, {"name": "cpu_dma_latency_us", "requested": 0, "in_effect": None,
                                                 "reason": "no such file"}]},
      Verdict.INCONCLUSIVE, "could not be read back (no such file)"),
+    ("a setting that the board has", {"settings": [FIFO, {"name": "timer-threads", "requested": 99, "in_effect": None,
+                                                          "reason": "not applicable: no thread runs timers"}]},
+     Verdict.INCONCLUSIVE, "was requested to be 99, which is not applicable: no thread runs timers"),
     ("settings that were kept", {"settings": [FIFO | {"thread": "timer", "cpu": 1}], "end": {"settings": [
         {"name": "policy", "thread": "timer", "cpu": 1, "in_effect": "other"}]}},
      Verdict.BROKEN, "policy of thread timer of cpu 1 from fifo to other"),
@@ -230,12 +233,25 @@ def test_a_miss_rate_is_judged_by_the_bound(tmp_path: Path, limit_us: int, miss_
     assert _judge(tmp_path, _good(values=values), required).verdict is expected
 
 
-
 def test_how_much_longer_is_said_once(tmp_path: Path) -> None:
     """A run may be too short for never, and too short at all: the longer of the two settles both."""
     said = _judge(tmp_path, _good(values=[cpu[:3] for cpu in VALUES]))
     assert len([finding for finding in said.judgments[0].findings if finding.more_ns]) == 2
     assert [settle for settle in said.settle if "longer" in settle] == ["load cpu: measure 13 s longer under this load"]
+
+
+@pytest.mark.parametrize(("lossy", "kinds", "said"), [
+    (6, 6, "load 0, load 1, load 2, load 3, load 4, load 5: 4 values lost"),
+    (8, 8, "all 8 kinds of runs: 4 values lost"),
+    (7, 9, "all kinds of runs but load 7, load 8: 4 values lost"),
+    (7, 15, "load 0, and 6 of the 14 other kinds of runs: 4 values lost"),
+])
+def test_what_holds_for_many_is_read_at_a_glance(tmp_path: Path, lossy: int, kinds: int, said: str) -> None:
+    runs = [recording(tmp_path, _good(run_id=f"run-{kind}", load=str(kind), lost=int(kind < lossy),
+                                      values=[[interval + kind for interval in cpu] for cpu in VALUES],
+                                      load_proof={"name": str(kind), "ran": True})) for kind in range(kinds)]
+    assert any(reason.startswith(said) for reason in judge(runs, LIMIT).reasons)
+
 
 def test_a_miss_rate_may_pass_on_a_machine_with_steal_with_a_caution(tmp_path: Path) -> None:
     plan = _good(counters=COUNTERS | {"steal_ns": 10**6})
@@ -306,6 +322,11 @@ def test_what_is_not_applicable_never_passes(tmp_path: Path) -> None:
     assert alone.not_applicable == (("unfit", "no stress-ng"),)
     said = "timer by linux-user (load none, stock; run unfit) was not applicable here: no stress-ng"
     assert said in alone.reasons, "a reader knows the plan's runs by what they measure"
+    alike = [recording(tmp_path, Plan([], run_id=name, outcome="not-applicable", reasons=(reason,)))
+             for name, reason in (("b", "no stress-ng"), ("c", "no pins"), ("d", "no stress-ng"))]
+    gaps = [reason for reason in judge([unfit, *alike], LIMIT).reasons if "not applicable here" in reason]
+    assert gaps == [said.replace(" was", " and 2 more runs were"),
+                    said.replace("unfit", "c").replace("stress-ng", "pins")]
     both = judge([unfit, good], LIMIT)
     assert both.verdict is Verdict.INCONCLUSIVE and not both.all_not_applicable
 

@@ -21,7 +21,7 @@ from fastenough.analysis.merged import judged_series
 from fastenough.analysis.periods import absent_before_the_end, acts_not_corrected, lateness_ns, time_of_periods_ns
 from fastenough.model import IMPORTED, Outcome, Verdict
 from fastenough.recording import Recording
-from fastenough.recording.head import Change, Setting
+from fastenough.recording.head import NOT_APPLICABLE, Change, Setting
 
 UNACCOUNTED_SHARE = 0.05
 """Share of the due periods beyond which a corrected series with too few or too many values is not believed at all."""
@@ -87,7 +87,10 @@ def _settings_in_effect(recording: Recording) -> Iterator[Finding]:
             continue
         what = f"{setting.name}{_whose(setting)} was requested to be {setting.requested}"
         why = "" if setting.reason is None else f" ({setting.reason})"
-        if setting.in_effect is None:
+        if (setting.reason or "").startswith(NOT_APPLICABLE):
+            yield Finding(Verdict.INCONCLUSIVE, f"{what}, which is {setting.reason}",
+                          f"do not request {setting.name} where it is not applicable")
+        elif setting.in_effect is None:
             yield Finding(Verdict.INCONCLUSIVE, f"{what} and could not be read back{why}",
                           f"make {setting.name} readable, or do not request it")
         else:

@@ -178,14 +178,27 @@ def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence
     return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if verdict in _REACHES else "")
 
 
-def _said_once(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Findings said of several loads in the same words are printed once."""
+_MOST_LABELS = 6
+"""More are not read: they are counted, or those are named that are not among them."""
+
+
+def _said_once(texts: Sequence[tuple[str, str]], known: Sequence[str]) -> tuple[str, ...]:
+    """Findings said of several kinds of runs in the same words are printed once; ``known``: the labels of all."""
     by_text: dict[str, list[str]] = {}
     for label, text in texts:
         labels = by_text.setdefault(text, [])
         if label not in labels:
             labels.append(label)
-    return tuple(f"{_listed(labels)}: {text}" for text, labels in by_text.items())
+    return tuple(f"{_of(labels, known)}: {text}" for text, labels in by_text.items())
+
+
+def _of(labels: Sequence[str], known: Sequence[str]) -> str:
+    others = [label for label in dict.fromkeys(known) if label not in labels]
+    if len(labels) <= _MOST_LABELS:
+        return _listed(labels)
+    if len(others) > _MOST_LABELS:
+        return f"{labels[0]}, and {len(labels) - 1} of the {len(labels) + len(others) - 1} other kinds of runs"
+    return f"all kinds of runs but {_listed(others)}" if others else f"all {len(labels)} kinds of runs"
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -207,15 +220,17 @@ def reasons(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
                    if judgment.verdict is Verdict.PASS)
     seen = tuple(_seen_reason(label, judgment, missing[id(judgment)]) for label, judgment in labelled
                  if judgment.verdict is Verdict.NO_LIMIT)
-    return _said_once(ordered) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
+    known = [label for label, _ in labelled]
+    return _said_once(ordered, known) + passed + (seen if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ())
 
 
 def settle(judgments: Sequence[Judgment], verdict: Verdict) -> tuple[str, ...]:
     """What would settle it; a failure is settled."""
     if verdict is Verdict.FAIL:
         return ()
-    return _said_once([(label, settling) for label, judgment in _labelled(judgments)
-                       for settling in _settling(judgment.findings)])
+    labelled = _labelled(judgments)
+    return _said_once([(label, settling) for label, judgment in labelled for settling in _settling(judgment.findings)],
+                      [label for label, _ in labelled])
 
 
 def _settling(findings: Sequence[Finding]) -> Iterator[str]:
@@ -297,12 +312,19 @@ def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
     return f"{head.probe} by {head.implementation} ({', '.join(under)}; run {recording.run_id})"
 
 
+def _not_applicable(runs: Sequence[Recording], unfit: Mapping[str, str]) -> Iterator[str]:
+    """Each reason once."""
+    for reason in dict.fromkeys(unfit[run.run_id] for run in runs):
+        first, *more = (run for run in runs if unfit[run.run_id] == reason)
+        what = f" and {words.counted(len(more), 'more run')} were" if more else " was"
+        yield f"{_planned(first, runs)}{what} not applicable here: {reason}"
+
+
 def gaps(recordings: Sequence[Recording], unfit: Mapping[str, str], loads: Sequence[str],
          missing: Sequence[str]) -> list[str]:
     """What was to be measured and is not there: runs not applicable, loads that no run has, runs never made."""
-    not_measured = [run for run in recordings if run.run_id in unfit]
     return [
-        *(f"{_planned(run, not_measured)} was not applicable here: {unfit[run.run_id]}" for run in not_measured),
+        *_not_applicable([run for run in recordings if run.run_id in unfit], unfit),
         *(f"load {load} was to be measured and is not among the runs" for load in loads),
         *(f"{run} was planned and is missing" for run in missing),
         *([] if recordings else ["there is no run to judge"]),

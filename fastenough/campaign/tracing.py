@@ -13,7 +13,7 @@ from fastenough.implementations import Act
 from fastenough.link import Link
 from fastenough.model import FastenoughError, NotApplicable
 from fastenough.recording.content import TRACE_FILE
-from fastenough.recording.head import Setting
+from fastenough.recording.head import NOT_APPLICABLE, Setting
 from fastenough.settings.instance import INSTANCE, SWITCH
 from fastenough.settings.telling import difference
 from fastenough.settings.trace import BUFFER_KB, LEAST_KB
@@ -60,7 +60,7 @@ def traced(act: Act, made: Sequence[Setting], tell: Callable[[str], None]) -> Ac
         why = difference(setting)
         if setting.name in BY_KERNEL.values():
             if why is not None:
-                raise NotApplicable((setting.reason or why).removeprefix("not applicable: "))
+                raise NotApplicable((setting.reason or why).removeprefix(NOT_APPLICABLE))
             return replace(act, parameters={**act.parameters, "instance": INSTANCE})
         if setting.name == "trace" and why is None:
             return replace(act, parameters={**act.parameters, _SWITCH: SWITCH})

@@ -19,6 +19,9 @@ Plain = str | int | float | bool | None
 MIGRATIONS = "migrations"
 """The setting, read after the run only, that counts the moves of a pinned thread to another CPU."""
 
+NOT_APPLICABLE = "not applicable: "
+"""How the reason begins of a setting that the board does not have."""
+
 
 @dataclass(frozen=True)
 class Instant:

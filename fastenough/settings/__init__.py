@@ -171,7 +171,7 @@ class Settings:
             try:
                 entries.extend(self.apply(name, requested))
             except NotApplicable as reason:
-                entries.append(head.Setting(name, requested, None, reason=f"not applicable: {reason}"))
+                entries.append(head.Setting(name, requested, None, reason=f"{head.NOT_APPLICABLE}{reason}"))
         return entries
 
     def _set(self, name: str, place: Place, value: str) -> head.Setting:
