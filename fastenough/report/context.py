@@ -234,6 +234,7 @@ _PLAIN = ("board", "configuration", "probe", "implementation", "marks")
 _GROUPED_BY_LOAD = ("load", "load's commands")
 _OF_THE_ACT = ("act", "parameters", "settings")
 """What one act is made of says nothing about another act: it tells runs of one probe apart only."""
+_BOOTED = ("board", "configuration")
 _OF_A_THREAD = " of thread "
 
 
@@ -301,7 +302,7 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
     compared = _comparable(name, values, runs)
     value, others = values[name], [other[name] for other in compared]
     if name == "settings":
-        return _differing_settings(value, compared, values["parameters"], stated)
+        return _differing_settings(values, compared, stated)
     if name == "marks":
         return [mark for mark in value if any(mark not in other for other in others)]
     if name == "kernel" or not isinstance(value, dict):
@@ -311,12 +312,13 @@ def _differing(name: str, values: Values, runs: Sequence[Values], stated: bool) 
                    if not (stated and isinstance(other, dict)) or part in other)}
 
 
-def _differing_settings(value: Mapping[str, str], compared: Sequence[Values], parameters: Any,
-                        stated: bool) -> dict[str, None]:
-    """What a thread runs with follows from the parameters of its act, which stand in the name where they differ."""
-    alike = [other["settings"] for other in compared if other["parameters"] == parameters]
-    every = [other["settings"] for other in compared]
-    return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in value.items()
+def _differing_settings(values: Values, compared: Sequence[Values], stated: bool) -> dict[str, None]:
+    """What a thread runs with follows from the parameters of its act, and what all runs of a configuration have from
+    that; both stand in the name where they differ."""
+    there = [other for other in compared if all(other[name] == values[name] for name in _BOOTED)]
+    alike = [other["settings"] for other in there if other["parameters"] == values["parameters"]]
+    every = [other["settings"] for other in there]
+    return dict.fromkeys(f"{place.partition(' of ')[0]} {in_effect}" for place, in_effect in values["settings"].items()
                          if any(other.get(place) != in_effect for other in (alike if _OF_A_THREAD in place else every)
                                 if place in other or not stated))
 
