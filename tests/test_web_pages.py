@@ -20,19 +20,25 @@ from farm_data import FarmData
 from websites import Answer, Served, serving, site_of
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.history import NOTHING, OWNER, Maxima, declare
+from fastenough.exchange import found_in, read_source, recording_lines
+from fastenough.history import NOTHING, OWNER, PUBLIC, History, Maxima, catch_up, declare
+from fastenough.history.rows import State
 from fastenough.model import BadInput
+from fastenough.recording.building import line_bytes
 from fastenough.report import plot
+from fastenough.store import Store
 from fastenough.store.conclusions import conclusions
 from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
+from fastenough.web.pages import board as board_page
 from fastenough.web.pages import run as run_page
 from fastenough.web.published import addresses, publish
 from fastenough.web.rendering import since
-from fastenough.web.site import HTML, JSON, Page, Site
+from fastenough.web.site import HTML, JSON, Nowhere, Page, Site
 from fastenough.web.spans import SPANS, coarser, drawable_step
 
+CASES = Path(__file__).parent / "exchange_cases"
 ONLY_SERVED = re.compile(r' ?<a class="served".*?</a>')
 
 
@@ -365,3 +371,23 @@ def test_the_style_sheet_has_the_colours_of_figures() -> None:
                                                (7199, "119 min ago"), (7200, "2 h ago"), (172800, "2 days ago")])
 def test_ages_are_never_understated_by_more_than_their_unit(seconds: float, said: str) -> None:
     assert since(seconds) == said
+
+
+def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) -> None:
+    """Nobody says which board it is of, nor when it was measured: the board is neither fine nor silent."""
+    source, store = read_source(CASES / "xenomai-3.txt"), Store(tmp_path / "store")
+    writer = store.begin()
+    for line in recording_lines(found_in(source), source, writer.id):
+        writer.line(line_bytes(line))
+    writer.end()
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    catch_up(history, store)
+    site = Site(history, OWNER, store)
+    board = board_page.view(site, "unnamed")
+    assert [(run.run, run.begin_s) for run in board.runs] == [(writer.id, 0)]
+    assert board.standing.state is State.NO_DATA
+    page = next(page for page in PAGES if page.pattern == "/board/{name}/").make(site, name="unnamed").decode()
+    assert "1970" not in page and "not known" in page
+    assert run_page.view(site, writer.id).board.name == "unnamed"
+    with pytest.raises(Nowhere):
+        run_page.view(replace(site, viewer=PUBLIC), writer.id)

@@ -122,8 +122,14 @@ def view(site: Site, name: str) -> BoardView:
     return BoardView(
         one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
         tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
-        tuple(bands(*said)[:-MOST_RUNS - 1:-1]),
+        _newest(site, name, bands(*said)),
         tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)))
+
+
+def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
+    """Those without a date, such as imported ones, last."""
+    undated = bands(site.history, site.viewer, name, 0, 1)
+    return tuple((undated + dated)[:-MOST_RUNS - 1:-1])
 
 
 def _events_json(site: Site, name: str) -> bytes:
