@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from farm_data import FarmData
+from monitor_recordings import Watched, lines
 from websites import Answer, Served, serving, site_of
 
 from fastenough.analysis import measure, merge_samples
@@ -391,3 +392,16 @@ def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) ->
     assert run_page.view(site, writer.id).board.name == "unnamed"
     with pytest.raises(Nowhere):
         run_page.view(replace(site, viewer=PUBLIC), writer.id)
+
+
+def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    writer = store.begin()
+    for line in lines(Watched(run_id=writer.id)):
+        writer.line(line_bytes(line))
+    writer.end()
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    catch_up(history, store)
+    seen = run_page.view(Site(history, OWNER, store), writer.id)
+    drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
+    assert seen.drawn == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400

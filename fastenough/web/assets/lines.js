@@ -142,7 +142,7 @@ function maximaFigure(data, range) {
   return {
     height: () => 330,
     draw(pen, width) {
-      const right = width - RIGHT, top = 12, bottom = 270, {log, low, high} = axisOfMaxima(data), named = loads(data.bands);
+      const right = width - RIGHT, top = 24, bottom = 270, {log, low, high} = axisOfMaxima(data), named = loads(data.bands);
       const at = timeAxis(pen, range.begin, range.end, LEFT, right, bottom);
       const y = value => bottom - (bottom - top) * (log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : value / high);
       const inside = x => Math.min(right, Math.max(LEFT, x));
@@ -155,7 +155,7 @@ function maximaFigure(data, range) {
         pen.line([[LEFT, y(tick)], [right, y(tick)]], colour("grid"));
         pen.text(LEFT - 7, y(tick) + 4, tick.toLocaleString("en"), colour("soft"), "end");
       }
-      pen.text(4, 16, "µs", colour("soft"));
+      pen.text(4, 12, "µs", colour("soft"));
       Object.keys(data.cpus).forEach((cpu, place) => {
         let points = [];
         const end = () => { if (points.length) pen.line(points, cpuColour(place), 1.2); points = []; };

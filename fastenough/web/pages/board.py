@@ -30,6 +30,7 @@ from fastenough.web.spans import SPANS, USUAL
 MOST_EVENTS = 20
 MOST_CHANGES = 20
 MOST_RUNS = 8
+MOST_UNDATED = 50
 MOST_CONCLUSIONS = 20
 _MOST_TOLD = 500
 _YEAR_S = 365 * 86400
@@ -129,7 +130,7 @@ def view(site: Site, name: str) -> BoardView:
 def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
     """Those without a date, such as imported ones, last."""
     undated = bands(site.history, site.viewer, name, 0, 1)
-    return tuple((undated + dated)[:-MOST_RUNS - 1:-1])
+    return (*dated[:-MOST_RUNS - 1:-1], *undated[:-MOST_UNDATED - 1:-1])
 
 
 def _events_json(site: Site, name: str) -> bytes:
