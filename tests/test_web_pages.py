@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import http.client
 import io
 import json
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -34,6 +36,7 @@ from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
 from fastenough.web.pages import board as board_page
 from fastenough.web.pages import run as run_page
+from fastenough.web.parts import as_name, as_part
 from fastenough.web.published import addresses, publish
 from fastenough.web.rendering import since
 from fastenough.web.site import HTML, JSON, Nowhere, Page, Site
@@ -298,9 +301,23 @@ def test_hostile_names_are_text(data: FarmData, tmp_path: Path) -> None:
         page = found.get("/").text
         assert "<img src=x" not in page and "<i>" not in page and "\x1b" not in page
         assert "&lt;img src=x onerror=" in page
-    into = tmp_path / "site"
+
+
+def test_a_board_of_any_name_has_a_page(data: FarmData, tmp_path: Path) -> None:
+    """As those behind ssh and labgrid have; the address is the same where the pages are files."""
+    site, into = site_of(data, tmp_path), tmp_path / "site"
+    names = ["ssh://root@10.0.0.2:22", "labgrid:a/b", "..", ".", "a b?c#d%20~41", "لوحة", "<img src=x>", "-x"]
+    for name in names:
+        declare(site.history, name, public=True)
+    with serving(site, data) as found:
+        for name in names:
+            assert as_name(as_part(name)) == name
+            link, = re.findall(rf'<a href="([^"]+)">{re.escape(html.escape(name))}</a>', found.get("/").text)
+            assert html.escape(name) in found.get(f"/{link}").text and urljoin("/", link) == f"/{link}"
     publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
-    assert sorted(path.name for path in (into / "board").iterdir()) == sorted(set(data.boards) - {data.private})
+    public = set(data.boards) - {data.private}
+    assert {as_name(path.name) for path in (into / "board").iterdir()} == public | set(names)
+    assert all((into / "board" / as_part(name) / "index.html").is_file() for name in names)
 
 
 def test_the_published_site_is_the_served_one(served: Served, walked: dict[str, Answer], tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from fastenough.web.kept import FRESH_S, Kept, Shelf
 from fastenough.web.live import Live
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.run import prepare
+from fastenough.web.parts import as_name
 from fastenough.web.rendering import message
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
@@ -64,7 +65,7 @@ def _asked(request: Request) -> tuple[tuple[str, str], ...]:
 
 def _route(site: Site, shelf: Shelf, page: Page) -> Route:
     async def answer(request: Request) -> Response:
-        named: dict[str, object] = dict(request.path_params)
+        named: dict[str, object] = {key: as_name(part) for key, part in request.path_params.items()}
         address = request.url.path
         if page.asks:
             named["query"] = _asked(request)
