@@ -207,8 +207,8 @@ def files_served(folder: Path) -> Iterator[str]:
 
 
 def test_the_published_site_draws_without_a_server(browser: Browser, served: Served, tmp_path: Path) -> None:
-    publish(replace(served.site, served=False, note="made up"), tmp_path, [page for page in PAGES if page.kind in (HTML, JSON)
-                                                           and "{run}" not in page.pattern])
+    site = replace(served.site, served=False, note="made up")
+    publish(site, tmp_path, [page for page in PAGES if page.kind in (HTML, JSON) and "{run}" not in page.pattern])
     one = served.farm.injected
     with files_served(tmp_path) as url:
         for address in ("/", f"/board/{one.board}/"):
