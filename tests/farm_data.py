@@ -114,7 +114,7 @@ def told(name: str) -> Section:
     """What a hunt might say."""
     table = Table("hunt-phases", "What the trials were made for", (Column("phase", numeric=False), Column("trials")),
                   [("fixed loads", 14)])
-    return Section("hunt", "The hunt", f"Worse than load full on {name}: <b>vm</b>.",
+    return Section("hunt", "The hunt", f"Worse than load full on {name}: vm & fork.",
                    [table, Folded("The fixed loads", [Text("As a load file:"), Source('name = "hunt-1"')])])
 
 

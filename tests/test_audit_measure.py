@@ -124,7 +124,7 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
 
     trial = Trial(plan, {}, 3, booted="quick")
     made = make_trial(trial, store, lambda progress: None, opened=lambda name: TwoKernels())
-    tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none")])
+    tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
     measured = Measured((tried, unsaid))

@@ -90,7 +90,7 @@ def test_pages_of_board_and_run_lead_to_it(website: Served, farm: FarmData) -> N
     assert link in website.get(f"/board/{one.board}/").text and link in website.get(f"/run/{one.runs[0]}/").text
     assert "/conclusion/" not in website.get(f"/board/{farm.changed}/").text
     page = website.get(f"/conclusion/{one.id}/")
-    assert "&lt;b&gt;vm&lt;/b&gt;" in page.text and all(run in page.text for run in one.runs)
+    assert "vm &amp; fork" in page.text and all(run in page.text for run in one.runs)
     facts = website.get(f"/conclusion/{one.id}/index.json").json
     assert _said(read_section(facts["chapter"])) == _said(told(one.board))
 

@@ -207,13 +207,14 @@ def files_served(folder: Path) -> Iterator[str]:
 
 
 def test_the_published_site_draws_without_a_server(browser: Browser, served: Served, tmp_path: Path) -> None:
-    publish(replace(served.site, served=False), tmp_path, [page for page in PAGES if page.kind in (HTML, JSON)
-                                                           and "{run}" not in page.pattern])
+    site = replace(served.site, served=False, note="made up")
+    publish(site, tmp_path, [page for page in PAGES if page.kind in (HTML, JSON) and "{run}" not in page.pattern])
     one = served.farm.injected
     with files_served(tmp_path) as url:
         for address in ("/", f"/board/{one.board}/"):
             with opened(browser, url + address) as page:
-                assert page.locator("canvas").count() > 0
+                assert page.locator("canvas").count() > 0 and "made up" in page.inner_text(".sitenote")
+                assert axe(page) == []
         chosen = f"#span=24h&begin={one.begin_s - 3600}&end={one.begin_s + 3600}"
         with opened(browser, f"{url}/board/{one.board}/{chosen}") as page:
             assert "5,000" in page.inner_text("#selected-events")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import http.client
 import io
 import json
@@ -12,27 +13,36 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from farm_data import FarmData
+from monitor_recordings import Watched, lines
 from websites import Answer, Served, serving, site_of
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.history import NOTHING, OWNER, Maxima, declare
+from fastenough.exchange import found_in, read_source, recording_lines
+from fastenough.history import NOTHING, OWNER, PUBLIC, History, Maxima, catch_up, declare
+from fastenough.history.rows import State
 from fastenough.model import BadInput
+from fastenough.recording.building import line_bytes
 from fastenough.report import plot
+from fastenough.store import Store
 from fastenough.store.conclusions import conclusions
 from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
 from fastenough.web.pages import PAGES
+from fastenough.web.pages import board as board_page
 from fastenough.web.pages import run as run_page
+from fastenough.web.parts import as_name, as_part
 from fastenough.web.published import addresses, publish
 from fastenough.web.rendering import since
-from fastenough.web.site import HTML, JSON, Page, Site
+from fastenough.web.site import HTML, JSON, Nowhere, Page, Site
 from fastenough.web.spans import SPANS, coarser, drawable_step
 
+CASES = Path(__file__).parent / "exchange_cases"
 ONLY_SERVED = re.compile(r' ?<a class="served".*?</a>')
 
 
@@ -291,9 +301,23 @@ def test_hostile_names_are_text(data: FarmData, tmp_path: Path) -> None:
         page = found.get("/").text
         assert "<img src=x" not in page and "<i>" not in page and "\x1b" not in page
         assert "&lt;img src=x onerror=" in page
-    into = tmp_path / "site"
+
+
+def test_a_board_of_any_name_has_a_page(data: FarmData, tmp_path: Path) -> None:
+    """As those behind ssh and labgrid have; the address is the same where the pages are files."""
+    site, into = site_of(data, tmp_path), tmp_path / "site"
+    names = ["ssh://root@10.0.0.2:22", "labgrid:a/b", "..", ".", "a b?c#d%20~41", "لوحة", "<img src=x>", "-x"]
+    for name in names:
+        declare(site.history, name, public=True)
+    with serving(site, data) as found:
+        for name in names:
+            assert as_name(as_part(name)) == name
+            link, = re.findall(rf'<a href="([^"]+)">{re.escape(html.escape(name))}</a>', found.get("/").text)
+            assert html.escape(name) in found.get(f"/{link}").text and urljoin("/", link) == f"/{link}"
     publish(replace(site, served=False), into, [page for page in PAGES if page.pattern == "/board/{name}/"])
-    assert sorted(path.name for path in (into / "board").iterdir()) == sorted(set(data.boards) - {data.private})
+    public = set(data.boards) - {data.private}
+    assert {as_name(path.name) for path in (into / "board").iterdir()} == public | set(names)
+    assert all((into / "board" / as_part(name) / "index.html").is_file() for name in names)
 
 
 def test_the_published_site_is_the_served_one(served: Served, walked: dict[str, Answer], tmp_path: Path) -> None:
@@ -365,3 +389,36 @@ def test_the_style_sheet_has_the_colours_of_figures() -> None:
                                                (7199, "119 min ago"), (7200, "2 h ago"), (172800, "2 days ago")])
 def test_ages_are_never_understated_by_more_than_their_unit(seconds: float, said: str) -> None:
     assert since(seconds) == said
+
+
+def test_an_imported_run_without_a_date_is_on_its_boards_page(tmp_path: Path) -> None:
+    """Nobody says which board it is of, nor when it was measured: the board is neither fine nor silent."""
+    source, store = read_source(CASES / "xenomai-3.txt"), Store(tmp_path / "store")
+    writer = store.begin()
+    for line in recording_lines(found_in(source), source, writer.id):
+        writer.line(line_bytes(line))
+    writer.end()
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    catch_up(history, store)
+    site = Site(history, OWNER, store)
+    board = board_page.view(site, "unnamed")
+    assert [(run.run, run.begin_s) for run in board.runs] == [(writer.id, 0)]
+    assert board.standing.state is State.NO_DATA
+    page = next(page for page in PAGES if page.pattern == "/board/{name}/").make(site, name="unnamed").decode()
+    assert "1970" not in page and "not known" in page
+    assert run_page.view(site, writer.id).board.name == "unnamed"
+    with pytest.raises(Nowhere):
+        run_page.view(replace(site, viewer=PUBLIC), writer.id)
+
+
+def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    writer = store.begin()
+    for line in lines(Watched(run_id=writer.id)):
+        writer.line(line_bytes(line))
+    writer.end()
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    catch_up(history, store)
+    seen = run_page.view(Site(history, OWNER, store), writer.id)
+    drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
+    assert seen.drawn == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400

@@ -42,6 +42,7 @@ class State(StrEnum):
     CHANGED = "changed"
     LENT = "lent"
     DEAD = "dead"
+    NO_DATA = "no data"
     OK = "ok"
 
     @property
@@ -55,7 +56,7 @@ class State(StrEnum):
 
 
 _SHAPES = {State.FAIL: "✕", State.NEW_MAXIMUM: "▲", State.SILENT: "■", State.CHANGED: "◆", State.LENT: "◇",
-           State.DEAD: "□", State.OK: "●"}
+           State.DEAD: "□", State.NO_DATA: "○", State.OK: "●"}
 
 
 @dataclass(frozen=True)

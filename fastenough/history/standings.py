@@ -160,4 +160,4 @@ def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recen
         return State.SILENT, silence
     if row["changed_s"] is not None and now_s - DAY_S < row["changed_s"] <= now_s:
         return State.CHANGED, "its configuration changed within 24 hours"
-    return State.OK, ""
+    return (State.OK, "") if now is not None else (State.NO_DATA, "no run tells when its values were measured")

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fastenough.history import UnknownBoard, board_of
+from fastenough.history.boards import board_name
 from fastenough.recording import Recording
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion, conclusions
@@ -17,17 +19,19 @@ def _summary(store: Store, run: str) -> RunSummary | None:
 
 
 def summary_of(site: Site, run: str) -> RunSummary:
-    """Raises Nowhere for a run that is not there, or is of a board that is not there for who asks."""
+    """With the board that the history has it under; raises Nowhere for a run that is not there, or is of a board that
+    is not there for who asks."""
     if site.store is None:
         raise Nowhere(run)
     found = _summary(site.store, run)
-    if found is None or found.board is None:
+    if found is None or (found.board is None and found.state == "damaged"):
         raise Nowhere(run)
+    board = found.board or board_name(site.store.load(found.id).head)
     try:
-        board_of(site.history, site.viewer, found.board)
+        board_of(site.history, site.viewer, board)
     except UnknownBoard as error:
         raise Nowhere(run) from error
-    return found
+    return replace(found, board=board)
 
 
 def recording_of(site: Site, run: str) -> Recording:

@@ -20,13 +20,14 @@ from fastenough.web.asset_files import assets
 from fastenough.web.evidence import conclusions_of
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.board import view
+from fastenough.web.parts import MOST_LETTERS, as_part
 from fastenough.web.site import Nowhere, Page, Site
 from fastenough.web.spans import SPANS
 
 _LIST = "site-files.json"
 """Which files are this site's: those of boards that vanished are removed, and no others."""
 _MOST_LIST_BYTES = 64 << 20
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
+_NAME = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]*\Z")
 """What can be a folder and an address alike."""
 
 Named = dict[str, str]
@@ -47,9 +48,10 @@ def _runs(site: Site, boards: Sequence[str]) -> list[str]:
 
 def _values(site: Site) -> Mapping[str, list[str]]:
     """All that a name in the pattern of a page may stand for."""
-    boards = [name for name in _boards(site) if _NAME.match(name)]
-    return {"name": boards, "span": list(SPANS), "run": [run for run in _runs(site, boards) if _NAME.match(run)],
-            "conclusion": [one.id for one in conclusions_of(site)]}
+    boards = _boards(site)
+    values = {"name": boards, "span": list(SPANS), "run": _runs(site, boards),
+              "conclusion": [one.id for one in conclusions_of(site)]}
+    return {name: [one for one in mine if len(as_part(one)) <= MOST_LETTERS] for name, mine in values.items()}
 
 
 def _named(names: Sequence[str], values: Mapping[str, list[str]]) -> Iterator[Named]:
@@ -73,7 +75,8 @@ def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, 
     for names, alike in _by_names(pages).items():
         for named in _named(names, values):
             for page in alike:
-                yield page.pattern.format(**named), partial(page.make, site, **named)
+                parts = {key: as_part(one) for key, one in named.items()}
+                yield page.pattern.format(**parts), partial(page.make, site, **named)
 
 
 def files(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, bytes]]:

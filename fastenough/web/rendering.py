@@ -19,6 +19,7 @@ from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
 from fastenough.report.texts import unbroken, with_units
 from fastenough.web.asset_files import draws
+from fastenough.web.parts import as_part
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
 _HERE = Path(__file__).parent
@@ -62,7 +63,7 @@ def _environment() -> jinja2.Environment:
                               trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters |= {"us": words.microseconds, "latency": words.latency, "instant": instant, "iso": words.iso,
                      "number": words.number, "about": words.about, "duration": words.duration, "counted": words.counted,
-                     "unbroken": unbroken, "with_units": with_units}
+                     "part": as_part, "unbroken": unbroken, "with_units": with_units}
     made.globals |= {"spark": spark, "version": __version__, "data_link": data_link, "svg": _no_figure}
     return made
 

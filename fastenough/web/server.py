@@ -26,6 +26,7 @@ from fastenough.web.kept import FRESH_S, Kept, Shelf
 from fastenough.web.live import Live
 from fastenough.web.pages import PAGES
 from fastenough.web.pages.run import prepare
+from fastenough.web.parts import as_name
 from fastenough.web.rendering import message
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
@@ -80,7 +81,7 @@ async def _within(patience_s: float, making: Coroutine[Any, Any, Kept]) -> Kept:
 
 def _route(site: Site, shelf: Shelf, page: Page, patience_s: float) -> Route:
     async def answer(request: Request) -> Response:
-        named: dict[str, object] = dict(request.path_params)
+        named: dict[str, object] = {key: as_name(part) for key, part in request.path_params.items()}
         address = request.url.path
         if page.asks:
             named["query"] = _asked(request)

@@ -155,9 +155,9 @@ function timeAxis(pen, begin, end, left, right, bottom) {
 /** How often which latency was seen when.  data: columns of [bucket, count, …]; view: the range of time. */
 function heatFigure(data, view, limit) {
   return {
-    height: () => 240,
+    height: () => 254,
     draw(pen, width) {
-      const right = width - RIGHT, bottom = 212, top = 8;
+      const right = width - RIGHT, bottom = 226, top = 22;
       const used = data.columns.flatMap(column => column.filter((_, place) => place % 2 === 0));
       const counts = data.columns.flatMap(column => column.filter((_, place) => place % 2));
       const at = timeAxis(pen, view.begin, view.end, LEFT, right, bottom);
@@ -180,7 +180,7 @@ function heatFigure(data, view, limit) {
         pen.line([[LEFT - 4, y(tick)], [LEFT, y(tick)]], colour("soft"));
         pen.text(LEFT - 7, y(tick) + 4, plainUs(tick), colour("soft"), "end");
       }
-      pen.text(4, 16, "µs", colour("soft"));
+      pen.text(4, 12, "µs", colour("soft"));
       if (limit) pen.line([[LEFT, y(limit)], [right, y(limit)]], colour("limit"), 1.3, [6, 4]);
     },
   };

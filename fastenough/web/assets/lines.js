@@ -13,10 +13,14 @@ function axis(label, more) {
     font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18, ...more};
 }
 
+/** The loads that ran longest, as many as can be told apart, by name. */
 function loads(bands) {
-  return [...new Set(bands.map(band => band[2] || "not stated"))].sort();
+  const ran = new Map();
+  for (const [begin, end, load] of bands) ran.set(load || "not stated", (ran.get(load || "not stated") || 0) + end - begin);
+  return [...ran.keys()].sort((one, other) => ran.get(other) - ran.get(one)).slice(0, TINTS.length).sort();
 }
 
+const tint = (named, load) => TINTS[named.indexOf(load || "not stated")] || "#00000000";
 const TINTS = ["#88888830", "#0072b226", "#d55e0026", "#009e7326", "#cc79a726", "#8a6d0026", "#56b4e926", "#5d3a9b26"];
 
 /** Where the bands begin and end in the figure, those that are seen. */
@@ -31,7 +35,7 @@ function overTime(data, named) {
     behind(u) {
       const {ctx, bbox} = u;
       for (const [left, right, load] of bandsOn(u, data)) {
-        ctx.fillStyle = TINTS[named.indexOf(load || "not stated") % TINTS.length];
+        ctx.fillStyle = tint(named, load);
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
     },
@@ -118,12 +122,14 @@ function maximaLines(place, data, range, shown, chosen) {
 
 /** What the bands behind the lines mean, in words. */
 function keyOfLoads(place, data) {
-  place.replaceChildren(...loads(data.bands).map((load, at) => {
+  const named = loads(data.bands), others = new Set(data.bands.map(band => band[2] || "not stated")).size - named.length;
+  place.replaceChildren(...named.map(load => {
     const one = made("span"), swatch = made("span", "", "swatch");
-    swatch.style.background = TINTS[at % TINTS.length];
+    swatch.style.background = tint(named, load);
     one.append(swatch, `load ${load}`);
     return one;
   }));
+  if (others) place.append(made("span", `${others} more load${others > 1 ? "s" : ""}, without a colour`));
 }
 
 function linearTicks(high) {
@@ -136,20 +142,20 @@ function maximaFigure(data, range) {
   return {
     height: () => 330,
     draw(pen, width) {
-      const right = width - RIGHT, top = 12, bottom = 270, {log, low, high} = axisOfMaxima(data), named = loads(data.bands);
+      const right = width - RIGHT, top = 24, bottom = 270, {log, low, high} = axisOfMaxima(data), named = loads(data.bands);
       const at = timeAxis(pen, range.begin, range.end, LEFT, right, bottom);
       const y = value => bottom - (bottom - top) * (log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : value / high);
       const inside = x => Math.min(right, Math.max(LEFT, x));
       for (const [begin, end, load] of data.bands) {
         const left = inside(at(begin)), w = inside(at(end)) - left;
-        if (w > 0) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), TINTS[named.indexOf(load || "not stated") % TINTS.length].slice(0, 7), 0.14));
+        if (w > 0 && named.includes(load || "not stated")) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), tint(named, load).slice(0, 7), 0.14));
         if (w > 70) pen.text(left + 4, top + 12, load || "not stated", colour("soft"));
       }
       for (const tick of log ? decades(low * 1000, high * 1000).map(ns => ns / 1000) : linearTicks(high)) {
         pen.line([[LEFT, y(tick)], [right, y(tick)]], colour("grid"));
         pen.text(LEFT - 7, y(tick) + 4, tick.toLocaleString("en"), colour("soft"), "end");
       }
-      pen.text(4, 16, "µs", colour("soft"));
+      pen.text(4, 12, "µs", colour("soft"));
       Object.keys(data.cpus).forEach((cpu, place) => {
         let points = [];
         const end = () => { if (points.length) pen.line(points, cpuColour(place), 1.2); points = []; };

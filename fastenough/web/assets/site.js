@@ -83,7 +83,7 @@ function fill(place, row) {
   const shape = made("span", row.shape);
   shape.setAttribute("aria-hidden", "true");
   state.replaceChildren(shape, ` ${row.state}`);
-  state.className = `state state-${({"FAIL": "fail", "new max": "new_maximum"})[row.state] || row.state}`;
+  state.className = `state state-${({"FAIL": "fail", "new max": "new_maximum"})[row.state] || row.state.replace(" ", "_")}`;
 }
 
 /** Every change of a board while the page is open: take(name, row). */

@@ -30,6 +30,7 @@ from fastenough.web.spans import SPANS, USUAL
 MOST_EVENTS = 20
 MOST_CHANGES = 20
 MOST_RUNS = 8
+MOST_UNDATED = 50
 MOST_CONCLUSIONS = 20
 _MOST_TOLD = 500
 _YEAR_S = 365 * 86400
@@ -122,8 +123,14 @@ def view(site: Site, name: str) -> BoardView:
     return BoardView(
         one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
         tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
-        tuple(bands(*said)[:-MOST_RUNS - 1:-1]),
+        _newest(site, name, bands(*said)),
         tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)))
+
+
+def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
+    """Those without a date, such as imported ones, last."""
+    undated = bands(site.history, site.viewer, name, 0, 1)
+    return (*dated[:-MOST_RUNS - 1:-1], *undated[:-MOST_UNDATED - 1:-1])
 
 
 def _events_json(site: Site, name: str) -> bytes:

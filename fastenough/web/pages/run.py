@@ -16,7 +16,7 @@ from fastenough.history import Board, Buckets, Distribution, board_of
 from fastenough.model import FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
-from fastenough.report.context import Context, make_context
+from fastenough.report.context import Context, Entry, make_context
 from fastenough.report.document import Section
 from fastenough.store import RunSummary, Store
 from fastenough.store.conclusions import Conclusion
@@ -37,7 +37,8 @@ _RECORDING = "recording.jsonl.zst"
 
 @dataclass(frozen=True)
 class RunView:
-    """``title``: what was measured, in one line; ``conclusions``: what this run is a part of."""
+    """``title``: what was measured, in one line; ``drawn``: the series of the figure, and its
+    ``n``; ``conclusions``: what this run is a part of."""
 
     newest_s: int | None
     summary: RunSummary
@@ -47,6 +48,7 @@ class RunView:
     lasted_ns: int
     assessment: Assessment
     sections: tuple[Section, ...]
+    drawn: str
     n: int
     conclusions: tuple[Conclusion, ...]
 
@@ -109,9 +111,10 @@ def _title(recording: Recording) -> str:
 def view(site: Site, run: str) -> RunView:
     summary, board, seen = _seen(site, run)
     began_ns = seen.recording.head.begin.wall_ns
+    drawn = _drawn(seen.context)
     return RunView(None, summary, board, _title(seen.recording), began_ns // 10**9 if began_ns else None,
                    seen.recording.duration_ns, seen.assessment, tuple(sections_of(seen.context)),
-                   sum(entry.kind.all_cpus.n for entry in seen.context.entries),
+                   drawn.kind.name if drawn else "", drawn.kind.all_cpus.n if drawn else 0,
                    tuple(one for one in conclusions_of(site) if run in one.runs))
 
 
@@ -132,13 +135,18 @@ def _buckets(histogram: Any, unit_ns: float) -> Buckets:
                    maximum)
 
 
+def _drawn(context: Context) -> Entry | None:
+    """What the figure shows: what a limit is for, or the longest way through the kernel that was watched."""
+    return next(iter((*context.entries, *context.ways)), None)
+
+
 def _plot(site: Site, run: str) -> bytes:
-    """The latency plot of what a limit is for, by CPU."""
+    """The latency plot, by CPU."""
     _, board, seen = _seen(site, run)
-    entries, recording = seen.context.entries, seen.recording
+    drawn, recording = _drawn(seen.context), seen.recording
     begin_s = (recording.head.begin.wall_ns or 0) // 10**9
     cpus = {values.cpus[0] if values.cpus else 0: _buckets(values.histogram, values.unit_ns)
-            for values in (entries[0].kind.per_cpu if entries else ())}
+            for values in (drawn.kind.per_cpu if drawn else ())}
     found = Distribution(begin_s, begin_s + recording.duration_ns // 10**9, cpus)
     return as_json(distribution_facts(found, board.limit_ns))
 
