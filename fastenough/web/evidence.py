@@ -14,11 +14,14 @@ def _summary(store: Store, run: str) -> RunSummary | None:
 
 
 def summary_of(site: Site, run: str) -> RunSummary:
-    """Raises Nowhere for a run that is not there, or is of a board that is not there for who asks."""
+    """Raises Nowhere for a run that is not there, or is of a board that is not there for who asks.
+
+    The index may know runs that were removed, or lie in another store: where that is concerns nobody here.
+    """
     if site.store is None:
         raise Nowhere(run)
     found = _summary(site.store, run)
-    if found is None or found.board is None:
+    if found is None or found.board is None or not (site.store.path / "runs" / found.id).is_dir():
         raise Nowhere(run)
     try:
         board_of(site.history, site.viewer, found.board)
