@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A page is asked for while the database is away, or hangs: that is said, and nothing else of the site falls."""
+"""A page is asked for while the database is away or hangs, or of a run that was removed or cut: that is said, and
+nothing else of the site falls."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from farm_data import make_store
 from postgresql import running_server
 from processes import eventually, with_words
-from websites import Answer, Served, serving
+from websites import Answer, Served, serving, site_of
 
 from fastenough.history import OWNER, History, declare
+from fastenough.web.pages import PAGES
+from fastenough.web.published import files
 from fastenough.web.site import Site
 
 _PATIENCE_S = 2.0
@@ -64,3 +70,23 @@ def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answer
     assert len([one for one in said if "has to wait" in one.getMessage()]) >= 3
     assert not any(one.exc_info for one in said), "a line each, and no traceback"
     assert not any("\n" in one.getMessage() for one in said)
+
+
+def test_a_run_that_was_removed_or_cut_costs_no_other_page_and_no_published_site(tmp_path: Path) -> None:
+    farm = make_store(tmp_path / "store", 4, 1)
+    site = site_of(farm, tmp_path)
+    removed, cut, *others = (run.id for run in farm.store.runs())
+    shutil.rmtree(farm.store.path / "runs" / removed)
+    recording = farm.store.path / "runs" / cut / "recording.jsonl.zst"
+    recording.chmod(0o600)
+    recording.write_bytes(recording.read_bytes()[:100])
+    with serving(site, farm) as served:
+        for name in ("", "index.json", "plot.json", "run.csv"):
+            answer = served.get(f"/run/{removed}/{name}")
+            assert (answer.status, str(tmp_path) in answer.text) == (404, False)
+        assert "was cut off" in served.get(f"/run/{cut}/").text
+        assert served.get(f"/run/{cut}/run.csv").status == 400
+    tables = [page for page in PAGES if page.pattern.endswith("/run.csv")]
+    written = {name for name, _ in files(replace(site, served=False), tables)}
+    assert f"run/{others[0]}/run.csv" in written
+    assert not written & {f"run/{removed}/run.csv", f"run/{cut}/run.csv"}

@@ -20,11 +20,15 @@ def _summary(store: Store, run: str) -> RunSummary | None:
 
 def summary_of(site: Site, run: str) -> RunSummary:
     """With the board that the history has it under; raises Nowhere for a run that is not there, or is of a board that
-    is not there for who asks."""
+    is not there for who asks.
+
+    The index may know runs that were removed, or lie in another store: where that is concerns nobody here.
+    """
     if site.store is None:
         raise Nowhere(run)
     found = _summary(site.store, run)
-    if found is None or (found.board is None and found.state == "damaged"):
+    removed = found is not None and not (site.store.path / "runs" / found.id).is_dir()
+    if found is None or removed or (found.board is None and found.state == "damaged"):
         raise Nowhere(run)
     board = found.board or board_name(site.store.load(found.id).head)
     try:

@@ -80,9 +80,10 @@ def addresses(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, 
 
 
 def files(site: Site, pages: Sequence[Page] = PAGES) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every file.  A page that has nothing to show, such as of a run that is not here, has none."""
+    """Path and content of every file.  A page that has nothing to show, such as of a run that is not here, has none,
+    and neither has the CSV of a recording that is not believed."""
     for address, make in addresses(site, pages):
-        with contextlib.suppress(Nowhere, UnknownBoard):
+        with contextlib.suppress(Nowhere, UnknownBoard, BadInput):
             yield address.lstrip("/") + ("index.html" if address.endswith("/") else ""), make()
     for name, (_, content) in assets().items():
         yield f"assets/{name}", content
