@@ -17,7 +17,7 @@ from fastenough.analysis.keys import DOES_NOT_MATTER, RUN_KEYS, SERIES_KEYS, For
 from fastenough.model import Configuration, Role
 from fastenough.recording import Recording
 from fastenough.recording.head import Head, Instant, LoadStated, Setting, Tool
-from fastenough.report import context
+from fastenough.report import setups
 from fastenough.report.context import make_context
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -239,6 +239,16 @@ def test_a_name_holds_no_setting_that_follows_from_a_parameter_in_it_and_no_mark
     assert titles == ["task ordinary · self-measured", "task real-time · policy fifo", "task real-time · policy rr"]
 
 
+def test_what_is_the_same_of_every_cpu_is_named_once_and_as_words(tmp_path: Path) -> None:
+    def governor(name: str) -> dict[str, Any]:
+        return {"cpus": {f"cpu{cpu}": {"scaling_governor": name, "scaling_max_freq": "3000"} for cpu in range(4)}}
+
+    runs = [_run(tmp_path, name, head={"profile": PROFILE | {"frequency": governor(name)}})
+            for name in ("performance", "powersave")]
+    titles = [group.title for group in make_context(runs, judge(runs)).groups]
+    assert titles == ["load none · scaling_governor performance", "load none · scaling_governor powersave"]
+
+
 def test_times_of_an_act_are_told_in_a_unit_that_people_read(tmp_path: Path) -> None:
     runs = [_run(tmp_path, name, head={"parameters": {"interval_ns": interval_ns}})
             for name, interval_ns in (("a", 100_000_000), ("b", 200_000))]
@@ -263,7 +273,7 @@ def test_another_key_is_one_line_and_reaches_merging_comparing_and_titles(tmp_pa
     other = _changed(one, _profile(numa={"node0": "0"}))
     assert grouped([one, other]) == [[one, other]]
     line = Key("memory nodes", Forbids.MERGING, lambda head, _: (head.profile or {}).get("numa"), "far away")
-    for module in (keys, differences, merged, sys.modules[compare.__module__], context):
+    for module in (keys, differences, merged, sys.modules[compare.__module__], setups):
         monkeypatch.setattr(module, "RUN_KEYS", (*RUN_KEYS, line))
     assert grouped([one, other]) == [[one], [other]]
     with pytest.raises(MixedRuns, match=r"different memory nodes: nothing against {'node0': '0'}"):
