@@ -14,8 +14,10 @@ from recordings import COUNTERS, SETTINGS, Plan, latencies, recording
 
 from fastenough.analysis import judge, words
 from fastenough.analysis.machine import COUNTERS as MEANINGS
+from fastenough.model import Requirement
 from fastenough.report.context import make_context
 from fastenough.report.document import Cell, Column, Table
+from fastenough.report.overview import first_table
 from fastenough.report.sections import machine, method, percentiles, runs, settings, stress_matrix
 from fastenough.report.texts import _LATEX, latex, markdown, unbroken, with_units
 
@@ -97,6 +99,19 @@ def test_what_says_nothing_takes_no_column(tmp_path: Path) -> None:
     assert zero.text.startswith("0 in every run: steps of the wall clock; ") and "major page faults" in zero.text
     assert unknown.text.startswith("Cannot be read here, so not known: time taken by the hypervisor; ")
     assert "real-time core" not in unknown.text, "Linux has none that could say so"
+
+
+@pytest.mark.parametrize("limit", [None, Requirement(50_000)])
+def test_the_first_screen_of_many_has_the_worst(tmp_path: Path, limit: Requirement | None) -> None:
+    """The others are in its file, and below."""
+    runs = [recording(tmp_path, Plan([[each + 1000 * (kind * 7 % 20) for each in cpu] for cpu in
+                                      latencies(1, intervals=2)], run_id=f"run-{kind:02}", load=f"l{kind:02}"))
+            for kind in range(20)]
+    table = first_table(make_context(runs, judge(runs, limit)))
+    shown = [row[0] for row in table.rows]
+    assert shown == [f"l{kind:02}" for kind in range(20) if kind * 7 % 20 >= 4]
+    assert len(table.csv_rows()) == 21
+    assert table.note.startswith(f"Shown are the 16 of 20 whose maxima are greatest{' beside' if limit else ';'}")
 
 
 def test_what_a_core_counted_stands_beside_what_the_clock_says(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,8 @@ from fastenough.report.latency import MOST_NAMED, Scale, latency_data, latency_f
 from fastenough.report.sections import stations, throughput
 
 _SIZE_IN = (5.8, 4.0)
-_MOST_ROWS = 30
+_MOST_ROWS = 16
+"""More are no first screen."""
 _NAME_CHARS = 72
 """Of a row's name in one line above it."""
 _LEAST_US = 0.01
@@ -114,6 +115,20 @@ def _row(context: Context, entry: Entry, limits_ns: Sequence[float]) -> list[Any
             _quantile(measures.quantile(0.999)), measures.maximum_ns, _not_excluded(context, entry)]
 
 
+def _foremost(context: Context, entries: Sequence[Entry]) -> tuple[list[Entry], str]:
+    """Of many those whose maxima are greatest, beside their limits where there are some; and what to say of that."""
+    def beside_limit(entry: Entry) -> tuple[bool, float]:
+        limit_ns = context.limit_ns(entry.group)
+        return limit_ns is not None, (entry.kind.measures.maximum_ns or 0.0) / (limit_ns or 1)
+
+    if len(entries) <= _MOST_ROWS:
+        return list(entries), ""
+    places = sorted(range(len(entries)), key=lambda place: beside_limit(entries[place]), reverse=True)[:_MOST_ROWS]
+    measure = " beside their limits" if _limits_ns(context, entries) else ""
+    return ([entries[place] for place in sorted(places)],
+            f"Shown are the {len(places)} of {len(entries)} whose maxima are greatest{measure}; all stand below.")
+
+
 def first_table(context: Context) -> Table:
     names = [entry.name for entry in context.entries]
     what = "load" if all(name.startswith("load ") and "·" not in name for name in names) else "measured"
@@ -122,8 +137,11 @@ def first_table(context: Context) -> Table:
     columns = (Column(what, numeric=False), Column("n"), *([Column(above)] if limits_ns else []),
                Column("99.9 % [µs]", us),
                Column("maximum [µs]", us), Column("not excluded on each CPU: worse once in", numeric=False))
-    return Table("overview", "All CPUs together, but for the last column", columns,
-                 [_row(context, entry, limits_ns) for entry in context.entries])
+    shown, note = _foremost(context, context.entries)
+    rows = {id(entry): _row(context, entry, limits_ns) for entry in context.entries}
+    table = Table("overview", "All CPUs together, but for the last column", columns, list(rows.values()))
+    every = table.csv_rows()
+    return replace(table, rows=[rows[id(entry)] for entry in shown], csv=(every[0], every[1:]), note=note)
 
 
 def _label(entries: Sequence[Entry]) -> str:
@@ -186,15 +204,14 @@ def _draw_range(axes: Axes, at: float, entry: Entry) -> None:
 
 def _ranges(context: Context, entries: Sequence[Entry]) -> Picture:
     """Many things, or things of several probes, whose plots over one another nobody could tell apart."""
-    drawn = entries[:_MOST_ROWS]
-    rest = f" {len(entries) - len(drawn)} more are in the tables." if len(entries) > len(drawn) else ""
+    drawn, note = _foremost(context, entries)
     rows = [(entry.name, m.n, m.minimum_ns, m.quantile(0.95).value_ns, m.quantile(0.999).value_ns, m.maximum_ns)
             for entry in drawn for m in (entry.kind.measures,)]
     data = (("measured", "n", "min_ns", "p95_ns", "p99_9_ns", "max_ns"), rows)
     n = sum(entry.kind.all_cpus.n for entry in drawn)
     instruments = ", ".join(dict.fromkeys(entry.group.instrument for entry in drawn))
     return plot.picture(_draw_ranges(context, drawn), "overview", f"Diamonds mark the maxima. n = {n:,} together, one "
-                        f"by one in the table; {instruments}.{rest}", data)
+                        f"by one in the table; {instruments}. {note}".rstrip(), data)
 
 
 def _figure(context: Context) -> Picture | None:
