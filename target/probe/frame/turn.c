@@ -220,6 +220,7 @@ static void turn(struct run *run)
 	if (atomic_load(&run->stop))
 		return; /* it is over: what follows a last interval is said then */
 	record_end(run);
+	json_free(&run->line); /* the end is the longest line by far, and the longer the more was seen */
 	settings_begin_anew(run);
 	if (run->record_fd >= 0)
 		ring_end(&run->turns->ring, run->record_fd);
