@@ -17,8 +17,9 @@ from browser import AXE
 from farm_data import FarmData
 from playwright.sync_api import Browser, Page, sync_playwright
 from tools import require
-from websites import Served
+from websites import Served, serving, site_of
 
+from fastenough.history import declare
 from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
 from fastenough.web.published import publish
@@ -81,6 +82,15 @@ def test_every_page_is_drawn_and_accessible(browser: Browser, served: Served, wi
         with opened(browser, served.url + address, width=width, dark=dark, bypass_csp=True) as page:
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
             assert axe(page) == [], address
+
+
+def test_a_name_without_a_blank_is_no_wider_than_a_telephone(browser: Browser, served: Served, tmp_path: Path) -> None:
+    site, name = site_of(served.farm, tmp_path), "L" * 199
+    declare(site.history, name, public=True, rack="x" * 199, reason="y" * 199)
+    with serving(site, served.farm) as found:
+        for address in ("/", f"/board/{name}/", "/live"):
+            with opened(browser, found.url + address, width=390) as page:
+                assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
 
 
 def shown(page: Page) -> tuple[str, str, str]:
