@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,6 +134,23 @@ def test_what_comes_after_its_month_was_closed_joins_it(history: History, tmp_pa
     table = pyarrow.parquet.read_table(tmp_path / "archive" / name)
     assert {run: table["run"].to_pylist().count(run) for run in ("run-1", "run-2")} == {
         "run-1": 2 * 12 * HOURS, "run-2": 2 * 12 * HOURS}
+
+
+def test_where_a_file_cannot_be_written_a_month_stays_as_it_was_until_it_can(history: History) -> None:
+    """As on a full disk; here no file may grow beyond what a process may write."""
+    before, rows = answers(history), all_rows(history)
+    assert history.archive is not None
+    free = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, free[1]))
+    try:
+        with pytest.raises(FastenoughError, match=r"cannot be written into .*: File too large; their rows"):
+            close_months(history, NOW_S)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, free)
+    assert list(history.archive.iterdir()) == [], "half a file is left"
+    assert (answers(history), all_rows(history)) == (before, rows)
+    assert len(close_months(history, NOW_S)) == 1
+    assert answers(history) == before
 
 
 _CLOSE = """

@@ -32,7 +32,8 @@ Span = tuple[int, int]
 
 def close_months(history: History, now_s: int, of_boards: Collection[str] | None = None) -> list[str]:
     """Archive the five-minute rows of months that ended 60 days ago or earlier, and remove those that are not around
-    a new maximum or a change; returns the names of the files that were written.
+    a new maximum or a change; returns the names of the files that were written.  Raises FastenoughError, with all rows
+    of a month as they were, where its file cannot be written.
 
     ``of_boards``: only theirs, None: all.  Where racks share a database, each has its boards' files in its own store.
     """
@@ -42,8 +43,12 @@ def close_months(history: History, now_s: int, of_boards: Collection[str] | None
         there = select(BOARD.c.id).where(true() if of_boards is None else BOARD.c.name.in_(of_boards))
         boards = list(connection.scalars(select(INTERVAL.c.board).where(INTERVAL.c.board.in_(there)).distinct()))
         due = [(board, begin_s) for board in boards for begin_s in _due(connection, board, now_s - KEPT_DAYS * DAY_S)]
-    with Folder.at(history.archive, make=True) as folder:
-        written = [_close(history, folder, board, begin_s) for board, begin_s in due]
+    try:
+        with Folder.at(history.archive, make=True) as folder:
+            written = [_close(history, folder, board, begin_s) for board, begin_s in due]
+    except OSError as error:
+        raise FastenoughError(f"closed months cannot be written into {history.archive}: {error.strerror}; their rows "
+                              "stay in the database, and it is tried again") from error
     return [name for name in written if name is not None]
 
 
