@@ -323,9 +323,9 @@ def test_what_is_not_applicable_never_passes(tmp_path: Path) -> None:
     said = "timer by linux-user (load none, stock; run unfit) was not applicable here: no stress-ng"
     assert said in alone.reasons, "a reader knows the plan's runs by what they measure"
     alike = [recording(tmp_path, Plan([], run_id=name, outcome="not-applicable", reasons=(reason,)))
-             for name, reason in (("b", "no stress-ng"), ("c", "no pins"), ("d", "no stress-ng"))]
+             for name, reason in (("b", "no stress-ng"), ("c", "no pins"), *((name, "no stress-ng") for name in "de"))]
     gaps = [reason for reason in judge([unfit, *alike], LIMIT).reasons if "not applicable here" in reason]
-    assert gaps == [said.replace(" was", " and 2 more runs were"),
+    assert gaps == [said.replace(" was", " and 3 more runs were"),
                     said.replace("unfit", "c").replace("stress-ng", "pins")]
     both = judge([unfit, good], LIMIT)
     assert both.verdict is Verdict.INCONCLUSIVE and not both.all_not_applicable

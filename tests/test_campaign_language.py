@@ -52,6 +52,12 @@ def test_the_plan_shown_is_a_plan(tmp_path: Path) -> None:
     assert (spec.probe, spec.parameters["max"]) == ("response", "7071us")
 
 
+def test_a_guests_kernel_may_have_arguments_behind_it(tmp_path: Path) -> None:
+    named = ["rt skew_tick=1 nohz=off", "rt"]
+    text = f'{HEAD}board = "virtual"\nconfigurations = {named}\n{RUN}'.replace("'", '"')
+    assert [spec.configuration for spec in expand(read_plan(_plan(tmp_path, text)))] == named
+
+
 def test_boards_configurations_and_implementations_are_combined(tmp_path: Path) -> None:
     specs = expand(read_plan(_plan(tmp_path, '''
 name = "x"
@@ -93,6 +99,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + '[[configuration]]\nname = "as-booted"\nselect = "a"\n' + RUN, "plan.toml:4: configuration 1: select = "),
     (HEAD + f'title = "{"x" * 121}"\n' + RUN, "plan.toml:2: title has 121 characters; say it in 120"),
     (HEAD + 'board = "virtual"\nconfigurations = ["a"]\n' + RUN, "plan.toml:3: configurations: board virtual has no"),
+    (HEAD + 'board = "virtual"\nconfigurations = ["as-booted a=b"]\n' + RUN, "plan.toml:3: configurations: board v"),
     (HEAD + RUN + 'implementations = ["moon-user"]\n', "plan.toml:4: run 1: implementations: 'moon-user' is not known"),
     (HEAD + 'self-test = "a"\n' + RUN, "plan.toml:2: self-test belongs to a gauge"),
     (HEAD + "[pins]\nchip = 'a'\nin = 1\nout = 1\n" + RUN, "plan.toml:4: .pins.: in and out must be two lines"),
@@ -105,7 +112,7 @@ SIMULATED = 'instrument = "simulated"\nboard = "virtual"\n'
     (HEAD + RUN + 'requirement = {limit = "1ms", miss-rate = 1}\n', "plan.toml:4: run 1: requirement: the miss rate"),
     (HEAD + RUN + 'requirement = {limit = "1ms", confidence = "much"}\n', "plan.toml:4: requirement: confidence: 'mu"),
     (HEAD + RUN + 'requirement = {limit = "1ms", rate = 1}\n', "plan.toml:4: requirement: unknown key 'rate'"),
-], ids=range(22))
+], ids=range(23))
 def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = _plan(tmp_path, text)
     with pytest.raises(BadInput, match=said) as caught:

@@ -312,12 +312,17 @@ def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:
     return f"{head.probe} by {head.implementation} ({', '.join(under)}; run {recording.run_id})"
 
 
+_MOST_UNFIT = 3
+"""With one reason; of more the first is named, and the others are counted."""
+
+
 def _not_applicable(runs: Sequence[Recording], unfit: Mapping[str, str]) -> Iterator[str]:
     """Each reason once."""
     for reason in dict.fromkeys(unfit[run.run_id] for run in runs):
-        first, *more = (run for run in runs if unfit[run.run_id] == reason)
-        what = f" and {words.counted(len(more), 'more run')} were" if more else " was"
-        yield f"{_planned(first, runs)}{what} not applicable here: {reason}"
+        named = [_planned(run, runs) for run in runs if unfit[run.run_id] == reason]
+        what = ("; ".join(named) if len(named) <= _MOST_UNFIT else
+                f"{named[0]} and {words.counted(len(named) - 1, 'more run')}")
+        yield f"{what} {'was' if len(named) == 1 else 'were'} not applicable here: {reason}"
 
 
 def gaps(recordings: Sequence[Recording], unfit: Mapping[str, str], loads: Sequence[str],

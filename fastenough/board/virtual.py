@@ -24,6 +24,16 @@ _MODULES = {"fastenough": SOURCES, "fastenough_inject": SOURCES / "inject", "fas
             "fastenough_oob_gpio": SOURCES / "evl"}
 
 
+class _Kernels(tuple[str, ...]):
+    """Names of kernels; one with arguments behind it is among them."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        kernel, blank, _ = str(name).partition(" ")
+        return super().__contains__(kernel) and not (blank and kernel == AS_BOOTED)
+
+
 @dataclass(frozen=True)
 class GuestBoard:
     """``which`` is the one kernel that is meant, empty where any is.
@@ -39,11 +49,11 @@ class GuestBoard:
         return f"virtual:{self.which}" if self.which else "virtual"
 
     def configurations(self) -> tuple[str, ...]:
-        return AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *own_names()))
+        return _Kernels((AS_BOOTED, *((self.which,) if self.which else (*KERNELS, *own_names()))))
 
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
-        require_configuration(self, configuration.partition(" ")[0])
+        require_configuration(self, configuration)
         with _running(self.which) if configuration == AS_BOOTED else _own_guest(configuration) as booted:
             yield booted
 
