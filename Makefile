@@ -28,6 +28,7 @@ bench: setup-test
 	PYTHONPATH=. $(PYTHON) tests/bench_farm.py
 	PYTHONPATH=. $(PYTHON) tests/bench_farm_faults.py
 	PYTHONPATH=. $(PYTHON) tests/bench_farm_cut.py
+	PYTHONPATH=. $(PYTHON) tests/farm_kills.py
 	PYTHONPATH=.:tests $(PYTHON) tests/bench_web.py
 	$(PYTHON) -m tests.kills
 	$(PYTHON) -m pytest -q -m matrix

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The website under load: first bytes, the weight of a board's page, and a thousand listeners.
 
-``PYTHONPATH=.:tests python tests/bench_web.py [LISTENERS [SECONDS]]``.  Fails where a bar is missed: half of the first
-bytes after 100 ms, a board's page of more than 150 kB, a listener that missed an event.  Loopback only.
+``PYTHONPATH=.:tests python tests/bench_web.py [LISTENERS [SECONDS]]``.  Fails where a bar is missed: a first byte
+after 100 ms, also of a page that is made anew, a board's page of more than 150 kB, a listener that missed an event.
+Loopback only.  A server that has just been started loads and compiles what the pages of runs need, in its first seconds
+and beside the first requests, which then take half a second: these are not judged.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from fastenough.web.server import make_app
 FIRST_BYTE_MS = 100
 BOARD_PAGE_BYTES = 150_000
 REPEATED = 30
+_STARTING_S = 8.0
 
 
 def serve(farm: FarmData, folder: Path, bound: socket.socket) -> None:
@@ -99,10 +102,12 @@ def measured(served: Served, farm: FarmData, folder: Path, count: int, seconds: 
     """What missed a bar; all is printed."""
     missed = []
     board = farm.injected.board
+    assert served.get("/assets/site.css").status == 200
+    time.sleep(_STARTING_S)
     for address in ("/", f"/board/{board}/", f"/board/{board}/maxima-1y.json", f"/board/{board}/distribution-1y.json"):
         times = first_byte_ms(served, address)
         print(f"first byte of {address}: median {statistics.median(times):.1f} ms, worst {max(times):.1f} ms")
-        missed += [f"{address}: {max(times):.0f} ms"] * (statistics.median(times) > FIRST_BYTE_MS)
+        missed += [f"{address}: {max(times):.0f} ms"] * (max(times) > FIRST_BYTE_MS)
     size = wire_bytes(served, board)
     print(f"a board's page with its scripts and figures: {size:,} bytes")
     missed += [f"a board's page: {size:,} bytes"] * (size > BOARD_PAGE_BYTES)

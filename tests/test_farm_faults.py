@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is around a farm fails: its network to a board is cut, its clock is set.  Nothing is lost, double or switched.
+"""A farm whose network is cut, whose clock is set, or that is killed: nothing is lost, double or switched without need.
 
-``make bench`` has both for longer, with a database and a disk that fail (bench_farm_faults.py).
+``make bench`` has all of it for longer, with a database and a disk that fail (bench_farm_faults.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from farm_kills import killed
 from farm_lab import Field
 from history_rows import all_rows
 from namespaces import network
@@ -78,3 +79,8 @@ def test_a_farm_whose_clock_is_set_by_an_hour_switches_nothing_and_loses_nothing
         same_anew(field)
     finally:
         field.end()
+
+
+def test_a_farm_killed_at_random_moments_loses_nothing_and_leaves_a_persons_place_alone(tmp_path: Path) -> None:
+    """``make bench`` kills it at 50, with each database."""
+    assert len(killed(tmp_path, "", points=2, seed=int(time.time()))) == 3
