@@ -27,7 +27,7 @@ _FORM = {"format": "fastenough-conclusion", "version": 1}
 _ENDING = ".jsonl"
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*\Z")
 _MOST_BYTES = 1 << 24
-_MOST_REMEMBERED = 1000
+_MOST_REMEMBERED = 10_000
 _LATEST_S = 1 << 33
 """Times beyond are not believed."""
 

@@ -56,7 +56,8 @@ function overTime(data, named) {
       ctx.fillText("µs", 4 * devicePixelRatio, bbox.top - 4 * devicePixelRatio);
       ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       for (const [left, right, load] of bandsOn(u, data)) {
-        if (right - left >= 70 * devicePixelRatio) ctx.fillText(load || "not stated", left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+        const said = load || "not stated", beside = 4 * devicePixelRatio;
+        if (right - left > ctx.measureText(said).width + 2 * beside) ctx.fillText(said, left + beside, bbox.top + 3 * beside);
       }
       if (data.limit_ns) {
         const y = u.valToPos(data.limit_ns / 1000, "y", true);
@@ -149,7 +150,8 @@ function maximaFigure(data, range) {
       for (const [begin, end, load] of data.bands) {
         const left = inside(at(begin)), w = inside(at(end)) - left;
         if (w > 0 && named.includes(load || "not stated")) pen.rect(left, top, w, bottom - top, mixed(colour("paper"), tint(named, load).slice(0, 7), 0.14));
-        if (w > 70) pen.text(left + 4, top + 12, load || "not stated", colour("soft"));
+        const said = load || "not stated";
+        if (w > 7 * said.length + 8) pen.text(left + 4, top + 12, said, colour("soft"));
       }
       for (const tick of log ? decades(low * 1000, high * 1000).map(ns => ns / 1000) : linearTicks(high)) {
         pen.line([[LEFT, y(tick)], [right, y(tick)]], colour("grid"));
