@@ -57,6 +57,12 @@ def test_a_report_goes_by_what_recordings_add_up_to_and_their_course(runs: list[
     assert (_report(kept, tmp_path / "report") / "index.html").is_file()
 
 
+def test_thousands_are_set_off_on_axes_as_in_the_text_beside_them(tmp_path: Path) -> None:
+    run = watched(tmp_path, Watched(long={"runnable-to-running": 5_000_000}))
+    drawn = (_report([run], tmp_path / "report") / "figures" / "stations-1.svg").read_text()
+    assert ">4,000<" in drawn and ">4000<" not in drawn
+
+
 def test_several_series_tell_of_one_wakeup(runs: list[Recording]) -> None:
     found = wakeups(runs[0].head, runs[0].events)
     assert len(runs[0].events) == 2 * len(found) == 2 * LOADS["none"].intervals

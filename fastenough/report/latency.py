@@ -150,6 +150,7 @@ def latency_figure(title: str, lines: Sequence[Line], scale: Scale,
     """These lines, which all hold samples, on the axes of ``scale``."""
     figure, axes = plot.new_figure(title, size_in)
     scale.axis(axes, scale.together)
+    axes.xaxis.set_major_formatter(plot.plain)
     axes.set_xlabel("latency [µs]" + (", logarithmic" if axes.get_xscale() != "linear" else ""))
     axes.set_ylabel("samples per µs")
     limits = _draw_limits(axes, scale)

@@ -168,12 +168,17 @@ def drawable(heights: NDArray[np.float64], edges: NDArray[np.float64],
     return np.maximum.reduceat(heights, first), np.append(edges[first], edges[-1])
 
 
+def plain(value: float, _: float) -> str:
+    """A number on an axis, written as in the text beside it: thousands set off."""
+    return f"{value:,.10g}"
+
+
 def plain_log_axis(axis: Axis) -> None:
     """Label a logarithmic axis with plain numbers, not with powers of ten."""
     low, high = axis.get_view_interval()
     if low > 0:
         axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_major_formatter(plain)
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -140,6 +140,7 @@ def _draw(group: Group, drawn: list[Wakeup]) -> Figure:
     axes.set_yticks([])
     axes.set_ylim(len(drawn) - 0.45, -0.6)
     axes.set_xlim(0, max(wakeup.delay_ns for wakeup in drawn) / 1000 * 1.02)
+    axes.xaxis.set_major_formatter(plot.plain)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("time since the wake-up was due [µs]")
     plot.legend_below(figure, [Patch(facecolor=look[name][0], hatch=look[name][1], edgecolor="#ffffff",
