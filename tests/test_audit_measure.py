@@ -169,3 +169,10 @@ def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], sai
         pytest.skip("this machine has governors")
     done = command_line("audit", *arguments, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_where_files_are_there_already_nothing_is_measured_for_them(tmp_path: Path, probe_binary: Path) -> None:
+    assert command_line("audit", "--emit", "files", cwd=tmp_path).returncode == 0
+    done = command_line(*words("--emit", "files"), cwd=tmp_path)
+    assert done.returncode == 2 and "is there already; name an empty folder" in done.stderr
+    assert not (tmp_path / "fastenough-data").exists()

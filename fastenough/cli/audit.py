@@ -17,6 +17,7 @@ from fastenough.cli.audit_measure import (
     Asked,
     as_document,
     conclusions,
+    make_folder,
     measured_audit,
     print_measured,
     remarks,
@@ -125,15 +126,17 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         _emit(found, {}, folder)
         _tell(found, None, everything, as_json)
         return ExitStatus.DONE
+    if folder is not None:
+        make_folder(folder, emit(found.findings, {}))
     store = Store(store_path)
     try:
         measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
+    _tell(found, measured, everything, as_json)
     section = tell_measured(measured, list(conclusions(measured)), store)
     if report_path is not None:
         with Work("making the report"):
             report_measured(measured, section, store, report_path)
     _emit(found, remarks(measured), folder)
-    _tell(found, measured, everything, as_json)
     return status_of(measured)

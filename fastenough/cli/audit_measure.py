@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -211,11 +211,16 @@ def status_of(measured: Measured) -> int:
     return ExitStatus.DONE if any(each.effect for each in measured.alone) else ExitStatus.INCONCLUSIVE
 
 
-def write_files(texts: Mapping[str, str], folder: Path) -> None:
-    """Into a folder that is made where it is not there; raises BadInput where one of the files is there already."""
-    there = [name for name in texts if (folder / name).exists()]
+def make_folder(folder: Path, names: Iterable[str]) -> None:
+    """For these files, where it is not there; raises BadInput where one of them is there already."""
+    there = [name for name in names if (folder / name).exists()]
     if there:
         raise BadInput(f"--emit {folder}: {there[0]} is there already; name an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def write_files(texts: Mapping[str, str], folder: Path) -> None:
+    """Into a folder that is made where it is not there; raises BadInput where one of the files is there already."""
+    make_folder(folder, texts)
     for name, text in texts.items():
         (folder / name).write_text(text)
