@@ -183,6 +183,8 @@ def test_what_a_service_recorded_is_merged_like_runs_of_one_kind(probe_binary: s
     assert command_line("monitor", "pull", f"--ring={ring}", f"--store={store}").returncode == 0
     recordings = [Store(store).load(run.id) for run in Store(store).runs()]
     assert len(recordings) >= 3 and len(grouped(recordings)) == 1
+    assert command_line("report", f"--store={store}", f"--out={tmp_path / 'report'}").returncode == 0
+    assert len(json.loads((tmp_path / "report" / "report.json").read_text())["runs"]) == len(recordings)
 
 
 def test_a_pull_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:

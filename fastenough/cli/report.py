@@ -34,6 +34,12 @@ def choose_runs(store: Store, names: tuple[str, ...]) -> KeptCampaign:
     return campaign
 
 
+def _reported(store: Store, names: tuple[str, ...]) -> KeptCampaign:
+    """Where there are runs and no campaign, as of a service whose recordings were pulled, all of them."""
+    runs = () if names or newest_campaign(store) else tuple(run.id for run in store.runs())
+    return KeptCampaign("", runs, ()) if runs else choose_runs(store, names)
+
+
 def _note(store: Store, campaign: KeptCampaign) -> Note | None:
     """What its plan says; None where it was made without the file of one, or of one that cannot be read any more."""
     try:
@@ -69,6 +75,8 @@ def command(
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
 
+    In a store that has none, as where a service's recordings were pulled, that is on all of its runs.
+
     Runs of a plan that states a requirement for them are judged by that, unless --limit says another.
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
@@ -76,7 +84,7 @@ def command(
         raise BadInput("--probe says whose runs a limit is for; give --limit as well")
     require_writable(out)
     store = existing_store(store_path)
-    chosen = choose_runs(store, runs)
+    chosen = _reported(store, runs)
     with Work("reading the runs") as work:
         recordings = read_runs(store, chosen.runs, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
