@@ -237,6 +237,7 @@ HEAD = "# tracer: nop\n#\n"
     (lambda text: text + "\nCPU:0 [LOST 34 EVENTS]", "has lost events"),
     (lambda text: text.replace("next_pid=9", "next=9"), "says no next task"),
     (lambda text: text.replace("[000]", "[99999]"), "no machine has so many"),
+    (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
 ])
 def test_what_is_no_trace_is_refused(change: object, said: str) -> None:
     text = "\n".join(Kernel(4, 1, 2, 2, False, 5).run().lines)

@@ -70,6 +70,7 @@ class _Cpu:
     """One CPU while its events are followed.  Times are instants unless their name says what lasted."""
 
     cpu: int
+    seen: int = 0
     irqs_off: bool = False
     preemption_off: bool = False
     known: bool = False
@@ -100,7 +101,8 @@ class _Cpu:
 
 
 def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
-    """What a trace tells of each CPU; raises BadInput for what is none, has lost events, or lacks what is needed."""
+    """What a trace tells of each CPU; raises BadInput for what is none, has lost events, lacks what is needed, or in
+    which time goes back: a section would be shorter than it was."""
     cpus: dict[int, _Cpu] = {}
     resolution_ns, names = 1, set()
     for number, line in enumerate(lines, 1):
@@ -150,6 +152,10 @@ def _told(cpu: _Cpu, resolution_ns: int) -> TracedCpu:
 
 def _follow(cpus: dict[int, _Cpu], event: _Event) -> None:
     cpu = cpus.setdefault(event.cpu, _Cpu(event.cpu))
+    if event.at_ns < cpu.seen:
+        raise BadInput(f"the times of CPU {event.cpu} go back by {cpu.seen - event.at_ns} ns at {event.name}: its "
+                       "clock was set, or lines are out of order; record it with the clock mono")
+    cpu.seen = event.at_ns
     interrupt = _INTERRUPT.fullmatch(event.name)
     if event.name in _STEPS:
         _STEPS[event.name](cpu, event)
