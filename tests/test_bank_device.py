@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROBE = Path(__file__).resolve().parents[1] / "build" / "target" / "probe" / "fastenough-probe"
-MAGIC, VERSION = 0x4B4E4246, 4
+MAGIC, VERSION = 0x4B4E4246, 5
 
 
 def probed(device: Path) -> tuple[int, str]:
