@@ -11,14 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from virtual_boards import RESPONSE, parsed, quiet, reading, since_load
+from virtual_boards import RESPONSE, insert, parsed, quiet, reading, since_load, unload_module
 
 from fastenough.recording import Recording
 from fastenough.virtual.board import VirtualBoard
+from fastenough.virtual.module import build_module
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
 from fastenough.virtual.probe import PROBE
 
 PATIENCE_S = 60.0
+HOGGED, HOG_NS = 10, 20_500_000
+HOGGED_PERIOD_NS = 1_000_000
 
 
 def settled(board: VirtualBoard) -> None:
@@ -60,6 +63,30 @@ def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -
     assert wakeup.taken + wakeup.missed == corrected.taken
     late_ns = recording.totals[0].maximum or 0
     assert abs(corrected.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+
+
+def overruns_that_were_made_are_found(board: VirtualBoard, place: Path, *, core_counts: bool) -> None:
+    """Of the periodic task that is there: a hog keeps its CPU so many times, each time for so many periods."""
+    probe = reading(board, "--until-interrupt")
+    lines = probe.lines(PATIENCE_S)
+    head = next(lines)
+    hog = build_module(board.kernel, Path(__file__).parent / "oob_hog")
+    insert(board, hog, {"cpu": 1, "width_ns": HOG_NS, "times": HOGGED})
+    deadline = time.monotonic() + PATIENCE_S
+    while int(board.link.read("/sys/module/oob_hog/parameters/done")) < HOGGED and time.monotonic() < deadline:
+        time.sleep(0.1)
+    unload_module(board, "oob_hog")
+    probe.signal(signal.SIGINT)
+    recording = parsed([head, *lines], place)
+    least = HOGGED * (HOG_NS // HOGGED_PERIOD_NS - 1)
+    assert recording.end is not None
+    assert recording.totals[0].count_above(HOG_NS - 2 * HOGGED_PERIOD_NS) >= HOGGED
+    assert recording.end.series[0].missed >= least
+    if core_counts:
+        told = sum(interval.counters["core_overruns"] or 0 for interval in recording.intervals)
+        assert told == recording.end.counters["core_overruns"]
+        assert told >= least, "the core counts beside the clock"
+    assert_every_period_is_accounted_for(recording, HOGGED_PERIOD_NS)
 
 
 @contextmanager

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from module_trials import assert_every_period_is_accounted_for, every_edge_is_answered, it_comes_and_goes, settled
+from module_trials import (
+    HOGGED_PERIOD_NS,
+    assert_every_period_is_accounted_for,
+    every_edge_is_answered,
+    it_comes_and_goes,
+    overruns_that_were_made_are_found,
+    settled,
+)
 from own_kernels import BUSY, booted_own
-from virtual_boards import PERIODIC, RESPONSE, insert, parsed, reading, recorded, since_load, unload_module
+from virtual_boards import PERIODIC, RESPONSE, insert, recorded, since_load, unload_module
 
 from fastenough.model import FastenoughError
 from fastenough.virtual.board import VirtualBoard
@@ -21,9 +26,6 @@ from fastenough.virtual.pins import OUTPUT_LINE
 MODULE = "fastenough_rtdm"
 EDGES = 500
 TURNS = 100
-PATIENCE_S = 60.0
-HOGGED, HOG_NS = 10, 20_500_000
-PERIOD_NS = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -75,28 +77,9 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
 
 @pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
 def test_overruns_that_were_made_are_found(board: VirtualBoard, tmp_path: Path, task: str) -> None:
-    """A hog keeps the CPU so many times, each time for so many periods."""
-    load(board, {"task": task, "period_ns": PERIOD_NS, "cpu": 1})
-    probe = reading(board, "--until-interrupt")
-    lines = probe.lines(PATIENCE_S)
-    head = next(lines)
-    hog = build_module(board.kernel, Path(__file__).parent / "oob_hog")
-    insert(board, hog, {"cpu": 1, "width_ns": HOG_NS, "times": HOGGED})
-    deadline = time.monotonic() + PATIENCE_S
-    while int(board.link.read("/sys/module/oob_hog/parameters/done")) < HOGGED and time.monotonic() < deadline:
-        time.sleep(0.1)
-    unload_module(board, "oob_hog")
-    probe.signal(signal.SIGINT)
-    recording = parsed([head, *lines], tmp_path)
+    load(board, {"task": task, "period_ns": HOGGED_PERIOD_NS, "cpu": 1})
+    overruns_that_were_made_are_found(board, tmp_path, core_counts=task == "timer-thread")
     unload(board)
-    assert recording.end is not None
-    assert recording.totals[0].count_above(HOG_NS - 2 * PERIOD_NS) >= HOGGED
-    assert recording.end.series[0].missed >= HOGGED * (HOG_NS // PERIOD_NS - 1)
-    if task == "timer-thread":
-        told = sum(interval.counters["core_overruns"] or 0 for interval in recording.intervals)
-        assert told == recording.end.counters["core_overruns"]
-        assert told >= HOGGED * (HOG_NS // PERIOD_NS - 1), "the core counts beside the clock"
-    assert_every_period_is_accounted_for(recording, PERIOD_NS)
 
 
 def test_the_task_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:
@@ -125,10 +108,10 @@ def gravity(board: VirtualBoard) -> Iterator[None]:
 def test_a_period_below_the_gravity_of_the_core_is_refused(board: VirtualBoard, tmp_path: Path) -> None:
     with pytest.raises(FastenoughError, match="the core gives no period of 20000 ns: error -22"):
         load(board, {"task": "timer-thread", "period_ns": 20_000})
-    load(board, {"task": "timer-thread", "period_ns": PERIOD_NS})
+    load(board, {"task": "timer-thread", "period_ns": HOGGED_PERIOD_NS})
     recording = recorded(board, 0.5, tmp_path)
     unload(board)
-    assert_every_period_is_accounted_for(recording, PERIOD_NS)
+    assert_every_period_is_accounted_for(recording, HOGGED_PERIOD_NS)
 
 
 @pytest.mark.parametrize(("parameters", "said"), [

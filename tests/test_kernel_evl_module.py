@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from module_trials import assert_every_period_is_accounted_for, every_edge_is_answered, it_comes_and_goes, settled
+from module_trials import (
+    HOGGED_PERIOD_NS,
+    assert_every_period_is_accounted_for,
+    every_edge_is_answered,
+    it_comes_and_goes,
+    overruns_that_were_made_are_found,
+    settled,
+)
 from own_kernels import BUSY, booted_own
 from virtual_boards import PERIODIC, RESPONSE, insert, recorded, since_load, unload_module
 
@@ -62,6 +69,13 @@ def test_misses_are_charged_and_short_intervals_lose_nothing(board: VirtualBoard
     assert (recording.totals[0].minimum or 0) >= -20_000 // 2
     assert ((recording.end.counters.get("core_overruns") or 0) > 0) == (task == "timer-thread")
     assert_every_period_is_accounted_for(recording, 20_000)
+
+
+@pytest.mark.parametrize("task", ["timer-thread", "timer-handler"])
+def test_overruns_that_were_made_are_found(board: VirtualBoard, tmp_path: Path, task: str) -> None:
+    load(board, {"task": task, "period_ns": HOGGED_PERIOD_NS, "cpu": 1})
+    overruns_that_were_made_are_found(board, tmp_path, core_counts=task == "timer-thread")
+    unload_module(board, MODULE)
 
 
 def test_the_task_runs_as_asked(board: VirtualBoard, tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps a CPU from Linux and from the Cobalt core alike: for a width, so many times, in a timer handler of the core's. */
+/* Keeps a CPU from Linux and from a real-time core alike: with the processor's interrupts off for a width, so many times. */
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/interrupt.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
-#include <rtdm/driver.h>
+#include <linux/timekeeping.h>
 
-#define APART_NS (100 * NSEC_PER_MSEC)
+#define APART_MS 100
 
 static int cpu;
 module_param(cpu, int, 0444);
@@ -14,35 +18,43 @@ module_param(times, uint, 0444);
 static uint done; /* to be read */
 module_param(done, uint, 0444);
 
-static rtdm_timer_t timer;
+static struct task_struct *thread;
 
-static void hog(rtdm_timer_t *expired)
+static void keep(void)
 {
-	nanosecs_abs_t end = rtdm_clock_read_monotonic() + width_ns;
+	unsigned long flags = hard_local_irq_save();
+	u64 end = ktime_get_mono_fast_ns() + width_ns;
 
-	while (rtdm_clock_read_monotonic() < end)
+	while (ktime_get_mono_fast_ns() < end)
 		cpu_relax();
-	if (++done == times)
-		rtdm_timer_stop_in_handler(expired);
+	hard_local_irq_restore(flags);
+}
+
+static int hog(void *unused)
+{
+	while (!kthread_should_stop()) {
+		msleep(APART_MS);
+		if (done == times)
+			continue;
+		keep();
+		done++;
+	}
+	return 0;
 }
 
 static int __init oob_hog_init(void)
 {
-	rtdm_lockctx_t context;
-	int error = rtdm_timer_init(&timer, hog, KBUILD_MODNAME);
-
-	if (error)
-		return error;
-	cobalt_atomic_enter(context);
-	xntimer_set_affinity(&timer, xnsched_struct(cpu));
-	error = rtdm_timer_start(&timer, APART_NS, APART_NS, RTDM_TIMERMODE_RELATIVE);
-	cobalt_atomic_leave(context);
-	return error;
+	thread = kthread_create(hog, NULL, KBUILD_MODNAME);
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	kthread_bind(thread, cpu);
+	wake_up_process(thread);
+	return 0;
 }
 
 static void __exit oob_hog_exit(void)
 {
-	rtdm_timer_destroy(&timer);
+	kthread_stop(thread);
 }
 
 module_init(oob_hog_init);
