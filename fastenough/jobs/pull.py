@@ -174,14 +174,14 @@ class _Pull:
         if not self._spool.size(file.name):
             self._spool.remove(file.name)
             return
-        line = self._met(file)
+        line, head = self._met(file)
         if grows and not self._has_end(file):
-            self._tell_gap(file, head_of(line, file.name))
+            self._tell_gap(file, head)
             self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
         else:
-            self._store_one(file, line)
+            self._store_one(file, line, head)
 
-    def _met(self, file: RingFile) -> bytes:
+    def _met(self, file: RingFile) -> tuple[bytes, Head]:
         """Its head as it will be, with what the bench knew when it saw the recording first: boards are changed."""
         line = self._spool.head(file.name)
         if line is None:
@@ -190,8 +190,8 @@ class _Pull:
             added = self._known(head_of(said, file.name))
             line = line_bytes(completed_head(json.loads(said), file.run_id, added))
             self._spool.keep_head(file.name, line)
-        self._before = head_of(line, file.name)
-        return line
+        self._before = head = head_of(line, file.name)
+        return line, head
 
     def _known(self, head: Head) -> Added:
         """Where the board was booted since: what was known of the recording before, if both are of one boot."""
@@ -230,8 +230,8 @@ class _Pull:
             *_, last = deque(stream, maxlen=1)
         return last.startswith(b'{"type":"end"')
 
-    def _store_one(self, file: RingFile, line: bytes) -> None:
-        span, head = _span_of(self._spool, file), head_of(line, file.name)
+    def _store_one(self, file: RingFile, line: bytes, head: Head) -> None:
+        span = _span_of(self._spool, file)
         with self._spool.opened(file.name) as stream:
             self._store.adopt(self._spool, _lines_under(line, head.load, stream), file.run_id)
         self._tell_gap(file, head)

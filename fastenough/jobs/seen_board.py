@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +23,7 @@ class SeenBoard:
     marks: tuple[str, ...] = ()
 
     @cached_property
-    def _profile(self) -> Mapping[str, Any]:
+    def _profile(self) -> dict[str, Any]:
         return collect(self.booted.link)
 
     def added(self, head: Head) -> Added:
@@ -36,4 +35,4 @@ class SeenBoard:
         if head.boot_id is None or head.boot_id != self._profile["boot_id"]:
             return Added(self.name, None, self.load, marks=marks)
         return Added(self.name, configuration_in(self._profile), self.load, self._profile,
-                     profile_sha256(dict(self._profile)), marks=marks)
+                     profile_sha256(self._profile), marks=marks)
