@@ -79,15 +79,15 @@ def command(*, trace: TextIO | None, board: str, duration_ns: int, report_path: 
     if report_path is not None:
         require_writable(report_path)
     name, found = _recorded(board, duration_ns) if trace is None else ("", _read(trace))
+    if as_json:
+        print_json([asdict(one) for one in found])
+    else:
+        _print(found)
     section = section_of(found, _MEANING)
     if name:
         conclude(Store(store_path), name, (), as_kept(section))
     if report_path is not None:
         report_bound(section, report_path)
-    if as_json:
-        print_json([asdict(one) for one in found])
-    else:
-        _print(found)
 
 
 def _read(trace: TextIO) -> Sequence[CpuBound]:

@@ -174,8 +174,9 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
         culprit = None
         if hunted.load is not None and not hunted.signal:
             culprit = watch(granted, hunted.load, store, asked.once_more, opened=opened, tell=display.tell)
+    status = _tell(hunted, culprit, out, as_json)
     section = tell_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:
         with Work("making the report"):
             report_hunt(hunted, culprit, section, store, report_path)
-    return _tell(hunted, culprit, out, as_json)
+    return status
