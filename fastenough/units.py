@@ -7,7 +7,9 @@ import re
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9,
              "h": 3600 * 10**9, "d": 86400 * 10**9}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+_DURATION = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zµ]{1,3})")
+_SHOWN = 60
+"""Characters of a text that a message repeats."""
 
 
 def parse_share(text: str) -> float:
@@ -15,9 +17,9 @@ def parse_share(text: str) -> float:
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError as error:
-        raise ValueError(f"'{text}' is no share; write 95%, 0.95 or 1e-6") from error
+        raise ValueError(f"'{text[:_SHOWN]}' is no share; write 95%, 0.95 or 1e-6") from error
     if not 0 <= share <= 1:
-        raise ValueError(f"'{text}' must lie between 0 and 1, or 0% and 100%")
+        raise ValueError(f"'{text[:_SHOWN]}' must lie between 0 and 1, or 0% and 100%")
     return share
 
 
@@ -25,9 +27,9 @@ def parse_duration_ns(text: str) -> int:
     """``100us``, ``1.5ms``, ``2m`` in nanoseconds; raises ValueError that says how to fix it."""
     match = _DURATION.fullmatch(text.strip())
     if not match or match[2] not in _UNITS_NS:
-        raise ValueError(f"'{text}' is no duration; write a number and a unit, as in 100us, 20ms, 2m "
+        raise ValueError(f"'{text[:_SHOWN]}' is no duration; write a number and a unit, as in 100us, 20ms, 2m "
                          f"(units: {', '.join(_UNITS_NS)})")
     duration_ns = round(float(match[1]) * _UNITS_NS[match[2]])
     if not 0 < duration_ns < 2**62:
-        raise ValueError(f"'{text}' must be longer than 0 and shorter than a century")
+        raise ValueError(f"'{text[:_SHOWN]}' must be longer than 0 and shorter than a century")
     return duration_ns

@@ -44,7 +44,8 @@ Or let the bench bring it: it takes from here what a board needs, wherever the a
 
 Each was built from commit {commit} with the compilers in BUILT-WITH,
 and has recorded a run under qemu-user: that shows that it works, and nothing of any board's speed.  `uname -m` says
-mips on little-endian MIPS as well: take fastenough-probe-mipsel there.
+mips on little-endian MIPS as well: take fastenough-probe-mipsel there.  fastenough-probe-amd64-musl is for x86_64, with
+musl instead of glibc.
 
 The sources are in fastenough-{version}.tar.xz, released beside this archive.  GPL-2.0-or-later, see COPYING.
 """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import environment
-from tools import ROOT, program
+from tools import ROOT, configure, program, require
 
 from fastenough.board.base import Booted
 from fastenough.implementations import Act, find_implementation
@@ -96,3 +97,14 @@ def test_the_real_library_finds_no_core_here(tmp_path: Path) -> None:
     probe = program(tmp_path / "build", "target/probe/fastenough-probe-evl")
     done = subprocess.run([probe, "timer", "-D", "1s", "-q"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 5 and "this kernel has no EVL core" in done.stderr, done.stderr
+
+
+def test_a_cross_build_finds_the_library_by_a_second_cross_file(tmp_path: Path) -> None:
+    """As docs/evl.md says: the cross files of this tree name pkg-config, a file of one's own the folder of evl.pc."""
+    require("aarch64-linux-gnu-gcc", "pkg-config")
+    (tmp_path / "evl.pc").write_text("Name: evl\nDescription: a stand-in\nVersion: 0.47\nLibs: -levl\n")
+    (tmp_path / "evl.ini").write_text(f"[properties]\npkg_config_libdir = '{tmp_path}'\n")
+    configure(tmp_path / "build", "--cross-file", str(ROOT / "target/cross/arm64.ini"), "--cross-file",
+              str(tmp_path / "evl.ini"), "-Dprobe_platform=evl")
+    targets = json.loads((tmp_path / "build/meson-info/intro-targets.json").read_text())
+    assert "fastenough-probe-evl" in {target["name"] for target in targets}

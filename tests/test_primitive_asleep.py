@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.analysis.machine import counter_total
 from fastenough.recording import read_recording
@@ -16,7 +16,7 @@ ACTS = 2000
 PAIRS = ["barrier", "condvar", "eventfd", "fifo-message", "futex", "mqueue", "mutex-contended", "mutex-pi", "semaphore",
          "signal"]
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time priorities")
+pytestmark = needs_root("real-time priorities")
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -12,12 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from tools import program
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies")
+pytestmark = needs_root("real-time policies")
 
 STUCK = "no act has succeeded for 300 ms"
 NOT_GIVEN = "the waiter came back"

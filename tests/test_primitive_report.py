@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import Any
 
 import pytest
+from privileges import needs_root
 
 from fastenough.analysis import judge
 from fastenough.model import Outcome
@@ -28,7 +28,7 @@ RUNS = {
     "jitter": ["jitter", "-D1s", "--report=100ms"],
 }
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies")
+pytestmark = needs_root("real-time policies")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from privileges import needs_root
 from processes import ended, eventually, recorded
 from tools import require
 
@@ -22,7 +23,6 @@ PAIRS = ["semaphore", "condvar", "futex", "eventfd", "signal", "mqueue", "barrie
          "fifo-message"]
 BOUNDED_S = 15
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies")
 needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 
 
@@ -96,7 +96,7 @@ def test_a_spinlock_is_handed_over_between_two_cpus(probe_binary: str, tmp_path:
                                                            for place in ("first", "second")}
 
 
-@needs_root
+@needs_root("real-time policies")
 def test_recovery_grows_with_the_medium_task_only_without_inheritance(probe_binary: str, tmp_path: Path) -> None:
     medians: dict[str, dict[int, int]] = {"yes": {}, "no": {}}
     for medium_ms in (1, 5):
@@ -146,7 +146,7 @@ def test_a_rest_after_slow_work_is_not_taken_for_death(probe_binary: str, tmp_pa
     assert max(recording.totals[series.id].maximum or 0 for series in recording.series) > 400_000_000
 
 
-@needs_root
+@needs_root("real-time policies")
 def test_a_refused_pipe_size_is_reported_with_its_reason(probe_binary: str, tmp_path: Path) -> None:
     require("setpriv")
     most = int(Path("/proc/sys/fs/pipe-max-size").read_text())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from control_groups import own_group
+from privileges import needs_root, own_mounts
 from processes import eventually
 
 from fastenough.exchange.cyclictest import IMPORTER
@@ -197,11 +198,12 @@ def _held_us() -> int:
     return int.from_bytes(_HOLD.read_bytes()[:4], sys.byteorder, signed=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not _HOLD.exists(), reason="needs root: a namespace, and /dev/cpu_dma_latency")
+@needs_root("a namespace, and /dev/cpu_dma_latency")
+@pytest.mark.skipif(not _HOLD.exists(), reason="no /dev/cpu_dma_latency here")
 def test_the_hold_on_idle_states_ends_with_its_owner(probe_binary: str, tmp_path: Path) -> None:
     """Other probes on this machine may hold a shorter wake-up meanwhile: then that is what is in effect."""
     path = tmp_path / "r"
-    command = ["unshare", "-m", "sh", "-c", _WITH_STATES, "sh", probe_binary, "timer", "-a", "0", "-D", "60s", "-q",
+    command = [*own_mounts(), "sh", "-c", _WITH_STATES, "sh", probe_binary, "timer", "-a", "0", "-D", "60s", "-q",
                "--report", "50ms", "--deepest-idle-state", "1", "--record", str(path), *ORDINARY]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         assert eventually(lambda: path.exists() and path.read_bytes().count(b"\n") > 2, 30)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
@@ -18,8 +19,6 @@ CPU = str(max(os.sched_getaffinity(0)))
 RARE = [*(f"{arguments} -i700ms --timeout=500ms" for arguments in (
             "semaphore -l2", "mutex -l200", "switch -l200", "jitter -D2s --size=10", "spinlock --burst=1000 -l2000")),
         "inversion --medium=100ms -l3 --timeout=100ms"]
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time priorities")
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
@@ -37,7 +36,7 @@ def test_what_a_method_cannot_do_is_refused(probe_binary: str, arguments: str, s
     assert said in done.stderr
 
 
-@needs_root
+@needs_root("real-time priorities")
 @pytest.mark.parametrize("arguments", RARE)
 def test_acts_rarer_than_the_timeout_are_no_failure(probe_binary: str, tmp_path: Path, arguments: str) -> None:
     path = tmp_path / "r"
@@ -49,7 +48,7 @@ def test_acts_rarer_than_the_timeout_are_no_failure(probe_binary: str, tmp_path:
     assert sum(total.total for total in read_recording(path).totals.values()) >= 2
 
 
-@needs_root
+@needs_root("real-time priorities")
 def test_bursts_that_pass_each_other_are_no_dead_partner(probe_binary: str) -> None:
     """One act in 50 ms takes 2 us: the two sides hardly ever want the lock at once."""
     done = subprocess.run([probe_binary, "spinlock", "--burst=1", "-i50ms", "-l20", "--timeout=100ms", "-q"],

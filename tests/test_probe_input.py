@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.units import parse_duration_ns
 
@@ -71,7 +71,7 @@ def test_wrong_usage(probe_binary: str, tmp_path: Path, arguments: str) -> None:
     assert WRONG[arguments] in _refused([probe_binary, *words[:1], *record, *words[1:]], tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+@needs_root("it becomes another user")
 def test_without_the_right_to_real_time(probe_binary: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.analysis import judge
 from fastenough.model import Outcome, Requirement, Verdict
@@ -20,7 +21,7 @@ CPU = max(os.sched_getaffinity(0))
 OTHER = min(os.sched_getaffinity(0))
 
 needs_two = pytest.mark.skipif(CPU == OTHER, reason="needs two CPUs: a thread is moved to another one")
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies")
+pytestmark = needs_root("real-time policies")
 
 
 def _change_policy(thread: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from privileges import needs_root, require_root
 from processes import eventually
 from tools import program
 
@@ -25,8 +26,6 @@ from fastenough.recording import read_recording
 PAGE = 4096
 TIMER = ["timer", "-a", str(min(os.sched_getaffinity(0))), "--allow-difference"]
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +185,7 @@ def _drained(terminal: int) -> bytes:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
+    require_root("it mounts a small disk")
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(disk)], check=False).returncode:
@@ -199,7 +199,7 @@ def _fill(probe: str, output: IO[bytes], *arguments: str) -> tuple[int, str]:
                                    stderr=subprocess.PIPE), 30)
 
 
-@needs_root
+@needs_root("mounts")
 @pytest.mark.parametrize("mode", ["ab", "r+b"])
 def test_a_full_disk_takes_nothing_from_others(probe_binary: str, small_disk: Path, tmp_path: Path, mode: str) -> None:
     shared = small_disk / "shared"
@@ -217,7 +217,7 @@ def test_a_full_disk_takes_nothing_from_others(probe_binary: str, small_disk: Pa
     assert recording.intervals and recording.cut_off and not held.endswith(b"\n")
 
 
-@needs_root
+@needs_root("mounts")
 def test_what_another_appends_to_our_file_is_not_cut(probe_binary: str, small_disk: Path) -> None:
     ours = small_disk / "ours"
     command = [probe_binary, *TIMER, "-i", "500us", "--report", "20ms", "--quiet", "--record", str(ours)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from tools import ROOT, build, configure, require
 
 from fastenough.model import Outcome
@@ -59,7 +61,7 @@ def test_the_timer_act_runs_there_unchanged(throwaway_probe: Path, tmp_path: Pat
     assert recording.totals[corrected.id].total == recording.totals[each.id].total + recording.missed(each.id) > 30
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs real-time priority")
+@needs_root("a real-time priority")
 @pytest.mark.parametrize("strays", [False, True])
 def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_path: Path, strays: bool) -> None:
     """What was measured while Linux had the thread is of Linux."""
@@ -72,7 +74,10 @@ def test_a_thread_that_its_core_lost_fails_the_run(throwaway_probe: Path, tmp_pa
     assert done.returncode == (4 if strays else 0), done.stderr
     assert read_recording(path).outcome is (Outcome.FAILED if strays else Outcome.COMPLETED)
     assert ("taken from the real-time core 1 times" in done.stderr) == strays
-    assert ("mode_switches" in path.read_text()) == strays
+    end = json.loads(path.read_text().splitlines()[-1])
+    counted = [setting["in_effect"] for setting in end["settings"] if setting["name"] == "mode_switches"]
+    assert counted == [int(strays)], "a count of 0 is recorded, so that it differs from an unknown one"
+    assert [change.name for change in read_recording(path).end.changes] == ["mode_switches"] * strays
 
 
 def test_a_primitive_it_has_not_is_not_applicable_there(throwaway_probe: Path) -> None:

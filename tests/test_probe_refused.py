@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from control_groups import inside, own_group
+from privileges import needs_root, own_mounts
 from processes import ROOT
 
 from fastenough.model import ExitStatus
 from fastenough.recording import read_recording
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has what is taken away here")
+pytestmark = needs_root("rights that are taken away")
 NUMBERS = {"x86_64": {"sched_setattr": 314, "sched_getattr": 315, "sched_getaffinity": 204, "sched_setaffinity": 203},
            "aarch64": {"sched_setattr": 274, "sched_getattr": 275, "sched_getaffinity": 123, "sched_setaffinity": 122}}
 _FILTER = """
@@ -148,6 +149,7 @@ def test_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> 
 
 def test_an_assessment_with_just_what_a_container_needs(probe_binary: str, tmp_path: Path) -> None:
     """In namespaces of its own, with two capabilities: load, probe, proof and report."""
+    own_mounts()
     apart = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--uts", "--ipc", "--cgroup"]
     if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
         pytest.skip("may not make namespaces")

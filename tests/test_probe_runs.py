@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from processes import eventually, recorded
 
 from fastenough.model import BadInput, Outcome
@@ -26,8 +27,6 @@ GRID_METHODS = ["clock_nanosleep-abs", "posix-timer", "setitimer", "timerfd", "f
 RELATIVE_METHODS = ["clock_nanosleep-rel", "nanosleep", "ppoll"]
 DURATION_NS = 400_000_000
 INTERVAL_NS = 500_000
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time policies, mounts")
 
 
 def _record(probe: str, path: Path, *arguments: str) -> Recording:
@@ -77,7 +76,7 @@ def _settings(recording: Recording, name: str) -> list[dict[str, object]]:
     return [setting for setting in recording.head.settings if setting.name == name]
 
 
-@needs_root
+@needs_root("real-time policies, mounts")
 @pytest.mark.parametrize("policy", ["fifo", "rr", "deadline", "other"])
 def test_policy_is_what_was_read_back(probe_binary: str, tmp_path: Path, policy: str) -> None:
     path = tmp_path / "r"
@@ -218,7 +217,7 @@ def test_a_reader_that_goes_away_ends_the_run(probe_binary: str) -> None:
     assert "cannot be continued" in error and error.count("\n") == 1
 
 
-@needs_root
+@needs_root("real-time policies, mounts")
 def test_a_full_disk_keeps_what_was_recorded(probe_binary: str, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -273,3 +272,23 @@ def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: P
             (tmp_path / "r").write_bytes(pipe.read())
         assert process.wait(30) == 0
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
+
+
+def _rights(pid: int) -> list[tuple[int, int, int]]:
+    """Of each thread: the capabilities that it may use, those it has in effect, and whether it can get no others."""
+    fields = ("CapPrm", "CapEff", "NoNewPrivs")
+    said = [dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
+            for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [(int(one[fields[0]], 16), int(one[fields[1]], 16), int(one[fields[2]])) for one in said]
+
+
+@needs_root("capabilities to give up")
+@pytest.mark.parametrize("act", [("timer",), ("mutex",), ("condvar",)])
+def test_a_probe_that_measures_has_no_capability_left(probe_binary: str, tmp_path: Path, act: tuple[str, ...]) -> None:
+    """And yet its threads are real-time ones, and its run completes with the settings that it began with."""
+    with subprocess.Popen([probe_binary, *act, "-i", "1ms", "-D", "1500ms", "--record", str(tmp_path / "r"), "--quiet"],
+                          stdout=subprocess.DEVNULL) as probe:
+        assert eventually(lambda: {(0, 0, 1)} == {*_rights(probe.pid)} and len(_rights(probe.pid)) > 1, 10)
+        assert probe.wait(60) == 0
+    recording = read_recording(tmp_path / "r")
+    assert recording.outcome is Outcome.COMPLETED and "not-real-time" not in recording.head.marks

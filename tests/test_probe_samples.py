@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from privileges import needs_root, require_root
 from processes import eventually
 
 from fastenough.files import Untrusted
@@ -70,7 +71,7 @@ def _held_up(probe: str, directory: Path, cpu: str) -> bool:
     return read_recording(record).totals[0].total > 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real-time priorities")
+@needs_root("real-time priorities")
 def test_what_there_was_no_room_for_is_counted(probe_binary: str, tmp_path: Path) -> None:
     """A reporter held up for longer than the ring lasts loses samples, and the file says how many.
 
@@ -102,6 +103,7 @@ def test_a_killed_run_leaves_readable_samples(probe_binary: str, tmp_path: Path)
 
 
 def test_a_full_disk_fails_the_run_and_keeps_what_was_written(probe_binary: str, tmp_path: Path) -> None:
+    require_root("it mounts a small disk")
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]

@@ -12,7 +12,7 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
+from privileges import needs_root
 
 from fastenough.recording import Recording, read_recording
 
@@ -20,7 +20,7 @@ PERIOD_NS = 200_000
 LEAD_NS = 300_000
 CPU = str(max(os.sched_getaffinity(0)))
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: two real-time priorities")
+pytestmark = needs_root("two real-time priorities")
 
 
 def _stalled(probe: str, directory: Path, sizes: str, *, each: int, interval: str) -> tuple[Recording, Recording]:

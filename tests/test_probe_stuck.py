@@ -8,13 +8,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from tools import program
 
 from fastenough.model import Outcome
 from fastenough.recording import read_recording
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a real-time thread that never sleeps")
+@needs_root("a real-time thread that never sleeps")
 @pytest.mark.parametrize("duration", [["-D", "500ms"], []], ids=["stopped", "endless"])
 def test_a_thread_that_never_stops_is_stopped(build_directory: Path, tmp_path: Path, duration: list[str]) -> None:
     stuck = program(build_directory, "target/probe/stuck-probe")

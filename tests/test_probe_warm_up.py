@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.model import Outcome
 from fastenough.recording import Recording, read_recording
@@ -129,7 +130,7 @@ _SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17
 """Requests of ptrace(2)."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: ptrace of a process of real-time threads")
+@needs_root("ptrace of a process of real-time threads")
 def test_the_watchdog_holds_in_the_warm_up(probe_binary: str, tmp_path: Path) -> None:
     """The reporting thread, and only that, is kept from running: the run is ended long before the warm-up is over."""
     libc = ctypes.CDLL(None, use_errno=True)

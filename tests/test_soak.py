@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import bench_soak
 import pytest
 from bench_soak import Look, Pace, require_flat, soak_monitor, soak_probe
+from privileges import needs_root
 
 HALF_A_MINUTE = Pace(30.0, 0.1, 2.0, 12.0)
 UNIT = bench_soak.ROOT / "target" / "monitor" / "fastenough-monitor.service"
@@ -27,7 +27,7 @@ def test_half_a_minute_of_the_probe_as_a_service(tmp_path: Path) -> None:
     print(soak_probe(HALF_A_MINUTE, tmp_path))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to watch")
+@needs_root("the monitor")
 def test_half_a_minute_of_the_monitor_as_a_service(tmp_path: Path) -> None:
     print(soak_monitor(HALF_A_MINUTE, tmp_path))
 
@@ -63,7 +63,7 @@ def allowed_calls() -> set[str]:
     return calls
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to watch")
+@needs_root("the monitor")
 def test_what_the_unit_starts_runs_with_what_it_leaves(tmp_path: Path) -> None:
     """Its options, its capabilities and no more, and no system call that it forbids."""
     ring, trace = tmp_path / "ring", tmp_path / "trace"

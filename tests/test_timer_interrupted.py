@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from processes import eventually, recorded
 from timer_grid import assert_every_period_accounted
 
@@ -31,7 +32,7 @@ TOLERANCE_NS = 2_000  # setitimer lays a grid of its own, in whole microseconds
 CPU = str(max(os.sched_getaffinity(0)))
 GRID_METHODS = ["clock_nanosleep-abs", "posix-timer", "setitimer", "timerfd", "futex"]
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: two real-time priorities")
+pytestmark = needs_root("two real-time priorities")
 
 
 @contextmanager

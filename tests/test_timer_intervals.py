@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from timer_grid import assert_every_period_accounted, furthest_off, latest_periods
 
 from fastenough.recording import read_recording
@@ -18,7 +19,6 @@ INTERVAL_NS = 10_000_000
 DRIFT_NS = 4_000
 CPUS = sorted(os.sched_getaffinity(0))
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a real-time priority")
 needs_two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs: one to measure, one for the reporter")
 
 
@@ -31,7 +31,7 @@ def _displace_the_reporter(probe: str, timer: Path, cpu: int) -> None:
                    stdout=subprocess.DEVNULL, timeout=60)
 
 
-@needs_root
+@needs_root("a real-time priority")
 @needs_two_cpus
 def test_acts_lie_in_their_interval_while_the_reporter_is_displaced(probe_binary: str, tmp_path: Path) -> None:
     reporter_cpu, cpu = CPUS[:2]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fastenough import words
 from fastenough.link import Link
 from fastenough.model import BadInput
 from fastenough.units import parse_duration_ns
@@ -37,6 +38,10 @@ BENCH_OWN = {
     "trace-switch": "--break keeps a trace, see docs/trace.md",
 }
 """Options of the probe that the bench gives itself, or has no use for, and what to do instead."""
+_INTEGER = re.compile(r"-?\d{1,18}")
+DEADLINE_PARAMETERS = ("policy", "interval", "deadline", "runtime", "allow-difference")
+_PERIOD = "1ms"
+"""The probe's own, where no interval is given."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (\d\S*|off|fifo|rr|deadline|other)(?=[;,.)]|\s|$))?")
 
 
@@ -118,17 +123,44 @@ def _check_value(parameter: Parameter, value: Value) -> None:
         raise BadInput(f"{name}={value} is not known; choose one of {', '.join(parameter.choices)}")
     elif isinstance(value, bool) and parameter.kind not in ("cpus", "integer"):
         raise BadInput(f"{name}: a value is missing; write {name}={_example(parameter)}")
-    elif parameter.kind == "duration" and str(value) != "0":
-        _check_duration(name, str(value))
+    elif parameter.kind == "duration":
+        _check_range(parameter, value, _duration_ns(name, str(value)))
+    elif parameter.kind == "integer" and not isinstance(value, bool):
+        if not _INTEGER.fullmatch(str(value)):
+            raise BadInput(f"{name}={value} is no whole number; write {name}={_example(parameter)}")
+        _check_range(parameter, value, int(str(value)))
 
 
-def _check_duration(name: str, text: str) -> None:
+def _duration_ns(name: str, text: str) -> int:
+    if text == "0":
+        return 0
     if text.replace(".", "", 1).isdigit():
         raise BadInput(f"{name}={text} has no unit; write {name}={text}us or {name}={text}ns")
     try:
-        parse_duration_ns(text)
+        return parse_duration_ns(text)
     except ValueError as error:
         raise BadInput(f"{name}={error}") from error
+
+
+def _check_range(parameter: Parameter, value: Value, number: int) -> None:
+    low, high = parameter.low, parameter.high
+    if (low is not None and number < low) or (high is not None and number > high):
+        told = words.latency if parameter.kind == "duration" else str
+        least = told(low) if low is not None else "any"
+        most = told(high) if high is not None else "any"
+        raise BadInput(f"{parameter.name}={value} is out of range; choose {least} to {most}")
+
+
+def check_deadline(parameters: Mapping[str, Value]) -> None:
+    """Raises BadInput for times that the kernel refuses together with policy=deadline."""
+    if parameters.get("policy") != "deadline" or parameters.get("allow-difference"):
+        return
+    period_ns = _duration_ns("interval", str(parameters.get("interval", _PERIOD)))
+    deadline_ns = _duration_ns("deadline", str(parameters["deadline"])) if "deadline" in parameters else period_ns
+    runtime_ns = _duration_ns("runtime", str(parameters["runtime"])) if "runtime" in parameters else deadline_ns // 5
+    if not runtime_ns <= deadline_ns <= period_ns:
+        raise BadInput(f"policy=deadline: runtime {words.latency(runtime_ns)}, deadline {words.latency(deadline_ns)}, "
+                       f"period {words.latency(period_ns)}: each must be at most the next")
 
 
 def _example(parameter: Parameter) -> str:

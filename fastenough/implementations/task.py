@@ -20,6 +20,9 @@ from fastenough.recording.reader import event_of, head_of
 _HEAD_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 20.0
 _POLL_S = 0.05
+_BYTES_AT_ONCE = 64 << 20
+_BYTES_PER_S = 4 << 20
+"""So much may be written at any moment, and in each second besides."""
 _PROBES_OWN_ADVICE = " (or measure all the same"
 _BY_SIGNAL = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
 
@@ -90,8 +93,13 @@ class Task:
         raise kind(f"{self._name} ended with status {status}: {said}")
 
     def _collect(self, take: Callable[[bytes], Any]) -> None:
+        begun_s, taken = time.monotonic(), 0
         try:
             for line in self._stream:
+                taken += len(line)
+                if taken > _BYTES_AT_ONCE + _BYTES_PER_S * (time.monotonic() - begun_s):
+                    raise FastenoughError(f"{self._name} writes more than any recording holds: {taken >> 20} MB in "
+                                          f"{time.monotonic() - begun_s:.0f} s; it is ended")
                 take(line)
                 self._changed.set()
         except FastenoughError as error:

@@ -61,7 +61,7 @@ static int64_t on_seconds(int64_t due_ns, int64_t period_ns)
 	return due_ns + (period_ns - behind_ns) % period_ns;
 }
 
-static int begin(struct timer_act *act, struct run *run)
+static void lay_grid(struct timer_act *act, struct run *run)
 {
 	int64_t to_clock_ns = act->sleep.clock == CLOCK_REALTIME ? wall_offset_ns() : 0;
 
@@ -70,7 +70,26 @@ static int begin(struct timer_act *act, struct run *run)
 	if (chosen.second_ns >= 0)
 		act->sleep.grid.due_ns = on_seconds(act->sleep.grid.due_ns - act->offset_ns, act->sleep.grid.period_ns) +
 					 act->offset_ns;
-	return act->way->begin(&act->sleep);
+	act->sleep.begin_ns = act->sleep.grid.due_ns - act->sleep.grid.period_ns;
+}
+
+static bool is_late(const struct timer_act *act)
+{
+	return clock_ns(act->sleep.clock) >= act->sleep.grid.due_ns;
+}
+
+/*
+ * A thread that is kept from its CPU at the start or at the end of the run does not sleep until due times that have passed:
+ * it acts at once, and the periods before are missed.  Whatever the method: none tells what passed before it was set up.
+ */
+static void act_late(struct timer_act *act)
+{
+	int64_t begin_ns = clock_ns(act->sleep.clock);
+
+	if (act->samples)
+		samples_keep(act->samples, act->sleep.grid.due_ns, begin_ns - act->sleep.grid.due_ns);
+	grid_account(&act->sleep.grid, &act->wakeups, begin_ns);
+	act->sleep.begin_ns = begin_ns;
 }
 
 /*
@@ -121,10 +140,16 @@ static const struct way ways[] = {SLEEP_METHODS(WAY_OF)};
 static void timer_worker(struct worker *self, void *argument)
 {
 	struct timer_act *act = argument;
-	int error = begin(act, worker_run(self));
+	int error;
 
+	lay_grid(act, worker_run(self));
+	if (is_late(act) && run_continues(self))
+		act_late(act);
+	error = act->way->begin(&act->sleep);
 	if (!error)
 		error = act->samples ? act->way->act_and_keep(self, act) : act->way->act(self, act);
+	if ((!error || error == EINTR) && run_ended_early(self) && is_late(act))
+		act_late(act);
 	if (error && error != EINTR)
 		run_fail(worker_run(self), "%s failed: %s", act->way->method.name, strerror(error));
 	act->way->finish(&act->sleep);

@@ -156,6 +156,17 @@ static int conclude(struct run *run)
 	quick_exit(exit_status(run));
 }
 
+/* A run that has seen no act shows nothing, however quietly it ended.  What watches others may well have seen none. */
+static void require_acts(struct run *run)
+{
+	uint64_t taken = 0;
+
+	for_each_series(entry, run)
+		taken += entry->series->total.count + entry->series->total_lost;
+	if (!taken && !run->probe->watches && atomic_load(&run->outcome) == OUTCOME_COMPLETED)
+		run_fail(run, "no act took place in the whole run; measure for longer, or look at what should have started one");
+}
+
 static void measure(struct run *run)
 {
 	timer_t watchdog;
@@ -175,6 +186,7 @@ static void measure(struct run *run)
 	if (atomic_load(&run->stop))
 		stop_workers(run);
 	count_from_now(run);
+	thread_give_up_rights(run->source ? run->source->keeps : 0);
 	report_until_end(run, watchdog);
 	timer_delete(watchdog);
 	stop_workers(run);
@@ -185,6 +197,7 @@ static void measure(struct run *run)
 		run->source->stop(run);
 	record_interval(run);
 	samples_close(run);
+	require_acts(run);
 	if (run->source && run->source->settings_after)
 		run->source->settings_after(run);
 }

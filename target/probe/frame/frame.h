@@ -52,6 +52,7 @@ struct worker_spec {
 	int priority_offset;  /* added to --priority; 0 as a rule */
 	bool ordinary;        /* SCHED_OTHER whatever --policy says: disturbers, not measurers */
 	int64_t period_ns;    /* for --policy deadline; 0: --interval */
+	uint64_t keeps;       /* the capabilities that its function needs, as a mask */
 	worker_function function;
 	void *argument;
 };
@@ -98,13 +99,16 @@ bool run_continues(struct worker *self);
 /* The same without counting, for inner loops. */
 bool run_going(const struct worker *self);
 
+/* Whether the run was ended before this worker had done its --loops: then due times that have passed are not done yet. */
+bool run_ended_early(const struct worker *self);
+
 struct run *worker_run(const struct worker *self);
 
 /* The instant at which all workers begin, CLOCK_MONOTONIC. */
 int64_t run_start_ns(const struct run *run);
 
-/* The first due time, after the start, of a grid laid so much after the begin that the head tells.  What passed before
- * the calling worker was ready is left out: its own late start is nobody's latency. */
+/* The first due time after the start of a grid that begins OFFSET after the begin in the head.  It may have passed: the
+ * worker was ready at the start, and a worker that first runs later is late. */
 int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t period_ns);
 
 /* End the run: completed, or failed with a reason (the first reason stays).  Safe in workers. */

@@ -29,7 +29,17 @@ struct wakeups grid_add_series(struct run *run, const struct series_spec *spec)
 
 struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_ns)
 {
-	return (struct grid){run_first_due_ns(run, offset_ns, period_ns), period_ns};
+	return (struct grid){.due_ns = run_first_due_ns(run, offset_ns, period_ns), .period_ns = period_ns};
+}
+
+/* The act moves the grid beyond the present, and so beyond the end: only one follows. */
+bool grid_continues(struct worker *self, struct grid *grid)
+{
+	if (run_continues(self))
+		return true;
+	if (!grid->end_ns)
+		grid->end_ns = mono_ns();
+	return run_ended_early(self) && grid->due_ns <= grid->end_ns;
 }
 
 bool grid_sleep(const struct worker *self, const struct grid *grid)

@@ -5,11 +5,14 @@
  *
  *	struct grid grid = grid_begin(run, 0, period_ns);
  *
- *	while (run_continues(self) && grid_sleep(self, &grid)) {
+ *	while (grid_continues(self, &grid) && grid_sleep(self, &grid)) {
  *		int64_t begin_ns = mono_ns();
  *		... the act ...
  *		grid_account(&grid, &wakeups, begin_ns);
  *	}
+ *
+ * The first due time is counted from the start of the run, the last one is the last before its end: a thread that is kept
+ * from its CPU at either acts as soon as it runs, late as it is.
  */
 #ifndef GRID_H
 #define GRID_H
@@ -19,6 +22,7 @@
 
 struct grid {
 	int64_t due_ns, period_ns;
+	int64_t end_ns; /* when the worker saw that the run had ended; 0 before */
 };
 
 struct wakeups {
@@ -31,6 +35,9 @@ struct wakeups grid_add_series(struct run *run, const struct series_spec *spec);
 
 /* For the worker: its grid begins so much after the run's. */
 struct grid grid_begin(const struct run *run, int64_t offset_ns, int64_t period_ns);
+
+/* Whether another act follows; counts it for --loops.  Where the run has ended, one does if it was due before. */
+bool grid_continues(struct worker *self, struct grid *grid);
 
 /* Until the due time has come, whatever wakes the thread before; false when the run ends first. */
 bool grid_sleep(const struct worker *self, const struct grid *grid);

@@ -53,11 +53,13 @@ static void count_strays(struct run *run, const struct worker *worker)
 {
 	int64_t strays = worker->strays - worker->strays_before;
 
-	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->strays < 0 || !strays)
+	if (worker->spec.ordinary || run->settings->policy == POLICY_OTHER || worker->strays < 0)
 		return;
 	setting_int(setting_add(&run->settings_after, "mode_switches", worker)->in_effect, strays);
-	run_fail(run, "thread %s of CPU %d was taken from the real-time core %" PRId64 " times while it ran (a signal, a page "
-		 "fault or a call of Linux): what it measured then was Linux", worker->spec.name, worker->spec.cpu, strays);
+	if (strays)
+		run_fail(run, "thread %s of CPU %d was taken from the real-time core %" PRId64 " times while it ran (a signal, a "
+			 "page fault or a call of Linux): what it measured then was Linux", worker->spec.name,
+			 worker->spec.cpu, strays);
 }
 
 void settings_compare(struct run *run)

@@ -19,7 +19,8 @@ int64_t live_period_ns(const struct run *run)
 	return spoken_for || !isatty(STDOUT_FILENO) ? 0 : DRAW_NS;
 }
 
-static void print_duration(FILE *out, const struct run *run, int64_t ns)
+static void print_duration(FILE *out, const struct run *run, int64_t ns,
+			   char *(*const format)(char *buffer, size_t size, int64_t ns))
 {
 	char text[32];
 	int bytes_beyond; /* µ is two bytes and one column */
@@ -27,7 +28,7 @@ static void print_duration(FILE *out, const struct run *run, int64_t ns)
 	if (run->settings->nsecs)
 		snprintf(text, sizeof(text), "%lld", (long long)ns);
 	else
-		format_duration(text, sizeof(text), ns);
+		format(text, sizeof(text), ns);
 	bytes_beyond = strstr(text, "µ") ? 1 : 0;
 	fprintf(out, " %*s", WIDTH + bytes_beyond, text);
 }
@@ -55,10 +56,10 @@ static void print_row(FILE *out, const struct run *run, const struct series *ser
 		fprintf(out, "  refused: %s", series->spec.refused);
 	if (series->total.count) {
 		series_quantiles(series, shares, quantiles, 3);
-		print_duration(out, run, series->total.min);
+		print_duration(out, run, series->total.min, format_least);
 		for (int i = 0; i < 3; i++)
-			print_duration(out, run, quantiles[i]);
-		print_duration(out, run, series->total.max);
+			print_duration(out, run, quantiles[i], format_most);
+		print_duration(out, run, series->total.max, format_most);
 	}
 	print_labels(out, series);
 	fprintf(out, "\033[K\n" + (isatty(STDOUT_FILENO) ? 0 : 3));

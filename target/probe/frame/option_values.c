@@ -31,7 +31,7 @@ static void set_duration(const struct option_spec *option, const char *value)
 			  option->name, value, option->plain_name);
 	if (ns < option->low || ns > option->high)
 		bad_input("--%s: %s is out of range; choose %s to %s", option->name, value,
-			  format_duration(low, sizeof(low), option->low), format_duration(high, sizeof(high), option->high));
+			  format_most(low, sizeof(low), option->low), format_least(high, sizeof(high), option->high));
 	*(int64_t *)option->target = ns;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libc.h"
 #include "run.h"
 
 /* How long a reader may take nothing. */
@@ -33,7 +34,7 @@ void output_prepare(void)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
 
-	event._sigev_un._tid = thread_id();
+	event.sigev_notify_thread_id = thread_id();
 	if (timer_create(CLOCK_MONOTONIC, &event, &tick))
 		bad_input("cannot create the output's timer: %s; raise ulimit -i", strerror(errno));
 	prepared = true;

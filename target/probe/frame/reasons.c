@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libc.h"
 #include "run.h"
 
 struct run *worker_run(const struct worker *self)
@@ -22,6 +23,11 @@ bool run_going(const struct worker *self)
 bool run_continues(struct worker *self)
 {
 	return run_going(self) && (self->run->settings->loops == 0 || self->acts++ < self->run->settings->loops);
+}
+
+bool run_ended_early(const struct worker *self)
+{
+	return !run_going(self) && (self->run->settings->loops == 0 || self->acts < self->run->settings->loops);
 }
 
 void run_stop(struct run *run, enum outcome outcome)
@@ -81,7 +87,7 @@ void run_unwritten(struct run *run, const char *what, int error)
 {
 	snprintf(run->trouble, sizeof(run->trouble), "%s: %s", what, output_trouble(error));
 	if (error == EINTR)
-		run_abort(run, "ended by signal %s", sigabbrev_np(run->signal));
+		run_abort(run, "ended by signal %s", signal_name(run->signal));
 	else
 		run_fail(run, "%s", run->trouble);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "libc.h"
 #include "run.h"
 
 /* How long the reporter may be kept from running before the run is ended for the machine's sake. */
@@ -120,7 +121,7 @@ static void take(int signal)
 	if (signal == SIGINT && watched->settings->until_interrupt)
 		run_stop(watched, OUTCOME_COMPLETED);
 	else
-		run_abort(watched, "ended by signal %s", sigabbrev_np(signal));
+		run_abort(watched, "ended by signal %s", signal_name(signal));
 }
 
 void signals_await(int64_t until_ns)

@@ -13,6 +13,7 @@ struct source {
 	const char *probe, *implementation; /* as the head names them */
 	int cpu;           /* where all acts are; -1: not on one CPU */
 	int64_t look_ns;   /* how often look() is called; 0: never */
+	uint64_t keeps;    /* the capabilities that it needs until the end, as a mask */
 
 	void (*begin)(struct run *run); /* the first interval begins now; what was counted so far is not of this run */
 	void (*look)(struct run *run);  /* between the ends of intervals; may be NULL */

@@ -2,6 +2,7 @@
 /*
  * The start of a run.  The head announces a begin, from which all grids of due times are laid.  The run starts
  * there, or later where writing the head or letting the workers go took longer: that is no latency of the machine's.
+ * From the start on every due time counts, also those that pass before a worker runs for the first time.
  */
 #include <errno.h>
 
@@ -35,9 +36,7 @@ int64_t run_start_ns(const struct run *run)
 
 int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t period_ns)
 {
-	int64_t now_ns = mono_ns(), start_ns = run_start_ns(run);
-
-	return fe_due_after(run->announced_ns + offset_ns + period_ns, now_ns > start_ns ? now_ns : start_ns, period_ns);
+	return fe_due_after(run->announced_ns + offset_ns + period_ns, run_start_ns(run), period_ns);
 }
 
 /* Whoever is let go first lays the start, for all: until then nobody knows how long that takes. */

@@ -78,20 +78,67 @@ bool parse_integer(const char *text, int64_t *value)
 	return true;
 }
 
-char *format_duration(char *buffer, size_t size, int64_t ns)
+/* What the last of three digits stands for. */
+static int64_t last_digit_ns(int64_t ns, int64_t unit)
 {
-	static const char *const names[] = {"ns", "µs", "ms", "s"};
-	double value = (double)ns;
+	int64_t magnitude = ns < 0 ? -ns : ns;
+
+	return magnitude >= 100 * unit ? unit : magnitude >= 10 * unit ? unit / 10 : unit / 100;
+}
+
+static size_t unit_of(int64_t ns)
+{
 	size_t unit = 0;
 
-	while (unit < 3 && (value >= 999.5 || value <= -999.5)) {
-		value /= 1000;
+	for (int64_t least = 1000; unit < 3 && (ns >= least || ns <= -least); least *= 1000)
 		unit++;
-	}
-	if (unit == 0)
-		snprintf(buffer, size, "%lld ns", (long long)ns);
-	else
-		snprintf(buffer, size, "%.*f %s", value >= 99.95 || value <= -99.95 ? 0 : value >= 9.995 || value <= -9.995 ? 1 : 2,
-			 value, names[unit]);
+	return unit;
+}
+
+static char *format_steps(char *buffer, size_t size, int64_t ns, size_t unit, int64_t step)
+{
+	static const char *const names[] = {"ns", "µs", "ms", "s"};
+	static const int64_t lengths[] = {1, NS_PER_US, NS_PER_MS, NS_PER_S};
+	int64_t magnitude = ns < 0 ? -ns : ns, length = lengths[unit];
+	unsigned behind = (unsigned)(magnitude % length / step) % 100;
+	char fraction[8] = "";
+
+	if (step == length / 10)
+		snprintf(fraction, sizeof(fraction), ".%u", behind % 10);
+	else if (step != length)
+		snprintf(fraction, sizeof(fraction), ".%02u", behind);
+	snprintf(buffer, size, "%s%lld%s %s", ns < 0 ? "-" : "", (long long)(magnitude / length), fraction, names[unit]);
 	return buffer;
+}
+
+/* Rounding up may give a number that needs a digit less behind its point: it has its zero there, and loses it. */
+static char *format_rounded(char *buffer, size_t size, int64_t ns, bool up)
+{
+	static const int64_t lengths[] = {1, NS_PER_US, NS_PER_MS, NS_PER_S};
+	size_t unit = unit_of(ns);
+	int64_t step, rest;
+
+	if (unit == 0) {
+		snprintf(buffer, size, "%lld ns", (long long)ns);
+		return buffer;
+	}
+	step = last_digit_ns(ns, lengths[unit]);
+	rest = ns % step;
+	if (rest < 0)
+		rest += step;
+	ns -= rest;
+	if (rest && up)
+		ns += step;
+	unit = unit_of(ns);
+	return format_steps(buffer, size, ns, unit, unit == 0 ? 1 : last_digit_ns(ns, lengths[unit]));
+}
+
+char *format_most(char *buffer, size_t size, int64_t ns)
+{
+	return format_rounded(buffer, size, ns, true);
+}
+
+char *format_least(char *buffer, size_t size, int64_t ns)
+{
+	return format_rounded(buffer, size, ns, false);
 }

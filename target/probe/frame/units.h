@@ -11,7 +11,11 @@
 bool parse_duration(const char *text, int64_t plain_ns, int64_t *ns);
 bool parse_integer(const char *text, int64_t *value);
 
-/* As short as three digits allow: "850 ns", "12.3 µs", "1.50 ms".  Returns buffer. */
-char *format_duration(char *buffer, size_t size, int64_t ns);
+/*
+ * As short as three digits allow: "850 ns", "12.3 µs", "1.50 ms".  Returns buffer.  What is printed is never below the value
+ * (format_most) or never above it (format_least): a maximum looks no smaller than it is, and a minimum no greater.
+ */
+char *format_most(char *buffer, size_t size, int64_t ns);
+char *format_least(char *buffer, size_t size, int64_t ns);
 
 #endif

@@ -15,7 +15,7 @@
 struct sleep {
 	clockid_t clock;
 	struct grid grid;  /* on that clock */
-	int64_t begin_ns;  /* when the last act began; 0 before the first */
+	int64_t begin_ns;  /* when the last act began; a period before the first due time where there was none */
 	uint64_t overruns; /* told by the kernel or core at the last wake-up, where it tells */
 	timer_t timer;
 	int fd;
@@ -87,11 +87,17 @@ static inline int sleep_interrupted(const struct sleep *sleep, int error)
 	return error == EINTR && clock_ns(sleep->clock) >= sleep->grid.due_ns ? 0 : error;
 }
 
-/* A relative sleep is due an interval after it began. */
-static inline struct timespec sleep_interval_from_now(struct sleep *sleep)
+/*
+ * A relative sleep is due an interval after it began.  Where the thread was kept from beginning it for a whole interval after
+ * its last act, the next act is late already: it is due an interval after the last one, and there is no sleep.
+ */
+static inline bool sleep_late_already(struct sleep *sleep)
 {
-	sleep->grid.due_ns = clock_ns(sleep->clock) + sleep->grid.period_ns;
-	return timespec_of(sleep->grid.period_ns);
+	int64_t now_ns = clock_ns(sleep->clock);
+	bool late = __builtin_expect(now_ns - sleep->begin_ns >= sleep->grid.period_ns, 0);
+
+	sleep->grid.due_ns = (late ? sleep->begin_ns : now_ns) + sleep->grid.period_ns;
+	return late;
 }
 
 #endif

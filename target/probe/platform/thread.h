@@ -51,6 +51,10 @@ pid_t thread_id(void);
 void thread_request(const struct thread_request *request, struct thread_state *state);
 void thread_read_back(struct thread_state *state);
 
+/* Gives up the capabilities of the calling thread but for those of a mask (bit N: capability N), for good: it gets no other,
+ * whatever it starts.  Where a real-time core may ask for them at any call nothing is given up. */
+void thread_give_up_rights(uint64_t kept);
+
 /* How often a real-time core lost the calling thread to Linux so far; -1 where there is no such core, or it does not tell. */
 int64_t thread_strays(void);
 

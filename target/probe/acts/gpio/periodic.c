@@ -24,9 +24,9 @@ struct periodic {
 
 /* A pulse that has begun ends at its due time, also where the run ends before: let go of while high, the line would fall once
  * more, at no due time.  So one act more ends an odd --loops. */
-static inline bool next_due(struct worker *self, const struct periodic *periodic, const struct grid *grid)
+static inline bool next_due(struct worker *self, const struct periodic *periodic, struct grid *grid)
 {
-	bool continues = run_continues(self);
+	bool continues = grid_continues(self, grid);
 
 	return periodic->high ? grid_sleep_through(grid) : continues && grid_sleep(self, grid);
 }

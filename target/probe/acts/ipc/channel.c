@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libc.h"
 #include "machine.h"
 
 const char *const channel_names[] = {"pipe", "named", NULL};
@@ -54,7 +55,7 @@ static void explain_size(int64_t size, char *reason, size_t room)
 
 	read_number("/proc/sys/fs/pipe-max-size", &most);
 	snprintf(reason, room, "F_SETPIPE_SZ to %lld bytes: %s (%s); /proc/sys/fs/pipe-max-size is %lld", (long long)size,
-		 strerror(error), strerrorname_np(error), (long long)most);
+		 strerror(error), error_name(error), (long long)most);
 }
 
 bool channel_open(struct channel *channel, int kind, int64_t size, char *reason, size_t room)
@@ -63,7 +64,7 @@ bool channel_open(struct channel *channel, int kind, int64_t size, char *reason,
 
 	if (kind == CHANNEL_NAMED ? !open_named(fds) : pipe2(fds, O_CLOEXEC) != 0) {
 		snprintf(reason, room, "no %s: %s (%s)", kind == CHANNEL_NAMED ? "named FIFO" : "pipe", strerror(errno),
-			 strerrorname_np(errno));
+			 error_name(errno));
 		return false;
 	}
 	*channel = (struct channel){fds[0], fds[1], 0};

@@ -47,7 +47,7 @@ static void periodic(struct worker *self, void *argument)
 	int64_t off_ns = break_ns(worker_run(self));
 
 	(void)argument;
-	while (run_continues(self) && grid_sleep(self, &grid)) {
+	while (grid_continues(self, &grid) && grid_sleep(self, &grid)) {
 		grid_account(&grid, grid.due_ns < off_ns ? &state.on : &state.off, mono_ns());
 		watch_progress(&state.watch);
 	}

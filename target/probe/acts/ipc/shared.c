@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libc.h"
 #include "patience.h"
 #include "pattern.h"
 
@@ -153,7 +154,7 @@ void shared_look(struct run *run)
 		return;
 	shared.reader = 0;
 	if (WIFSIGNALED(status))
-		run_fail(run, "the normal process was ended by signal %s", sigabbrev_np(WTERMSIG(status)));
+		run_fail(run, "the normal process was ended by signal %s", signal_name(WTERMSIG(status)));
 	else
 		run_fail(run, "the normal process ended with status %d", WEXITSTATUS(status));
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "libc.h"
 #include "pair.h"
 
 static sigset_t awaited;
@@ -20,13 +21,13 @@ static bool open_signal(struct run *run)
 static void give(struct pair *pair)
 {
 	pair_note(pair);
-	pthread_sigqueue(pair->waiter, SIGRTMIN, (union sigval){.sival_int = (int)pair->number});
+	signal_queue(pair->waiter, pair->waiter_tid, SIGRTMIN, (union sigval){.sival_int = (int)pair->number});
 }
 
 static int64_t take(uint64_t number)
 {
 	siginfo_t info;
-	bool came = sigwaitinfo(&awaited, &info) > 0;
+	bool came = signal_wait(&awaited, &info) > 0;
 
 	return pair_time_of(came, came ? (uint64_t)(uint32_t)info.si_value.sival_int : 0, (uint32_t)number);
 }

@@ -26,7 +26,7 @@ static void look_until_end(struct worker *self, struct watch *watch)
 			seen_ns = now_ns;
 		} else if (now_ns - seen_ns > patience_ns) {
 			run_fail(worker_run(self), "no act has succeeded for %s after it was due; %llu had before: a partner is dead, "
-				 "deadlocked or kept from running", format_duration(text, sizeof(text), watch->timeout_ns),
+				 "deadlocked or kept from running", format_least(text, sizeof(text), watch->timeout_ns),
 				 (unsigned long long)progress);
 		}
 		if (watch->look)

@@ -10,7 +10,7 @@
 #define LIMIT_NS 12345
 #define STALLS 3000
 
-static struct series *added[4];
+static struct series *added[6];
 static int added_count;
 
 /* What of the frame the grid uses. */
@@ -27,18 +27,35 @@ int64_t run_first_due_ns(const struct run *run, int64_t offset_ns, int64_t perio
 	return 1000 + offset_ns + period_ns;
 }
 
+static bool going, ended_early;
+
 bool run_going(const struct worker *self)
 {
 	(void)self;
-	return false;
+	return going;
+}
+
+bool run_continues(struct worker *self)
+{
+	return run_going(self);
+}
+
+bool run_ended_early(const struct worker *self)
+{
+	(void)self;
+	return ended_early;
+}
+
+static void read_one(struct series *series)
+{
+	series_flip(series);
+	series_settle(series, series_flipped(series));
 }
 
 static void read_all(void)
 {
-	for (int i = 0; i < 2; i++) {
-		series_flip(added[i]);
-		series_settle(added[i], series_flipped(added[i]));
-	}
+	for (int i = 0; i < added_count; i++)
+		read_one(added[i]);
 }
 
 static void late_by_periods(void)
@@ -60,6 +77,26 @@ static void late_by_periods(void)
 	check(wakeups.corrected->spec.silent && !wakeups.each->spec.silent);
 }
 
+/* A thread that sees the end of the run late acts once more, for all that was due until then. */
+static void ended_while_late(void)
+{
+	struct wakeups wakeups = grid_add_series(NULL, &(struct series_spec){.name = "wakeup", .period_ns = PERIOD_NS});
+	struct grid grid = {.due_ns = mono_ns() - 100 * PERIOD_NS, .period_ns = PERIOD_NS};
+	int acts = 0;
+
+	going = true;
+	check(grid_continues(NULL, &grid) && !grid.end_ns);
+	going = false;
+	check(!grid_continues(NULL, &grid));
+	ended_early = true;
+	for (; grid_continues(NULL, &grid) && acts < 5; acts++)
+		grid_account(&grid, &wakeups, mono_ns());
+	read_all();
+	check(acts == 1 && wakeups.each->total.count == 1 && wakeups.each->total_missed >= 100);
+	check(wakeups.corrected->total.count == wakeups.each->total_missed + 1 && grid.due_ns > grid.end_ns);
+	ended_early = false;
+}
+
 static bool same(const struct series *a, const struct series *b)
 {
 	int32_t low = series_bucket(a->total.min), high = series_bucket(a->total.max);
@@ -69,12 +106,6 @@ static bool same(const struct series *a, const struct series *b)
 	       a->total_gaps == b->total_gaps && a->magnitudes == b->magnitudes && a->before == b->before &&
 	       a->run_length == b->run_length &&
 	       a->totals && b->totals && !memcmp(a->totals + low, b->totals + low, (size_t)(high - low + 1) * sizeof(*a->totals));
-}
-
-static void read_one(struct series *series)
-{
-	series_flip(series);
-	series_settle(series, series_flipped(series));
 }
 
 static struct series *limited(void)
@@ -131,7 +162,7 @@ static void no_room_in_a_bucket(void)
 static void the_longest(void)
 {
 	struct wakeups wakeups = grid_add_series(NULL, &(struct series_spec){.name = "wakeup", .period_ns = 5000});
-	struct grid grid = {0, 5000};
+	struct grid grid = {.due_ns = 0, .period_ns = 5000};
 	int64_t late_ns = 90000000000, later_ns = 140000000000, since_1970_ns = 1790000000000000000;
 	uint64_t periods = (uint64_t)late_ns / 5000;
 
@@ -151,6 +182,7 @@ static void the_longest(void)
 int main(void)
 {
 	late_by_periods();
+	ended_while_late();
 	as_one_by_one();
 	no_room_in_a_bucket();
 	the_longest();

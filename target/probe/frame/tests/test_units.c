@@ -24,11 +24,31 @@ static void bad(const char *text)
 	check(!parse_duration(text, NS_PER_US, &ns));
 }
 
-static void formatted(int64_t ns, const char *expected)
+static void formatted(int64_t ns, const char *least, const char *most)
 {
 	char text[32];
 
-	check(!strcmp(format_duration(text, sizeof(text), ns), expected));
+	check(!strcmp(format_least(text, sizeof(text), ns), least));
+	check(!strcmp(format_most(text, sizeof(text), ns), most));
+}
+
+static void rounded(void)
+{
+	formatted(0, "0 ns", "0 ns");
+	formatted(-850, "-850 ns", "-850 ns");
+	formatted(999, "999 ns", "999 ns");
+	formatted(1000, "1.00 µs", "1.00 µs");
+	formatted(1001, "1.00 µs", "1.01 µs");
+	formatted(12345, "12.3 µs", "12.4 µs");
+	formatted(194436, "194 µs", "195 µs");
+	formatted(-194436, "-195 µs", "-194 µs");
+	formatted(9991, "9.99 µs", "10.0 µs");
+	formatted(99960, "99.9 µs", "100 µs");
+	formatted(-99960, "-100 µs", "-99.9 µs");
+	formatted(999001, "999 µs", "1.00 ms");
+	formatted(-1001, "-1.01 µs", "-1.00 µs");
+	formatted(1500000000, "1.50 s", "1.50 s");
+	formatted(1234000000001, "1234 s", "1235 s");
 }
 
 int main(void)
@@ -66,13 +86,6 @@ int main(void)
 	check(!parse_integer("-", &number));
 	check(!parse_integer("1.0", &number));
 	check(!parse_integer("9223372036854775808", &number));
-	formatted(0, "0 ns");
-	formatted(-850, "-850 ns");
-	formatted(999, "999 ns");
-	formatted(1000, "1.00 µs");
-	formatted(12345, "12.3 µs");
-	formatted(-99960, "-100 µs");
-	formatted(999600, "1.00 ms");
-	formatted(1500000000, "1.50 s");
+	rounded();
 	return failures != 0;
 }

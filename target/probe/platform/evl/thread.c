@@ -64,6 +64,11 @@ static int set_policy(const struct thread_request *request)
 	return pthread_setschedparam(pthread_self(), request->policy == POLICY_FIFO ? SCHED_FIFO : SCHED_OTHER, &parameters);
 }
 
+void thread_give_up_rights(uint64_t kept)
+{
+	(void)kept;
+}
+
 void thread_request(const struct thread_request *request, struct thread_state *state)
 {
 	int error;

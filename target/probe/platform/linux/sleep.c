@@ -13,6 +13,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "libc.h"
+
 /* Two readings of the clock with one system call between them lie this close together, if nothing came between. */
 #define CLOSE_NS (2 * NS_PER_US)
 
@@ -43,22 +45,28 @@ int sleep_wait_absolute(struct sleep *sleep)
 
 int sleep_wait_relative(struct sleep *sleep)
 {
-	struct timespec interval = sleep_interval_from_now(sleep);
+	struct timespec interval = timespec_of(sleep->grid.period_ns);
 
+	if (sleep_late_already(sleep))
+		return 0;
 	return sleep_interrupted(sleep, clock_nanosleep(sleep->clock, 0, &interval, NULL));
 }
 
 /* The system call itself, where there is one: libc would turn it into clock_nanosleep. */
 int sleep_wait_nanosleep(struct sleep *sleep)
 {
-	struct timespec interval = sleep_interval_from_now(sleep);
+	struct timespec interval = timespec_of(sleep->grid.period_ns);
 #ifdef SYS_nanosleep
 	struct {
 		long s, ns;
 	} kernel_interval = {(long)interval.tv_sec, interval.tv_nsec};
 
+	if (sleep_late_already(sleep))
+		return 0;
 	return result_of(sleep, syscall(SYS_nanosleep, &kernel_interval, NULL));
 #else
+	if (sleep_late_already(sleep))
+		return 0;
 	return result_of(sleep, nanosleep(&interval, NULL));
 #endif
 }
@@ -79,7 +87,7 @@ static int wait_alarm(int code, siginfo_t *info)
 	sigset_t set;
 
 	alarm_set(&set);
-	if (sigwaitinfo(&set, info) < 0)
+	if (signal_wait(&set, info) < 0)
 		return errno;
 	return info->si_code == code ? 0 : EINTR;
 }
@@ -104,7 +112,7 @@ int sleep_begin_posix_timer(struct sleep *sleep)
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
 	struct itimerspec when = {timespec_of(sleep->grid.period_ns), timespec_of(sleep->grid.due_ns)};
 
-	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	if (timer_create(sleep->clock, &event, &sleep->timer))
 		return errno;
 	return timer_settime(sleep->timer, TIMER_ABSTIME, &when, NULL) ? errno : 0;
@@ -133,13 +141,14 @@ int sleep_begin_setitimer(struct sleep *sleep)
 {
 	for (int64_t close_ns = CLOSE_NS;; close_ns *= 2) {
 		int64_t before_ns = clock_ns(sleep->clock);
-		int64_t first_ns = fe_due_after(sleep->grid.due_ns, before_ns, sleep->grid.period_ns) - before_ns;
+		int64_t next_ns = fe_due_after(sleep->grid.due_ns, before_ns, sleep->grid.period_ns);
+		int64_t first_ns = next_ns - before_ns;
 		int error;
 
 		first_ns += NS_PER_US - first_ns % NS_PER_US;
 		error = arm_setitimer(first_ns, sleep->grid.period_ns);
 		if (error || clock_ns(sleep->clock) - before_ns <= close_ns) {
-			sleep->grid.due_ns = before_ns + first_ns;
+			sleep->grid.due_ns += before_ns + first_ns - next_ns;
 			return error;
 		}
 	}
@@ -236,7 +245,9 @@ int sleep_wait_futex(struct sleep *sleep)
 
 int sleep_wait_ppoll(struct sleep *sleep)
 {
-	struct timespec interval = sleep_interval_from_now(sleep);
+	struct timespec interval = timespec_of(sleep->grid.period_ns);
 
+	if (sleep_late_already(sleep))
+		return 0;
 	return result_of(sleep, ppoll(NULL, 0, &interval, NULL));
 }

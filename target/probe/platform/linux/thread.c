@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -60,6 +61,29 @@ void thread_request(const struct thread_request *request, struct thread_state *s
 	posix_thread_stay(request->cpu, state);
 	prctl(PR_SET_TIMERSLACK, (unsigned long)request->timer_slack_ns, 0, 0, 0);
 	state->policy_error = syscall(SYS_sched_setattr, 0, &attributes, 0) ? errno : 0;
+}
+
+/* The capabilities in effect, each 32 of them in a word as the kernel has it; false where it does not say. */
+static bool rights_read(struct __user_cap_header_struct *header, struct __user_cap_data_struct *rights)
+{
+	*header = (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
+	return !syscall(SYS_capget, header, rights);
+}
+
+void thread_give_up_rights(uint64_t kept)
+{
+	struct __user_cap_header_struct header;
+	struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!rights_read(&header, rights))
+		return;
+	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		rights[i].permitted &= (uint32_t)(kept >> (32 * i));
+		rights[i].effective &= rights[i].permitted;
+		rights[i].inheritable = 0;
+	}
+	syscall(SYS_capset, &header, rights);
 }
 
 bool thread_look(pid_t thread, struct thread_state *state)

@@ -35,8 +35,10 @@ int sleep_wait_absolute(struct sleep *sleep)
 
 int sleep_wait_relative(struct sleep *sleep)
 {
-	struct timespec interval = sleep_interval_from_now(sleep);
+	struct timespec interval = timespec_of(sleep->grid.period_ns);
 
+	if (sleep_late_already(sleep))
+		return 0;
 	return sleep_interrupted(sleep, __RT(clock_nanosleep(sleep->clock, 0, &interval, NULL)));
 }
 

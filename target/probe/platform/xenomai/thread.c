@@ -24,6 +24,11 @@ int thread_policy_of(int number)
 	return POLICIES;
 }
 
+void thread_give_up_rights(uint64_t kept)
+{
+	(void)kept;
+}
+
 void thread_request(const struct thread_request *request, struct thread_state *state)
 {
 	struct sched_param_ex parameters = {.sched_priority = request->priority};
