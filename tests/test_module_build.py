@@ -32,6 +32,8 @@ warning: pahole version differs from the one used to build the kernel
     ("", False, None), (OTHER_TOOLS, False, None), ("a word", False, None),
     ("x.c:1: warning: y", False, "x.c:1: warning: y"),
     ("", True, "make does not say why"), (OTHER_TOOLS, True, "make does not say why"),
+    ("/bin/sh: 1: make[1]: *** [a.o] Error 1\nx.c:1: warning: y\nz.c:2:3: error: w\nz.c:4:3: error: v", True,
+     "z.c:2:3: error: w"),
     (f"{OTHER_TOOLS}/bin/sh: 1: exec: /gone: not found\nmake: *** [all] Error 127", True,
      "/bin/sh: 1: exec: /gone: not found")])
 def test_the_cause_is_told_and_not_what_goes_with_it(said: str, failed: bool, told: str | None) -> None:

@@ -21,6 +21,7 @@ MODULE = ROOT / "target" / "module"
 HOST = Path(__file__).parent / "grid_host"
 K, RISE_K = 10, 3
 SUM_MOST = 2**62
+LEAD_NS = 10_000_000
 LONG_BYTES = {"gcc": 8, "arm-linux-gnueabihf-gcc": 4}
 
 
@@ -62,7 +63,7 @@ def test_due_times_and_charged_periods(grid: list[str], period_ns: int, periods_
     said = _acted(grid, period_ns, *lates_ns)
     missed = sum(periods_late)
     charged = [late_ns - n * period_ns for late_ns in lates_ns for n in range(late_ns // period_ns + 1)]
-    assert said == {"first": 10 * period_ns, "steps": [periods + 1 for periods in periods_late],
+    assert said == {"begin": LEAD_NS, "first": LEAD_NS + period_ns, "steps": [periods + 1 for periods in periods_late],
                     "wakeup": _one_by_one(lates_ns, missed), "corrected": _one_by_one(charged, missed)}
 
 
@@ -91,3 +92,17 @@ def test_minutes_are_charged_period_by_period(grid: list[str]) -> None:
 def test_one_of_them_has_longs_of_32_bits(grid: list[str]) -> None:
     done = subprocess.run([*grid, "1000000", "0"], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["long_bytes"] == (4 if grid[0] == "qemu-arm" else 8)
+
+
+@pytest.mark.parametrize("reading", range(1, 7))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_acts_lie_in_the_time_of_their_bank_wherever_the_reader_is_stopped(
+        tmp_path_factory: pytest.TempPathFactory, reading: int, when: str) -> None:
+    """A hypervisor may stop the CPU at any instruction: between naming the instant and reading the clock as well."""
+    program = tmp_path_factory.getbasetemp() / "recorder"
+    if not program.exists():
+        subprocess.run(["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{HOST}", f"-I{MODULE}",
+                        f"-I{ROOT / 'format'}", "-o", str(program), str(HOST / "recorder.c"),
+                        str(MODULE / "recorder.c")], check=True)
+    done = subprocess.run([program, str(reading), when], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

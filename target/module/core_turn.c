@@ -19,7 +19,7 @@ ktime_t fe_turn_first(bool (*to_do)(struct fe_bank *bank), s64 gravity_ns)
 {
 	act = to_do;
 	early_ns = gravity_ns + ROUNDED_NS;
-	due = fe_grid_first();
+	due = fe_grid_lay();
 	return due;
 }
 

@@ -111,6 +111,8 @@ extern int fe_output_level; /* as it was set when the pins were taken: not every
 /* recorder.c */
 int fe_recorder_create(unsigned int series_count);
 void fe_recorder_destroy(void);
+/* Before the first act: from when on the first bank counts. */
+void fe_recorder_begin(ktime_t begin);
 /* For the task: an act that fe_core.settle() waits for asks for its instant's bank and fills only that. */
 struct fe_bank *fe_recorder_filling(ktime_t at);
 /*
@@ -130,6 +132,8 @@ void fe_device_destroy(void);
 enum { FE_WAKEUP, FE_WAKEUP_CORRECTED };
 /* Records one act; returns how many periods the grid moves on (1 if none was missed). */
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now);
-ktime_t fe_grid_first(void);
+/* The grid, and with it the first bank, begins a little later than now; returns its first due time, a period after its
+ * begin.  Lay it before the task may first run: from its begin on every period counts. */
+ktime_t fe_grid_lay(void);
 
 #endif

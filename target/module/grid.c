@@ -4,9 +4,15 @@
 
 #include "fastenough.h"
 
-ktime_t fe_grid_first(void)
+/* Until then the task is under way. */
+#define LEAD_NS 10000000
+
+ktime_t fe_grid_lay(void)
 {
-	return ktime_add_ns(ktime_get(), 10 * (u64)fe_options.period_ns);
+	ktime_t begin = ktime_add_ns(ktime_get(), LEAD_NS);
+
+	fe_recorder_begin(begin);
+	return ktime_add_ns(begin, fe_options.period_ns);
 }
 
 u64 fe_grid_act(struct fe_bank *bank, ktime_t due, ktime_t now)

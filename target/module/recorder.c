@@ -7,6 +7,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/errno.h>
 #include <linux/irqflags.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -18,8 +19,9 @@
 #define AHEAD_NS NSEC_PER_MSEC
 
 static struct fe_bank banks[2];
-static atomic64_t parting; /* an instant; its lowest bit is the bank to fill from then on */
-static ktime_t parted;     /* the same, the one before */
+static atomic64_t parting;  /* an instant; its lowest bit is the bank to fill from then on */
+static atomic64_t first[2]; /* when the first act in each bank took place; 0: none has */
+static ktime_t parted;      /* the instant before; acts before the first one are in the first bank */
 static u64 counted[FE_BANK_COUNTERS];
 
 static struct fe_tally *tally(unsigned int i)
@@ -57,36 +59,59 @@ void fe_recorder_destroy(void)
 			vfree(tally(i)->buckets - (FE_BANK_HALF - 1));
 }
 
+void fe_recorder_begin(ktime_t begin)
+{
+	parted = begin;
+}
+
 struct fe_bank *fe_recorder_filling(ktime_t at)
 {
 	s64 from = atomic64_read(&parting);
+	unsigned int filling = (from & 1) ^ (ktime_to_ns(at) < from);
 
-	return &banks[(from & 1) ^ (ktime_to_ns(at) < from)];
+	if (!atomic64_read(&first[filling]))
+		atomic64_set(&first[filling], ktime_to_ns(at));
+	return &banks[filling];
 }
 
-/* Where a hypervisor stopped this CPU for longer than it was ahead, acts went to the bank before until now. */
-static ktime_t name_instant(void)
+/* Returns when all CPUs know the instant, at the latest: *at. */
+static s64 name_instant(s64 *at)
 {
-	s64 next = !(atomic64_read(&parting) & 1), at, known;
+	s64 next = !(atomic64_read(&parting) & 1), known;
 	unsigned long flags;
 
 	local_irq_save(flags);
-	at = ((ktime_to_ns(fe_core.now()) + AHEAD_NS) & ~1ll) | next;
-	atomic64_set(&parting, at);
+	*at = ((max_t(s64, ktime_to_ns(fe_core.now()), ktime_to_ns(parted)) + AHEAD_NS) & ~1ll) | next;
+	atomic64_set(&parting, *at);
 	smp_mb(); /* known to all before the clock is read again */
 	known = ktime_to_ns(fe_core.now());
 	local_irq_restore(flags);
-	return ns_to_ktime(max(at, known));
+	return known;
+}
+
+/*
+ * Where a hypervisor stopped this CPU for longer than it was ahead, acts went to the bank before until the instant became
+ * known.  When that was, nobody can tell; the banks part between two acts, at the first one in the new bank.
+ */
+static s64 parting_of(s64 at, s64 known)
+{
+	s64 begun = atomic64_read(&first[at & 1]);
+
+	if (known < at)
+		return at;
+	return begun && begun < known ? begun : known;
 }
 
 struct fe_bank *fe_recorder_part(ktime_t *begin, ktime_t *end)
 {
-	*begin = parted;
-	*end = parted = name_instant();
-	while (ktime_before(fe_core.now(), *end))
+	s64 at, known = name_instant(&at);
+
+	while (ktime_to_ns(fe_core.now()) < at)
 		usleep_range(AHEAD_NS / NSEC_PER_USEC, 2 * AHEAD_NS / NSEC_PER_USEC);
 	fe_core.settle();
-	return &banks[!(atomic64_read(&parting) & 1)];
+	*begin = parted;
+	*end = parted = ns_to_ktime(parting_of(at, known));
+	return &banks[!(at & 1)];
 }
 
 void fe_recorder_clear(struct fe_bank *bank)
@@ -98,6 +123,7 @@ void fe_recorder_clear(struct fe_bank *bank)
 	memset(bank->counters, 0, sizeof(bank->counters));
 	for (i = 0; i < FE_BANK_MAX_SERIES; i++)
 		fe_tally_clear(&bank->series[i]);
+	atomic64_set(&first[bank - banks], 0);
 	bank->cpu = -1;
 }
 

@@ -23,12 +23,13 @@ static inline void fe_timer_setup(struct hrtimer *timer, enum hrtimer_restart (*
 
 static inline void fe_timer_arm(void *timer)
 {
-	hrtimer_start(timer, fe_grid_first(), FE_TIMER_MODE);
+	hrtimer_start_expires(timer, FE_TIMER_MODE);
 }
 
 static inline int fe_timer_start(struct hrtimer *timer, enum hrtimer_restart (*expire)(struct hrtimer *))
 {
 	fe_timer_setup(timer, expire);
+	hrtimer_set_expires(timer, fe_grid_lay());
 	return smp_call_function_single(fe_cpu, fe_timer_arm, timer, 1);
 }
 

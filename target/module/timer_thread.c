@@ -12,21 +12,29 @@
 #include "fastenough.h"
 
 static struct task_struct *thread;
+static ktime_t due;
 
-/* Whatever it missed is skipped, never made up for: it sleeps once per turn and cannot hold its CPU. */
+/* Whatever it missed is skipped, never made up for. */
+static void act(void)
+{
+	ktime_t now;
+
+	preempt_disable();
+	now = ktime_get();
+	due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(now), due, now) * fe_options.period_ns);
+	preempt_enable();
+}
+
+/* It sleeps once per turn and cannot hold its CPU.  What was due before it was stopped is accounted for by one last act. */
 static int run(void *data)
 {
-	ktime_t due = fe_grid_first(), now;
-
 	while (!kthread_should_stop()) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS))
-			continue;
-		preempt_disable();
-		now = ktime_get();
-		due = ktime_add_ns(due, fe_grid_act(fe_recorder_filling(now), due, now) * fe_options.period_ns);
-		preempt_enable();
+		if (!schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS))
+			act();
 	}
+	if (!ktime_before(ktime_get(), due))
+		act();
 	return 0;
 }
 
@@ -72,6 +80,7 @@ static int start(void)
 		kthread_stop(thread);
 		return error;
 	}
+	due = fe_grid_lay();
 	wake_up_process(thread);
 	return 0;
 }

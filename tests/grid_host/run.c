@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The module's grid and series as an ordinary program, for machines on which a long has 32 bits: prints, as JSON, the
- * first due time after time 0 and what late acts record, one after the other.  Arguments: period_ns late_ns...
+ * begin and the first due time of a grid laid at time 0 and what late acts record, one after the other.  Arguments: period_ns late_ns...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,13 @@ struct fe_options fe_options;
 ktime_t ktime_get(void)
 {
 	return 0;
+}
+
+static ktime_t begin;
+
+void fe_recorder_begin(ktime_t at)
+{
+	begin = at;
 }
 
 static void print_buckets(const struct fe_tally *tally)
@@ -59,13 +66,16 @@ int main(int argc, char **argv)
 {
 	static u32 buckets[FE_BANK_MAX_SERIES][FE_BANK_BUCKETS];
 	static struct fe_bank bank;
+	ktime_t first;
 
 	if (argc < 3)
 		return 2;
 	for (int i = 0; i < FE_BANK_MAX_SERIES; i++)
 		bank.series[i].buckets = buckets[i] + FE_BANK_HALF - 1;
 	fe_options.period_ns = strtoul(argv[1], NULL, 10);
-	printf("{\"long_bytes\": %zu, \"first\": %lld, \"steps\": [", sizeof(long), (long long)fe_grid_first());
+	first = fe_grid_lay();
+	printf("{\"long_bytes\": %zu, \"begin\": %lld, \"first\": %lld, \"steps\": [", sizeof(long), (long long)begin,
+	       (long long)first);
 	for (int i = 2; i < argc; i++)
 		printf("%s%llu", i > 2 ? ", " : "", (unsigned long long)fe_grid_act(&bank, 1000, 1000 + strtoll(argv[i], NULL, 10)));
 	printf("], \"wakeup\": ");

@@ -18,7 +18,7 @@ static void expire(struct evl_timer *expired)
 static int start(void)
 {
 	evl_init_timer_on_cpu(&timer, fe_cpu, expire);
-	due = fe_grid_first();
+	due = fe_grid_lay();
 	evl_start_timer(&timer, due, ns_to_ktime(fe_options.period_ns));
 	return 0;
 }

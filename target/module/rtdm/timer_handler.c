@@ -33,7 +33,7 @@ static int start(void)
 	if (error)
 		return error;
 	choose_cpu();
-	due = fe_grid_first();
+	due = fe_grid_lay();
 	error = rtdm_timer_start(&timer, ktime_to_ns(due), fe_options.period_ns, RTDM_TIMERMODE_ABSOLUTE);
 	if (error)
 		rtdm_timer_destroy(&timer);

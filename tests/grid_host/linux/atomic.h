@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <linux/types.h>
+
+typedef struct {
+	s64 value;
+} atomic64_t;
+
+#define atomic64_read(atomic) ((atomic)->value)
+#define atomic64_set(atomic, to) ((atomic)->value = (to))
+#define smp_mb() ((void)0)
