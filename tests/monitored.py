@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from privileges import require_root
 from tools import ROOT, build, configure, require
 
 from fastenough.recording import Event, Recording, read_recording
@@ -53,6 +54,7 @@ class Watch:
 @contextlib.contextmanager
 def watching(monitor: Path, path: Path, *options: str) -> Iterator[Watch]:
     """The monitor while the context lasts; ended by SIGINT, as planned."""
+    require_root("the monitor")
     command = [str(monitor), "--quiet", "--until-interrupt", "--record", str(path), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         watch = Watch(process, path)
@@ -112,6 +114,8 @@ def build_sleeper(directory: Path) -> Path:
 def sleeper(program: Path, name: str, *, policy: int = FIFO, priority: int = 80, cpu: int = 0,
             period_ns: int = 1_000_000, acts: int = 1000) -> Iterator[Sleeper]:
     """A periodic task that waits to be let go."""
+    if policy == FIFO:
+        require_root("real-time priorities")
     numbers = (policy, priority if policy == FIFO else 0, cpu, period_ns, acts)
     words = [str(program), name, *map(str, numbers)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bench_monitor import Contender, bpf_statistics, cost_ns, monitoring, programs, repeat, upper_ratio
+from privileges import needs_root
 
 RNG = np.random.default_rng(7)
 SHARE = 0.3
@@ -49,7 +49,7 @@ def test_what_does_not_run_here_is_left_out(tmp_path: Path, capsys: pytest.Captu
         "not-applicable: no-such-tracer is not installed", "not-applicable: may not"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="BPF needs root")
+@needs_root("BPF")
 def test_statistics_of_the_kernel_are_on_only_while_they_are_held(monitor_binary: Path, tmp_path: Path) -> None:
     switch = Path("/proc/sys/kernel/bpf_stats_enabled")
     before = switch.read_text()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import command_line
+from privileges import needs_root
 
 from fastenough.analysis.injections import (
     Found,
@@ -33,7 +34,7 @@ LEAST_SHARE = 0.998
 LEAST_NS = 2_000
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+@needs_root("real-time priorities")
 def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_binary: str) -> None:
     board = Booted(LocalLink(), Configuration("here"), probe_binary)
     calibration = timer_finds(board, PLAN, Hog(board, PLAN))
@@ -46,7 +47,7 @@ def test_the_timer_probe_finds_every_delay_and_none_shorter_than_injected(probe_
         assert row.found_median_ns >= row.injected_median_ns * LEAST_SHARE - LEAST_NS
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+@needs_root("real-time priorities")
 def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
     """The proof can fail: the hog runs where the delayed task does not."""
     if len(os.sched_getaffinity(0)) < 2:
@@ -104,7 +105,7 @@ def test_sizes_that_cannot_be_told_apart_are_refused(sizes: tuple[int, ...]) -> 
         Plan(sizes, 5)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priorities need root")
+@needs_root("real-time priorities")
 def test_the_command_prints_a_table_and_the_reason_for_what_it_cannot_try(probe_binary: str) -> None:
     done = command_line("calibrate", "--sizes=1ms,5ms", "--each=5")
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cli_calls import command_line
+from privileges import needs_root
 
 from fastenough.analysis.remainder import Agreement
 from fastenough.analysis.station_delays import STATIONS, Placed
@@ -22,8 +23,7 @@ EACH = 10
 SIZES_NS = [300_000, 1_000_000]
 MOST_TRIALS = 5
 """Of one in which everything came too late: the machine had no time for it."""
-as_root = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2,
-                             reason="BPF and real-time priorities need root, and keeping interrupts off a second CPU")
+two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="interrupts are kept off a second CPU")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,8 @@ def calibrated(monitor_binary: Path, inject_binary: Path,
     return done.returncode, json.loads(done.stdout), figure
 
 
-@as_root
+@needs_root("BPF and real-time priorities")
+@two_cpus
 def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     status, found, _ = calibrated
     assert status in (0, 3), "on a busy machine not everything may be shown; nothing is missed"
@@ -52,7 +53,8 @@ def test_each_station_is_found_with_its_size_and_its_culprit(calibrated: tuple[i
     assert all(row["culprits"][0][0] == "task fastenough-inj" for row in without_preemption["rows"])
 
 
-@as_root
+@needs_root("BPF and real-time priorities")
+@two_cpus
 def test_the_task_and_its_stations_agree(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     _, found, _ = calibrated
     (agreed,) = found["agreement"]
@@ -62,7 +64,8 @@ def test_the_task_and_its_stations_agree(calibrated: tuple[int, dict[str, Any], 
     assert agreed["remainder_ns"][0] >= 0, "the task reads its clock behind the last station"
 
 
-@as_root
+@needs_root("BPF and real-time priorities")
+@two_cpus
 def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -> None:
     _, _, figure = calibrated
     drawn = figure.read_text()
@@ -70,7 +73,8 @@ def test_what_was_found_is_drawn(calibrated: tuple[int, dict[str, Any], Path]) -
     assert all(station in drawn for station in STATIONS)
 
 
-@as_root
+@needs_root("BPF and real-time priorities")
+@two_cpus
 def test_an_injection_is_missed_where_it_is_not(monitor_binary: Path, inject_binary: Path) -> None:
     """The proof can fail: what was injected behind the system call is looked for before it."""
     plan = Plan((1_000_000,), 5, min(os.sched_getaffinity(0)), 2_000_000)

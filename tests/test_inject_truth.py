@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from privileges import needs_root
 
 from fastenough.analysis.station_delays import STATIONS
 from fastenough.recording import Recording, read_recording
@@ -25,7 +26,7 @@ TRIES = 2
 PERIOD = "2ms"
 INTERVAL = "20ms"
 ORDER = {"priority of the task": "90", "priority of the injector": "50"}
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="BPF and real-time priorities need root")
+pytestmark = needs_root("BPF and real-time priorities")
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,20 @@ from pathlib import Path
 
 import pytest
 from cli_calls import ROOT
+from monitor_recordings import Watched, lines
 from paper_monitor import install
+from privileges import require_root
 
 from fastenough.campaign import monitoring
 from fastenough.cli import monitor, outlet
+from fastenough.cli.progress_words import heading
 from fastenough.cli.station_stream import missing
 from fastenough.implementations import Act
 from fastenough.implementations.task import Refused
 from fastenough.link import Completed, LocalLink
-from fastenough.model import ExitStatus, NotApplicable, Outcome
+from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
+from fastenough.recording import read_recording
+from fastenough.recording.building import line_bytes
 from fastenough.recording.culprits import TOLD
 from fastenough.recording.wakeups import NOISE, STATIONS, SUMS
 from fastenough.store import Store
@@ -72,6 +77,31 @@ def test_what_is_watched_is_an_ordinary_run(home: Path, monkeypatch: pytest.Monk
     assert "robot (pid 4711, fifo 80) waited for kworker/0:1" in shown, shown
     assert "most of it runnable-to-running" in shown
     assert f"see: fastenough show {run}" in shown
+
+
+def test_an_ordinary_process_is_watched_and_said_to_be_one(home: Path, monkeypatch: pytest.MonkeyPatch,
+                                                           capsys: pytest.CaptureFixture[str]) -> None:
+    _with(monkeypatch, install(home))
+    assert _monitor("--pid", str(os.getpid()), "--duration", "200ms") == ExitStatus.DONE
+    kept = Store(home / "store").load("last")
+    assert {f"--pid={os.getpid()}", "--policy=any"} <= set(kept.head.parameters["said"].split())
+    assert "SCHED_OTHER" in capsys.readouterr().err
+    assert _monitor("--pid", str(os.getpid()), "--policy", "rr", "--duration", "200ms") == ExitStatus.DONE
+    assert "--policy=rr" in Store(home / "store").load("last").head.parameters["said"].split()
+
+
+@pytest.mark.parametrize(("policy", "parts"), [("any", ["pid 4711", "SCHED_OTHER"]), ("real-time", ["pid 4711"])])
+def test_the_headline_names_what_is_watched(tmp_path: Path, policy: str, parts: list[str]) -> None:
+    head = next(lines(Watched(intervals=1, head={"parameters": {"pid": 4711, "policy": policy}})))
+    (tmp_path / "head.jsonl").write_bytes(line_bytes(head))
+    said = heading(read_recording(tmp_path / "head.jsonl").head)
+    assert [part for part in ("pid 4711", "SCHED_OTHER") if part in said] == parts
+
+
+def test_a_process_that_is_not_there_is_bad_input(home: Path) -> None:
+    with pytest.raises(BadInput, match="no such process"):
+        _monitor("--pid", "4194304", "--duration", "1s")
+    assert _runs(home) == []
 
 
 def test_until_ctrl_c_is_a_whole_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +153,7 @@ def test_a_reader_that_stands_still_holds_up_no_recording(home: Path, monkeypatc
     (run,) = _runs(home)
     assert Store(home / "store").load(run).outcome is Outcome.COMPLETED
     assert (home / "store" / "runs" / run / SEALED_FILE).is_file()
-    assert re.search(r"^fastenough: [1-9]\d* lines were not told", capsys.readouterr().err)
+    assert re.search(r"(?m)^fastenough: [1-9]\d* lines were not told", capsys.readouterr().err)
 
 
 def test_what_a_reader_missed_is_told_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +194,7 @@ class _Ordinary(LocalLink):
 
 @pytest.mark.parametrize(("link", "error"), [(_Ordinary(), NotApplicable), (LocalLink(), Refused)])
 def test_rights_that_are_lacking_are_no_bad_input(tmp_path: Path, link: LocalLink, error: type[Exception]) -> None:
+    require_root("the difference to root")
     program = install(tmp_path, refusing=(2, "the monitor needs root"))
     with pytest.raises(error, match=r"^the monitor needs root$"):
         monitoring._started(link, str(program), Act("monitor"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from monitored import sleeper, stored, watching
+from privileges import own_mounts
 from tools import ROOT, build, configure, require
 
 MONITOR = ROOT / "target" / "monitor"
@@ -39,7 +40,7 @@ def test_programs_are_attached_to_events_of_the_list_only() -> None:
 def test_a_kernel_that_does_not_tell_its_types_is_told_in_one_line(monitor_binary: Path, tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
     hidden = 'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
-    done = subprocess.run(["unshare", "-m", "sh", "-c", hidden, "sh", monitor_binary, "-D", "1s", "--record", path],
+    done = subprocess.run([*own_mounts(), "sh", "-c", hidden, "sh", monitor_binary, "-D", "1s", "--record", path],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert done.stderr.count("\n") == 1 and "CONFIG_DEBUG_INFO_BTF" in done.stderr

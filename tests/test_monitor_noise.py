@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from monitored import events, watching
+from privileges import needs_root
 
 from fastenough.model import Outcome
 from fastenough.recording import Recording
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the monitor needs root")
+pytestmark = needs_root("the monitor")
 CPU = 1 if len(os.sched_getaffinity(0)) > 1 else 0
 TIMES, BUSY_MS = 40, 5
 _FIFO = f"""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from monitored import counted, events, sleeper, stored, unseen, watching
+from privileges import require_root
 from processes import eventually
 
 SLEEPS, BATCH = 300, 50
@@ -121,6 +122,7 @@ def test_filters(monitor_binary: Path, sleeper_binary: Path, tmp_path: Path, opt
 @pytest.fixture
 def groups() -> Iterator[tuple[Path, Path]]:
     """A control group of version 2 with one below it."""
+    require_root("control groups")
     roots = [root for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
              if (root / "cgroup.procs").exists() and (root / "cgroup.controllers").exists()]
     if not roots:
@@ -158,6 +160,7 @@ def test_a_control_group_and_those_below_it(monitor_binary: Path, sleeper_binary
     (("--pid", "0"), "--pid"),
 ])
 def test_bad_input_is_one_line(monitor_binary: Path, options: tuple[str, ...], said: str) -> None:
+    require_root("the monitor")
     done = subprocess.run([monitor_binary, "-D", "1s", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1

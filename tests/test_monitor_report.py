@@ -23,8 +23,8 @@ from fastenough.recording.later import Later
 from fastenough.recording.wakeups import key_of, wakeups
 from fastenough.report import write_report
 from fastenough.report.context import make_context
-from fastenough.report.document import Table
-from fastenough.report.sections import culprits, events, stations
+from fastenough.report.document import Picture, Table
+from fastenough.report.sections import culprits, events, latency_parts, stations
 from fastenough.web.pages.run import sections_of
 
 INTERRUPTED = CULPRIT | {"waited_for": "swapper/1", "waited_for_pid": 0, "idle_state": "C6", "interrupt": "nvme0q1",
@@ -192,6 +192,22 @@ def test_nothing_seen_is_said(tmp_path: Path) -> None:
     assert said is not None and [leaf.kind for leaf in said.leaves()] == ["text"]
     assert judge([empty]).verdict is Verdict.NO_LIMIT
     assert judge([empty]).headline == "No wake-up of a task that was watched was seen"
+
+
+def test_the_parts_of_a_latency_are_its_stations_in_order(runs: list[Recording]) -> None:
+    section = latency_parts.section(make_context(runs, judge(runs)))
+    assert section is not None
+    (*pictures,) = section.leaves()
+    for picture, run in zip(pictures, runs, strict=True):
+        assert isinstance(picture, Picture)
+        rows = picture.data[1]
+        assert tuple(row[1] for row in rows) in latency_parts.WAYS
+        for row in rows:
+            totals = [run.totals[series.id] for series in run.named(row[1])]
+            assert row[2] == sum(total.total for total in totals) and row[5] == max(total.maximum for total in totals)
+        assert all(row[0] in picture.svg for row in rows)
+    measured = make_context([], judge([]))
+    assert latency_parts.section(measured) is None
 
 
 def test_events_of_the_monitor_stand_with_the_culprits_only(runs: list[Recording]) -> None:

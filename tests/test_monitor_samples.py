@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
 from monitored import watching
+from privileges import needs_root
 from tools import require
 
 from fastenough.analysis.remainder import agreement
@@ -19,7 +19,7 @@ from fastenough.analysis.station_delays import STATIONS, SUM, wakeups
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.samples import SampleFile, read_samples
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="BPF and real-time priorities need root")
+pytestmark = needs_root("BPF and real-time priorities")
 PERIOD_NS = 1_000_000
 
 

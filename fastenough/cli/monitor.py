@@ -25,8 +25,9 @@ from fastenough.cli.station_stream import Stream, missing
 from fastenough.cli.stores import store_option
 from fastenough.folder import Folder
 from fastenough.implementations import Act, Value
-from fastenough.jobs.monitor import Watching, watching
+from fastenough.jobs.monitor import Watching, ordinary_policies, watching
 from fastenough.jobs.watching import Watch
+from fastenough.link import Link
 from fastenough.link.sudo import SudoLink, may_sudo
 from fastenough.model import ExitStatus
 from fastenough.recording.wakeups import MONITOR
@@ -79,6 +80,16 @@ def _follow(watched: Watching, store: Store, view: _Shown) -> None:
         view.end(watch)
 
 
+def _ordinary(link: Link, pid: int | None, policy: str | None) -> dict[str, Value]:
+    """The policy to watch where a process without a real-time thread is named and no policy is, and a line on it."""
+    policies = [] if pid is None else ordinary_policies(link, pid)
+    if policy is not None or not policies:
+        return {}
+    print(f"fastenough: process {pid} is {', '.join(policies)}, not real-time: its wake-ups are watched all the same",
+          file=sys.stderr)
+    return {"policy": "any"}
+
+
 def _parameters(**given: Value | None) -> dict[str, Value]:
     return {name: value for name, value in given.items() if value is not None}
 
@@ -116,10 +127,10 @@ def command(
         return ExitStatus.DONE
     said = _parameters(pid=pid, comm=comm, cgroup=cgroup, policy=policy, priority=priority, threshold=threshold,
                        noise=noise or None, report=interval)
-    act = Act(MONITOR, said, None if duration_ns is None else duration_ns / 1e9)
+    duration_s = None if duration_ns is None else duration_ns / 1e9
     opened, stopping = _board(board), Stopping()
     with opened.boot(AS_BOOTED) as booted, listening(stopping), _view(as_json) as view:
-        store = Store(store_path)
+        store, act = Store(store_path), Act(MONITOR, {**said, **_ordinary(booted.link, pid, policy)}, duration_s)
         with watching(board, booted, act, store) as watched, stopping.telling(watched.ask):
             if stopping.asked:
                 watched.ask()

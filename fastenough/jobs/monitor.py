@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -14,11 +14,35 @@ from fastenough.campaign.monitoring import monitoring
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript
 from fastenough.implementations import Act
 from fastenough.implementations.task import Task
-from fastenough.model import FastenoughError, Outcome
+from fastenough.link import Link
+from fastenough.model import BadInput, FastenoughError, Outcome
 from fastenough.recording import LoadProof, LoadStated
 
 AS_FOUND = LoadStated("as found", source="whatever ran on the machine: the monitor starts no load")
 _END_TIMEOUT_S = 20.0
+
+
+_POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
+"""Of sched(7)."""
+_REAL_TIME = frozenset({"SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"})
+_STAT_POLICY = 38
+"""Index of the policy in /proc/PID/stat behind the name: its field 41 of proc(5)."""
+
+
+def ordinary_policies(link: Link, pid: int) -> list[str]:
+    """The scheduling policies of a process's threads where none is real-time, else nothing.
+
+    ``pid`` may be of a thread.  Raises BadInput where there is no such process.
+    """
+    found: set[str] = set()
+    for path in [*link.glob(f"/proc/{pid}/task/*/stat"), f"/proc/{pid}/stat"]:
+        with suppress(OSError):
+            fields = link.read(path).rpartition(b")")[2].split()
+            number = int(fields[_STAT_POLICY])
+            found.add(_POLICIES.get(number, f"policy {number}"))
+    if not found:
+        raise BadInput(f"--pid {pid}: there is no such process on {link.name}; ps -e lists them")
+    return [] if found & _REAL_TIME else sorted(found)
 
 
 class Watching:

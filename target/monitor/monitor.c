@@ -53,7 +53,8 @@ static bool capable(unsigned long long capabilities, int which)
 	return capabilities >> which & 1;
 }
 
-static void check_rights(void)
+/* Those that it needs until the end, to read the maps of its programs; refuses to go on without them. */
+static uint64_t check_rights(void)
 {
 	unsigned long long capabilities = 0;
 	FILE *status = fopen("/proc/self/status", "re");
@@ -66,6 +67,7 @@ static void check_rights(void)
 		fclose(status);
 	if (!capable(capabilities, ADMIN) && !(capable(capabilities, PERFMON) && capable(capabilities, BPF)))
 		bad_input("the monitor needs root, or the capabilities CAP_BPF and CAP_PERFMON; run it with sudo");
+	return capable(capabilities, BPF) ? 1ULL << BPF | 1ULL << PERFMON : 1ULL << ADMIN; /* before Linux 5.8 there is no other */
 }
 
 static bool of_version_2(const char *path)
@@ -190,8 +192,8 @@ static void monitor_setup(struct run *run)
 {
 	struct monitor *monitor = run_allocate(run, sizeof(*monitor));
 
-	check_rights();
 	monitor->source = monitor_source;
+	monitor->source.keeps = check_rights();
 	monitor->run = run;
 	monitor->noise = chosen.noise;
 	monitor->wanted = choose_tasks(run_settings(run));

@@ -197,6 +197,7 @@ static void inject_setup(struct run *run)
 		return;
 	run_add_worker(run, &(struct worker_spec){
 		.name = "inject", .cpu = cpu, .period_ns = injector->plan.interval_ns, .function = disturb, .argument = injector,
+		.keeps = UINT64_MAX, /* it has programs run in the kernel */
 	});
 }
 
