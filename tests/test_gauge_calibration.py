@@ -25,7 +25,10 @@ from fastenough.gauge.calibration import (
     host_ppm,
     read_calibration,
     read_self_test,
+    usable_tick_ps,
 )
+from fastenough.gauge.protocol import Identity
+from fastenough.gauge.session import Gauge
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram, read_recording
 
@@ -224,3 +227,40 @@ def test_a_plan_for_the_simulated_gauge_names_no_file(tmp_path: Path, line: str)
     path.write_text(f'{line}\nname = "mine"\ninstrument = "simulated"\n')
     with pytest.raises(BadInput, match=r"plan.toml:1: (self-test|calibration) = "):
         read_plan(path)
+
+
+def _identity(mcu: str, tick_ps: int, simulated: bool = False) -> Identity:
+    return Identity("1", mcu, 3, tick_ps, 4, 24, simulated)
+
+
+@pytest.mark.parametrize(("mcu", "tick_ps", "off_ppm", "uncertain_ppm", "used"), [
+    ("atmega328p", 62_500, 771_200, 100, None), ("atmega328p", 62_500, -13_000, 100, None),
+    ("atmega328p", 62_500, 10_000, 100, 1.01), ("atmega328p", 62_500, -5_000, 100, 0.995),
+    ("atmega328p", 62_500, 50, 100, 1.0), ("atmega328p", 62_500, 13_000, 12_000, None),
+    ("rp2040", 8_000, 5_000, 100, None), ("rp2040", 8_000, 150, 10, 1.00015)])
+def test_a_tick_that_no_such_clock_has_is_refused(mcu: str, tick_ps: int, off_ppm: float, uncertain_ppm: float,
+                                                  used: float | None) -> None:
+    """A host that is held up between its readings makes 110.7 ns of 62.5 seem sure."""
+    measured = Calibration(tick_ps * (1 + off_ppm / 1e6), uncertain_ppm, 2.0)
+    if used is None:
+        with pytest.raises(FastenoughError):
+            usable_tick_ps(measured, _identity(mcu, tick_ps))
+    else:
+        assert usable_tick_ps(measured, _identity(mcu, tick_ps)) == pytest.approx(tick_ps * used)
+    assert usable_tick_ps(measured, _identity(mcu, tick_ps, simulated=True)) == tick_ps
+
+
+def test_an_impossible_comparison_ends_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    gauge = object.__new__(Gauge)
+    gauge.identity = _identity("atmega328p", 62_500)
+    begun_ns = time.monotonic_ns()
+
+    def read_clock() -> Reading:
+        now_ns = time.monotonic_ns()
+        return Reading(round((now_ns - begun_ns) / 110.7), now_ns, now_ns)
+
+    monkeypatch.setattr(gauge, "read_clock", read_clock)
+    with pytest.raises(FastenoughError):
+        gauge.calibrate(0.05)
+    gauge.identity = _identity("atmega328p", 62_500, simulated=True)
+    assert gauge.calibrate(0.05).tick_ps == pytest.approx(110_700, rel=0.01)

@@ -212,8 +212,11 @@ def test_numbers_wrap() -> None:
 def test_quick_periods_are_not_streamed() -> None:
     """Sending raw samples would make the gauge drop edges that it counts without: see ``DROPPED``."""
     real = replace(UNO, simulated=False)
-    assert Response(0, 1, 10).streams(real)
-    assert Response(0, 1, 10).streams(UNO)
+    for uno in (real, UNO):
+        assert not Response(3_000, 3_000, 10**9).streams(uno)
+        assert not Response(3_000, 340_000, 10**9).streams(uno)
+        assert Response(3_000, 7_071_000, 10**9).streams(uno)
+    assert Response(3_000, 3_000, 10**9).streams(replace(UNO, mcu="rp2040", k=7))
     assert Periodic(7_071_000, 10**9).streams(real)
     assert Periodic(125_000, 10**9).streams(real)
     assert not Periodic(120_000, 10**9).streams(real)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fastenough.files import Untrusted, read_regular
-from fastenough.gauge.protocol import Damaged, numbers
+from fastenough.gauge.protocol import Damaged, Identity, numbers
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Histogram
 
@@ -24,6 +24,12 @@ FREE_PPM = 100.0
 """How far the clock of a computer may be off that nothing corrects: its crystal."""
 CORRECTED_PPM = 5.0
 """And of one that is being corrected: between corrections, beside the corrections that were seen."""
+_RESONATOR_PPM = 11_000.0
+"""How far a ceramic resonator may be off: 0.5 % when made, 0.3 % by temperature, 0.3 % by ageing."""
+_CRYSTAL_PPM = 200.0
+"""How far a crystal may be off: 30 ppm when made, the rest by temperature, ageing and the capacitors beside it."""
+_TOLERANCE_PPM = {"rp2040": _CRYSTAL_PPM}
+"""By microcontroller; boards of all others may have a resonator."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,39 @@ class Calibration:
         """Whether both may be true of one steady clock, compared with one reference."""
         apart_ppm = abs(self.tick_ps / other.tick_ps - 1) * 1e6
         return apart_ppm <= self.total_ppm + other.total_ppm
+
+
+def tolerance_ppm(mcu: str) -> float:
+    """How far the clock of a gauge on this microcontroller may be off its nominal frequency."""
+    return _TOLERANCE_PPM.get(mcu, _RESONATOR_PPM)
+
+
+def require_possible(calibration: Calibration, identity: Identity) -> None:
+    """Raises FastenoughError for a tick that no clock of such a board can have; a simulation has its host's time."""
+    off_ppm, most_ppm = calibration.off_ppm(identity.tick_ps), tolerance_ppm(identity.mcu)
+    if not identity.simulated and abs(off_ppm) - calibration.total_ppm > most_ppm:
+        raise FastenoughError(
+            f"the gauge's tick was measured as {calibration.tick_ps:.1f} ps, {off_ppm:+.0f} ppm off; the clock of its "
+            f"{identity.mcu} is off by at most {most_ppm:.0f} ppm: calibrate again on a quieter host, or replace the "
+            "board")
+
+
+def usable_tick_ps(calibration: Calibration | None, identity: Identity) -> float:
+    """The measured length of a tick where it is told from the nominal one and the board's clock can have it.
+
+    A simulated gauge counts nominal ticks.  Raises FastenoughError for a tick beyond the clock's tolerance.
+    """
+    if calibration is None or identity.simulated:
+        return identity.tick_ps
+    require_possible(calibration, identity)
+    off_ppm = abs(calibration.off_ppm(identity.tick_ps))
+    if off_ppm <= calibration.total_ppm:
+        return identity.tick_ps
+    if off_ppm > tolerance_ppm(identity.mcu):
+        raise FastenoughError(f"the gauge's tick was measured {off_ppm:.0f} ppm off, uncertain by "
+                              f"{calibration.total_ppm:.0f} ppm, which its clock cannot be; calibrate it for longer: "
+                              "fastenough gauge calibrate -D 5m")
+    return calibration.tick_ps
 
 
 @dataclass(frozen=True)

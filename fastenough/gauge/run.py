@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import IO
 
 from fastenough import __version__
-from fastenough.gauge.calibration import Calibration, SelfTest
+from fastenough.gauge.calibration import Calibration, SelfTest, usable_tick_ps
 from fastenough.gauge.fine import FINE_K, Fine
 from fastenough.gauge.line import GaugeLost
 from fastenough.gauge.protocol import Counters, Damaged, Identity, Refused, Restarted
@@ -22,6 +22,8 @@ from fastenough.recording.head import Tool
 
 STREAMED_PERIOD_NS = 125_000
 """8 kHz: above 10 kHz an Uno that sends raw samples drops edges which it would count without."""
+STREAMED_WAIT_NS = 175_000
+"""Mean wait of RESPONSE: the 5,700 samples a second that an Uno sends.  At 3 µs it drops a fifth of the answers."""
 _LEFT_OVER_S = 0.02
 _LOOK_S = 0.1
 _QUIET_S = 0.05
@@ -42,8 +44,9 @@ class Response:
         return "response"
 
     def streams(self, identity: Identity) -> bool:
-        """The gauge sends its next stimulus when it is ready: raw samples cost it no edge."""
-        return identity.k < FINE_K
+        """Answers that come while an AVR sends raw samples of others may be dropped; an RP2040 keeps up at any rate."""
+        keeps_up = identity.mcu == "rp2040" or self.min_ns + self.max_ns >= 2 * STREAMED_WAIT_NS
+        return identity.k < FINE_K and keeps_up
 
     def start(self, gauge: Gauge, tick_ps: float) -> None:
         gauge.start_response(_ticks(gauge, "min", self.min_ns, tick_ps), _ticks(gauge, "max", self.max_ns, tick_ps),
@@ -106,14 +109,6 @@ class RunHead:
     port: str | None = None
 
 
-def calibrated_tick_ps(gauge: Gauge, calibration: Calibration | None) -> float:
-    """The measured length of a tick, where it was measured well enough to tell it from the nominal one."""
-    nominal = gauge.identity.tick_ps
-    if calibration is None or abs(calibration.off_ppm(nominal)) <= calibration.total_ppm:
-        return nominal
-    return calibration.tick_ps
-
-
 def _never() -> bool:
     return False
 
@@ -135,7 +130,7 @@ class GaugeRun:
         self._interval_ns = interval_ns
         self._fine = Fine(request.probe, gauge.identity.k) if request.streams(gauge.identity) else None
         self._k = FINE_K if self._fine else gauge.identity.k
-        self._tick_ps = calibrated_tick_ps(gauge, head.calibration)
+        self._tick_ps = usable_tick_ps(head.calibration, gauge.identity)
         self._series = request.series(self._k, round(self._tick_ps))
         self._seq = 0
         self._totals = {series.id: Histogram(self._k) for series in self._series}

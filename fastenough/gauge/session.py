@@ -18,6 +18,7 @@ from fastenough.gauge.calibration import (
     from_pps,
     host_ppm,
     parse_self_test,
+    require_possible,
 )
 from fastenough.gauge.calibration import described as known
 from fastenough.gauge.line import BAUD, GaugeLost, Line
@@ -201,14 +202,19 @@ class Gauge:
         return Reading(ticks, before_ns, time.monotonic_ns())
 
     def calibrate(self, seconds: float) -> Calibration:
-        """Compares the clocks over so many seconds; nothing else is asked meanwhile."""
+        """Compares the clocks over so many seconds; nothing else is asked meanwhile.
+
+        Raises FastenoughError for a tick that the gauge's clock cannot have.
+        """
         host_at_begin = HostClock.now()
         readings = [self.read_clock()]
         end_ns = readings[0].before_ns + round(seconds * 1e9)
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
             time.sleep(min(left_ns / 1e9, seconds / _READINGS))
             readings.append(self.read_clock())
-        return fit(readings, host_ppm(host_at_begin, HostClock.now()))
+        measured = fit(readings, host_ppm(host_at_begin, HostClock.now()))
+        require_possible(measured, self.identity)
+        return measured
 
     def calibrate_by_pps(self, seconds: float) -> Calibration:
         """Compares the clock with pulses on the input, one a second, over so many seconds."""
@@ -216,7 +222,9 @@ class Gauge:
         self.start_periodic(second, self.identity.longest_ticks)
         time.sleep(seconds)
         self.rest()
-        return from_pps(self.take()[0], second)
+        measured = from_pps(self.take()[0], second)
+        require_possible(measured, self.identity)
+        return measured
 
     def self_test(self) -> SelfTest:
         """Needs a wire from output to input, and no board."""
