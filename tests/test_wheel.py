@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     require("avr-gcc")
     require("arm-none-eabi-gcc")
     packed = {name.rpartition(".data/purelib/")[2] for name in zipfile.ZipFile(wheel).namelist()}
-    listed = subprocess.run(["git", "ls-files", *IN_WHEEL], cwd=ROOT, text=True, capture_output=True,
+    listed = subprocess.run(["git", "ls-files", *IN_WHEEL, ":!gauge/sim"], cwd=ROOT, text=True, capture_output=True,
                             check=True).stdout.splitlines()
     expected = {IN_WHEEL[name.partition("/")[0]] + name for name in listed}
     assert len(expected) > 500
@@ -62,6 +63,18 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
     assert {f"fastenough/firmware/{Path(board.image).name}" for board in GAUGE_BOARDS.values()} <= packed
     assert [name for name in packed if name.endswith("/scripts/fastenough-probe")]
     assert {f"fastenough/web/assets/{name}" for name in (*UPLOT, "uPlot.LICENSE")} <= packed
+
+
+def test_the_wheel_states_the_licences_of_what_it_holds(wheel: Path) -> None:
+    packed = zipfile.ZipFile(wheel)
+    [metadata] = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]
+    stated = re.findall(r"^License-Expression: (.*)$", packed.read(metadata).decode(), re.MULTILINE)
+    assert stated == ["GPL-2.0-or-later AND (GPL-2.0-or-later WITH Linux-syscall-note) AND MIT"]
+    assert [name for name in packed.namelist() if name.endswith(".dist-info/licenses/COPYING")]
+    held = {match[1].decode() for name in packed.namelist() if (match := re.search(
+        rb"SPDX-License-Identifier: ([\w.-]+(?: WITH [\w-]+)?)", packed.read(name)[:300]))}
+    assert held == {"GPL-2.0-or-later", "GPL-2.0-or-later WITH Linux-syscall-note"}
+    assert not [name for name in packed.namelist() if "/gauge/sim/" in name]
 
 
 def test_the_installed_bench_measures(home: Path, tmp_path: Path) -> None:
