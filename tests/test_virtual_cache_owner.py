@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
 from fastenough.model import BadInput
 from fastenough.virtual.packages import cache_dir, cache_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+pytestmark = needs_root("files of another user")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 from processes import eventually
 
 from fastenough.files import Untrusted
@@ -25,7 +26,7 @@ from fastenough.virtual.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what belongs to another user")
+as_root = needs_root("files of another user")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def image(tmp_path: Path) -> Path:
 def forgotten() -> Iterator[None]:
     """The cache is everybody's."""
     yield
-    shutil.rmtree(cache_dir() / "own" / NAME, ignore_errors=True)
+    (cache_dir() / "own" / NAME).unlink(missing_ok=True)
+    for tree in (cache_dir() / "own").glob(f".{NAME}:*"):
+        shutil.rmtree(tree, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,30 @@ def test_it_boots_with_its_module_its_pins_and_what_the_user_adds(debian: Kernel
         assert board.link.read("/opt/link") == b"the user's own"
         load_module(board, RESPONSE)
         unload_module(board)
+
+
+def test_who_looks_while_it_is_named_again_finds_one_or_the_other(image: Path, tmp_path: Path) -> None:
+    headers, other = tmp_path / "built", tmp_path / "other"
+    (headers / "include" / "generated").mkdir(parents=True)
+    (headers / "include" / "generated" / "utsrelease.h").write_text(f'#define UTS_RELEASE "{RELEASE}"\n')
+    other.write_bytes(image_of("9.9.10"))
+    keep_own(NAME, OwnFiles(image, headers=headers))
+    ended, looks = threading.Event(), 0
+
+    def name_again() -> None:
+        for number in range(60):
+            keep_own(NAME, OwnFiles(image, headers=headers) if number % 2 else OwnFiles(other))
+        ended.set()
+
+    naming = threading.Thread(target=name_again)
+    naming.start()
+    while not ended.is_set():
+        kernel = find_kernel(NAME)
+        assert kernel.image.is_file() and kernel.busybox.is_file()
+        assert kernel.release == "9.9.10" or kernel.headers.is_dir()
+        looks += 1
+    naming.join()
+    assert looks > 30 and NAME in own_names()
 
 
 def test_it_is_what_lies_there_now(image: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from fastenough.gauge.calibration import SelfTest, parse_self_test
 from fastenough.model import BadInput, FastenoughError, NotApplicable
 from fastenough.virtual.built import build, require_tool
+from fastenough.virtual.module import CHECKOUT
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE, Edge, Pins
 
 MICROCONTROLLER = "atmega328p"
@@ -31,6 +32,9 @@ _SETTLE_S = 60.0
 
 def build_gauge() -> tuple[Path, Path]:
     """Simulator and firmware of this checkout; raises NotApplicable where they cannot be built here."""
+    if not (CHECKOUT / "gauge" / "sim").is_dir():
+        raise NotApplicable("the gauge is not simulated: an installed bench does not include the simulator "
+                            "(gauge/sim, GPL-3.0-or-later); run from a source tree")
     try:
         require_tool("avr-gcc", "gcc-avr avr-libc")
         simulator, firmware, _ = build("gauge", (), (_SIMULATOR, _FIRMWARE, _EXACT))

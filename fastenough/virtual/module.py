@@ -32,7 +32,8 @@ _CROSS = {"arm64": "aarch64-linux-gnu-", "amd64": "x86_64-linux-gnu-", "armhf": 
 _BUILT_IN = "module"
 _ABOVE = re.compile(r"\.\./(\w+)\.o\b")
 _COMPLAINT = re.compile("error|warning", re.IGNORECASE)
-_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |^  (The kernel was built by|You are using): |"
+_ERROR = re.compile(r"\berror:", re.IGNORECASE)
+_NO_COMPLAINT = re.compile(r"^make(\[\d+\])?: |make(\[\d+\])?: \*\*\*|^  (The kernel was built by|You are using): |"
                            r"warning: .*(pahole|compiler).* differs from the one used to build the kernel")
 """What make says of what was said before; and that a kernel was built with other tools says nothing of our sources."""
 
@@ -46,11 +47,12 @@ def compiler(arch: str) -> str:
 
 
 def complaint(said: str, failed: bool) -> str | None:
-    """The first line of what make said on stderr that tells what is wrong; None where nothing is."""
+    """The first line of what make said on stderr that tells what is wrong, errors first; None where nothing is."""
     ours = [line for line in said.splitlines() if not _NO_COMPLAINT.search(line)]
     complaints = [line for line in ours if _COMPLAINT.search(line)]
-    if failed and not complaints:
-        return ours[0] if ours else "make does not say why"
+    if failed:
+        errors = [line for line in complaints if _ERROR.search(line)]
+        return (errors or complaints or ours or ["make does not say why"])[0]
     return complaints[0] if complaints else None
 
 
@@ -100,8 +102,8 @@ def _build(kernel: Kernel, sources: Mapping[Path, str], built: Path, variables: 
     (work / _BUILT_IN).mkdir(parents=True)
     for source, place in sources.items():
         shutil.copy(source, work / place)
-    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers), f"M={work / _BUILT_IN}",
-               f"ARCH={_KBUILD_ARCH[kernel.arch]}", f"CROSS_COMPILE={_CROSS[kernel.arch]}",
+    command = ["make", "-s", "--output-sync", f"-j{os.cpu_count() or 1}", "-C", str(kernel.headers),
+               f"M={work / _BUILT_IN}", f"ARCH={_KBUILD_ARCH[kernel.arch]}", f"CROSS_COMPILE={_CROSS[kernel.arch]}",
                f"CC={compiler(kernel.arch)}", "W=1", *variables, "modules"]
     environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL"}}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**environment, "LC_ALL": "C"})

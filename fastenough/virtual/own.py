@@ -10,6 +10,8 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import tempfile
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 _RESERVED = "as-booted"
 _BUILT_RELEASE = re.compile(r'UTS_RELEASE "([^"]+)"')
 _RELEASE = re.compile(rb"[!-~]+")
+_REPLACED_S = 86_400.0
+"""A tree that another took the place of stays for so long: guests may be made of it still."""
 _SAYS_RELEASE = re.compile(rb"Linux version ([!-~]+) ")
 
 
@@ -110,6 +114,27 @@ def _link(place: Path, to: Path) -> None:
     place.symlink_to(to.resolve())
 
 
+def _new_tree(trees: Path, name: str) -> Path:
+    """An empty folder for a kernel's tree; those that were replaced long ago are removed."""
+    trees.mkdir(parents=True, exist_ok=True)
+    current = (trees / name).resolve()
+    for tree in trees.glob(f".{name}:*"):
+        if tree != current and time.time() - tree.stat().st_mtime > _REPLACED_S:
+            shutil.rmtree(tree, ignore_errors=True)
+    tree = Path(tempfile.mkdtemp(dir=trees, prefix=f".{name}:"))
+    tree.chmod(0o755)
+    return tree
+
+
+def _replace(place: Path, tree: Path) -> None:
+    """Names a whole tree in one step: who looks meanwhile finds the one before or this one."""
+    link = tree.with_name(f"{tree.name}.link")
+    link.symlink_to(tree.name)
+    if place.is_dir() and not place.is_symlink():  # of a version that kept no trees beside each other
+        place.rename(tree.with_name(f"{tree.name}.before"))
+    link.replace(place)
+
+
 def own_names() -> tuple[str, ...]:
     """What users' kernels are called here."""
     trees = _trees(cache_dir())
@@ -137,14 +162,14 @@ def keep_own(name: str, files: OwnFiles, downloading: Downloading = nobody_waits
     if files.root is not None:
         parts.append(("root", files.root))
     with cache_lock() as cache:
-        tree = _trees(cache) / name
-        shutil.rmtree(tree, ignore_errors=True)
+        tree = _new_tree(_trees(cache), name)
         for place, to in parts:
             _link(tree / place, to)
         if files.modules is None:
             folder = tree / "lib" / "modules" / release
             folder.mkdir(parents=True)
             (folder / "modules.builtin").write_text("".join(f"kernel/{name}.ko\n" for name in MACHINES[arch].modules))
+        _replace(_trees(cache) / name, tree)
     return Kernel(name, arch, release, tree)
 
 
@@ -161,7 +186,7 @@ def find_kernel(name: str, downloading: Downloading = nobody_waits) -> Kernel:
     if name not in own:
         raise BadInput(f"no kernel is called {name!r}; choose one of {', '.join((*KERNELS, *own))}, or name "
                        "one of your own with --image")
-    tree = _trees(cache_dir()) / name
+    tree = (_trees(cache_dir()) / name).resolve()
     image = next((tree / "boot").iterdir())
     release = image.name.removeprefix("vmlinuz-")
     arch, says = image_says(image) if image.is_file() else ("", "")
