@@ -68,17 +68,38 @@ def measured_time(ns: float) -> str:
 
 
 def microseconds(ns: float | None) -> str:
-    """A latency as a bare number of µs, with the digits that mean something; no magnitude is rounded down."""
-    return _microseconds(ns, lambda steps: math.copysign(math.ceil(abs(steps)), steps))
+    """A latency as a bare number of µs, with the digits that mean something: never rounded down."""
+    return _microseconds(ns, math.ceil)
 
 
 def microseconds_down(ns: float | None) -> str:
-    """The same for the lower end of an interval: never rounded up."""
+    """The same for a minimum and for the lower end of an interval: never rounded up."""
     return _microseconds(ns, math.floor)
 
 
+def microseconds_interval(lower_ns: float | None, upper_ns: float | None, between: str = " to ") -> str:
+    """An interval in µs, without the unit, that holds all that the one given does; "–" where an end is not known."""
+    if lower_ns is None or upper_ns is None:
+        return "–"
+    return f"{microseconds_down(lower_ns)}{between}{microseconds(upper_ns)}"
+
+
+def interval(lower: float, upper: float) -> str:
+    """An interval of bare numbers with three digits each, that holds all that the one given does."""
+    return f"{_three_digits(lower, math.floor)} to {_three_digits(upper, math.ceil)}"
+
+
+def _three_digits(value: float, whole: Callable[[float], float]) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+    steps = value / step
+    near = round(steps)
+    return f"{(near if abs(steps - near) < _NEARLY_WHOLE else whole(steps)) * step:.3g}"
+
+
 def nearest_microseconds(ns: float | None) -> str:
-    """The same where it errs to no side: a difference, or one of many figures of a table."""
+    """The same where it errs to no side, as a mean or the estimate of a difference does."""
     if ns is None:
         return "–"
     return f"{ns / 1000:.2f}" if abs(ns) < 10_000 else f"{ns / 1000:,.1f}"

@@ -99,7 +99,7 @@ def disturbances_of(counts: Counted, which: int, source: Source) -> Disturbances
     size = size_of(x, int(counts.squares[which]) if known else 0, s)
     longest = float(counts.longest[which] if known else np.max(s - s.mean()))
     return Disturbances(counts.n, counts.n * 10**6, x, x, groups.size, int(counts.runs[which]) if known else x,
-                        int(groups.max(initial=0)), size, longest, source, s, np.zeros(s.size, dtype=np.int64))
+                        int(groups.max(initial=0)), size, longest, source, s, s, np.zeros(s.size, dtype=np.int64))
 
 
 def verdicts(counts: Counted, requirement: Requirement, source: Source = Source.LIMIT,
@@ -129,6 +129,38 @@ def errors(counts: Counted, allowed: float, source: Source = Source.LIMIT, longe
     n = len(found)
     return Errors(sum(one.within for one in found) / n, sum(one.p_value <= STATED for one in found) / n,
                   sum(not one.steady for one in found) / n)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Shares of all repetitions in which a machine at its limit passes though the longest burst declared is too short,
+    fails, and in which "no more than one in X" is wrong; those without any late activation by themselves."""
+
+    passed: float
+    passed_unseen: float
+    failed: float
+    misstated: float
+    misstated_unseen: float
+    passed_at_half: float
+
+    @property
+    def worst(self) -> float:
+        """The greatest error of statements for which anything late was seen."""
+        return max(self.passed, self.failed, self.misstated)
+
+
+def errors_of_declared(counts: Counted, allowed: float, size: int, longest: int = 1) -> Declared:
+    """Of machines one cause of which makes ``size`` disturbances, and a declaration that none makes more than one."""
+    expected = allowed * counts.n
+    found, half = (list(verdicts(counts, Requirement(1, rate, 1 - STATED, longest))) for rate in (allowed, 2 * allowed))
+    unseen = np.array([one.seen.possibly == 0 for one in found])
+    passed = np.array([one.within for one in found])
+    true = np.array([one.seen.time_ns / expected * (size if one.seen.clusters.scale else 1) for one in found])
+    stated = np.array([one.resolved for one in found])
+    misstated = stated & (np.array([one.every_ns for one in found]) > true)
+    return Declared((passed & ~unseen).mean(), (passed & unseen).mean(),
+                    float(np.mean([one.p_value <= STATED for one in found])), (misstated & ~unseen).mean(),
+                    (misstated & unseen).mean(), float(np.mean([one.within for one in half])))
 
 
 def errors_of_cpus(each: list[Counted], allowed: float) -> Errors:
@@ -183,6 +215,41 @@ def by_advice(machine: Machine, random: np.random.Generator, repetitions: int, i
                 break
             counts = joined([counts, made(machine, random, 1, more, allowed)], 1)
     return Errors(passed / repetitions, failed / repetitions, 0.0)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """Of measurements that were undecided: the share that advice was given for, the share of these that were decided
+    after exactly the advised amount, and the median of that amount, in times of what was measured first."""
+
+    given: float
+    decided: float
+    times: float
+
+
+FIRST = 60
+"""Intervals of the first measurement of those that are followed by what is advised."""
+
+
+def after_advice(machine: Machine, random: np.random.Generator, repetitions: int, true: float,
+                 required: Requirement) -> Advised:
+    """Measure once, and where it is undecided once more as long as is advised; ``true``: the rate of the machine."""
+    sure, later = (confidence_of_look(required.confidence, look) for look in (0, 1))
+    undecided, times, decided = 0, [], 0
+    for _ in range(repetitions):
+        counts = made(machine, random, 1, FIRST, true)
+        [one] = verdicts(counts, required, confidence=sure)
+        if one.within or one.p_value <= 1 - sure:
+            continue
+        undecided += 1
+        deciding = replace(one, confidence=later).deciding
+        if deciding is None or deciding > MOST_TIMES * counts.n:
+            continue
+        times.append(deciding / counts.n)
+        more = made(machine, random, 1, max(1, ceil((deciding - counts.n) / WIDTH)), true)
+        [two] = verdicts(joined([counts, more], 1), required, confidence=later)
+        decided += two.within or two.p_value <= 1 - later
+    return Advised(len(times) / max(1, undecided), decided / max(1, len(times)), float(np.median(times or [0.0])))
 
 
 class Again(StrEnum):

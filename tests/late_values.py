@@ -56,6 +56,12 @@ def bursts(random: np.random.Generator, repetitions: int, intervals: int, width:
     return _lead(late, length * stride, width)
 
 
+def clusters(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float, *,
+             length: int) -> Late:
+    """Single late activations in clusters, three intervals apart."""
+    return bursts(random, repetitions, intervals, width, rate, length=length, stride=3 * width)
+
+
 def heavy_tail(random: np.random.Generator, repetitions: int, intervals: int, width: int, rate: float) -> Late:
     """Bursts of lengths with a heavy tail: Pareto with exponent 2.5, 1 to 500."""
     lengths = np.arange(1, 501)
@@ -136,6 +142,13 @@ CHANGING: dict[str, tuple[Machine, float]] = {
     "drift from 0 to twice the rate": (drift, 5.0),
     "lengths with a heavy tail, 1 to 500": (heavy_tail, 5.0),
 }
+
+DEPENDENT: dict[str, tuple[Machine, int]] = {
+    "independent": (independent, 1),
+    "clusters of 3 late activations, 3 s apart": (partial(clusters, length=3), 3),
+    "clusters of 10 late activations, 3 s apart": (partial(clusters, length=10), 10),
+}
+"""By name: the machine, and how many disturbances one cause makes."""
 
 
 def uniform(random: np.random.Generator, intervals: int, width: int) -> NDArray[np.float64]:

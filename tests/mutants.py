@@ -292,10 +292,52 @@ def _rises(lines: Lines, dice: random.Random) -> None:
             entry["order_unknown"] = dice.choice([0, 1, 10**6])
 
 
+def _latency_hidden(lines: Lines, dice: random.Random) -> None:
+    """A series full of late values that is declared as something else than a latency."""
+    series = dice.choice(lines[0]["series"])
+    series |= dice.choice([{"refused": "no"}, {"role": "throughput", "bytes": 10}, {"role": "diagnostic"},
+                           {"role": "diagnostic", "name": "other"}])
+    late = 10_000_000
+    shift = late.bit_length() - 1 - series["k"]
+    index = (shift << series["k"]) + (late >> shift)
+    _without_order(lines, series["id"])
+    for entry in [entry for interval in _intervals(lines) for entry in interval["series"]]:
+        if entry["id"] == series["id"] and entry["count"]:
+            n = entry["count"]
+            entry |= {"min": late, "max": late, "sum": n * late, "sum_sq": str(n * late * late)}
+            entry["buckets"] = [[index, n]]
+    balanced(lines)
+
+
+def _entry_missing(lines: Lines, dice: random.Random) -> None:
+    """One series in one interval."""
+    interval = dice.choice(_intervals(lines))
+    gone = dice.choice(interval["series"])
+    _without_order(lines, gone["id"])
+    interval["series"].remove(gone)
+    balanced(lines)
+
+
+def _suspended(lines: Lines, dice: random.Random) -> None:
+    value = dice.choice([None, -1, 10**9])
+    for line in lines:
+        if "counters" in line:
+            line["counters"]["suspended_ns"] = value
+
+
+def _load_of_nothing(lines: Lines, dice: random.Random) -> None:
+    for interval in _intervals(lines):
+        if "load" in interval:
+            interval["load"]["cpu_ns"] = 1
+    if dice.random() < 0.5:
+        lines[-1]["load"]["cpu_time_s"] = 1e-8
+
+
 CHANGES: list[Callable[[Lines, random.Random], None]] = [
     _any_value, _any_value, _any_value, _order_of_lines, _values_added, _values_added, _interval_gone,
     _interval_emptied, _time_stretched, _lost_or_missed, _said_of_a_series, _said_of_a_series, _series_twice, _settings,
     _settings, _counters, _counters, _load, _load, _run, _event, _requirement, _rises,
+    _latency_hidden, _entry_missing, _suspended, _load_of_nothing,
 ]
 
 

@@ -130,9 +130,26 @@ def of_load(head: Line, intervals: list[Line], end: Line) -> Iterator[str]:
     if proof.get("name") != name or proof.get("ran") is not True or proof.get("stated"):
         yield "the load is not proven"
     uses = [interval.get("load") or {} for interval in intervals]
+    span_ns = intervals[-1]["end"]["mono_ns"] - intervals[0]["begin"]["mono_ns"]
+    if name in ("cpu", "full") and sum(use.get("cpu_ns") or 0 for use in uses) < 0.02 * span_ns:
+        yield "the load used no CPU time"
     ran = sum(bool(use.get("processes")) and bool(use.get("cpu_ns") or use.get("context_switches")) for use in uses)
     if ran < 0.89 * len(uses) or any(use.get("processes") == 0 for use in uses):
         yield f"the load ran in {ran} of {len(uses)} intervals"
+
+
+def of_declarations(head: Line, intervals: list[Line]) -> Iterator[str]:
+    """No series but the plain one of a corrected one is for anything else than a verdict, on a CPU without one."""
+    series = list(roles(head))
+    corrected = {one["name"] for one in series if one["corrected"]}
+    judged = {one.get("cpu") for one in series if "refused" not in one
+              and (one["role"] == "verdict" or {f"{one['name']}_corrected", f"{one['name']}_owed"} & corrected)}
+    filled = {entry["id"] for interval in intervals for entry in interval["series"] if entry["count"]}
+    for one in series:
+        if one["id"] in filled and one.get("cpu") not in judged and None not in judged:
+            yield f"series {one['id']} is all there is of its CPU, and not judged"
+    if any({entry["id"] for entry in interval["series"]} != {one["id"] for one in series} for interval in intervals):
+        yield "a series is missing from an interval"
 
 
 def of_settings(head: Line, end: Line) -> Iterator[str]:
@@ -173,6 +190,9 @@ def of_machine(head: Line, events: list[Line], intervals: list[Line], end: Line,
         yield "whether it was slowed down is not known"
     if "instrument" not in head and end["counters"].get("throttled") is None:
         yield "whether it was throttled is not known"
+    if any((counters.get("suspended_ns") or 0) < 0 for counters in told) or (
+            "instrument" not in head and end["counters"].get("suspended_ns") is None):
+        yield "whether it was suspended is not known"
     steal = end["counters"].get("steal_ns")
     if ("virtual-machine" in head["marks"] or profile.get("hypervisor")) and steal is None:
         yield "what the hypervisor took is not known"
@@ -190,8 +210,8 @@ def contradictions(content: bytes, limit_ns: float, miss_rate: float = 0.0) -> l
     events = [line for line in rest if line["type"] == "event"]
     if not intervals:
         return ["it holds no interval"]
-    found = [*of_intervals(intervals), *of_load(head, intervals, end), *of_settings(head, end),
-             *of_machine(head, events, intervals, end, miss_rate == 0)]
+    found = [*of_intervals(intervals), *of_declarations(head, intervals), *of_load(head, intervals, end),
+             *of_settings(head, end), *of_machine(head, events, intervals, end, miss_rate == 0)]
     judged = [series for series in roles(head) if series["role"] == "verdict"]
     if not judged:
         found.append("no series is for a verdict")

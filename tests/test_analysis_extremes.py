@@ -71,6 +71,25 @@ def test_a_coarse_clock_moves_no_estimate() -> None:
     assert abs(as_if_exact.shape - fine.shape) > abs(coarse.shape - fine.shape)
 
 
+@pytest.mark.parametrize("seconds", [299, 300, 599, 650])
+@pytest.mark.parametrize("last", [1, 40])
+def test_the_newest_maximum_is_never_left_out(seconds: int, last: int) -> None:
+    """Blocks of 2 to 6 s leave seconds over at the end, and there the greatest value lies."""
+    values = gev(0.0, seconds, 9)
+    values[-last] = 900_000.0
+    whole = maxima(values)
+    assert whole.blocks(100).values_ns.max() == 900_000.0
+    for found in (by_blocks(whole), by_threshold(whole)):
+        assert all(level.high_ns >= 900_000.0 for level in found.levels)
+
+
+def test_a_short_last_interval_counts(tmp_path: Path) -> None:
+    values = [[*latencies(3, cpus=1)[0][:29], np.array([5_000, 900_000])]]
+    run = recording(tmp_path, Plan(values))
+    found = maxima_of([(run, run.series[0])])
+    assert (found.values_ns.size, found.values_ns.max()) == (29, 900_000.0)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("exceedances", [None, 80])
 def test_intervals_of_return_levels_cover_the_truth(shape: float, exceedances: int | None) -> None:

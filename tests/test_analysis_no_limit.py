@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import COUNTERS, Plan, latencies, recording
+from recordings import COUNTERS, PROFILE, Plan, latencies, recording
 
 from fastenough.analysis import Assessment, judge, words
 from fastenough.model import VERDICT_EXIT_STATUS, ExitStatus, Requirement, Role, Verdict
@@ -59,7 +59,7 @@ def test_a_rate_is_of_something(rate: float, said: str) -> None:
     ({"values": [], "outcome": "aborted"}, Verdict.INCONCLUSIVE, "nothing to judge"),
     ({"marks": ("emulated",)}, Verdict.INCONCLUSIVE, "Emulated: no verdict"),
     ({"counters": COUNTERS | {"steal_ns": 10**9}}, Verdict.NO_LIMIT, "None above"),
-    ({"load": "none"}, Verdict.NO_LIMIT, "wake-ups; the machine was idle: no load was applied"),
+    ({"load": "none"}, Verdict.NO_LIMIT, "wake-ups; no load was applied"),
     ({"views": ("wakeup",), "missed": 3}, Verdict.NO_LIMIT, "wake-ups, and 6 periods missed by an unknown time"),
 ], ids=str)
 def test_what_was_seen_is_told_as_far_as_it_is_sound(tmp_path: Path, change: dict[str, Any], expected: Verdict,
@@ -184,3 +184,20 @@ def test_parameters_in_which_runs_of_one_probe_differ_are_named_in_each_reason(t
         "load cpu, method nanosleep, priority 99", "load cpu, method timerfd, priority 98"]
     assert [reason.split(": ")[0] for reason in judge(runs).reasons] == [
         "load cpu, method nanosleep", "load cpu, method timerfd", "load cpu, method posix-timer"]
+
+
+def test_a_cpu_that_another_entry_measured_is_not_said_to_be_unmeasured(tmp_path: Path) -> None:
+    profile = PROFILE | {"cpu_isolation": {"online": "0-1"}}
+    both = recording(tmp_path, Plan(latencies(1), load="cpu", head={"profile": profile}))
+    single = recording(tmp_path, Plan(latencies(2)[:1], load="cpu", run_id="run-2", views=("switch",),
+                                      series={"corrected": False}, head={"probe": "switch", "profile": profile}))
+    assert "not measured" in judge([single]).headline
+    assert "not measured" not in judge([both, single]).headline
+
+
+@pytest.mark.parametrize(("average", "said"), [
+    ("40.12 3.00 1.00 1/100 5", "no load was applied (load average 40.12 before)"), ("x", "no load was applied"),
+    (None, "no load was applied")])
+def test_without_a_load_the_machine_may_be_busy(tmp_path: Path, average: str | None, said: str) -> None:
+    run = recording(tmp_path, Plan(latencies(1), load="none", head={"profile": PROFILE | {"load_average": average}}))
+    assert judge([run]).headline.endswith(said)

@@ -28,14 +28,18 @@ def _with_series(run: Recording, series: tuple[Series, ...]) -> Recording:
 
 def _with_another(tmp_path: Path, name: str, role: Role, values: Any = LATE, **change: Any) -> Recording:
     """A good run in which a further series was taken on each CPU."""
-    run = recording(tmp_path, Plan(VALUES, views=("wakeup",)))
+    run = recording(tmp_path, Plan(VALUES, views=("wakeup",), head={"probe": "made-up"}))
     more = recording(tmp_path, Plan(values, views=(name,), run_id="more"))
     shift = 100
+    intervals = [replace(one, **{name: getattr(one, name) | {key + shift: value for key, value in
+                                                             getattr(other, name).items()}
+                                 for name in ("histograms", "lost", "missed")})
+                 for one, other in zip(run.intervals, more.intervals, strict=True)]
     for series in more.series:
         run.aggregate.totals[series.id + shift] = more.totals[series.id]
         run.aggregate.covered_ns[series.id + shift] = more.covered_ns(series.id)
     added = tuple(replace(series, id=series.id + shift, role=role, **change) for series in more.series)
-    return _with_series(run, run.series + added)
+    return _with_series(replace(run, intervals=intervals), run.series + added)
 
 
 @pytest.mark.parametrize("name", ["irq-to-runnable", "wakeup-in-kernel", "wakeup_latency", "response", "jitter"])

@@ -62,7 +62,7 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("the right load", {"load_proof": {"name": "io", "ran": True}}, Verdict.BROKEN, "no proof that the load cpu ran"),
     ("the name of the load", {"load": None}, Verdict.INCONCLUSIVE, "does not state under which load"),
     ("idleness", {"load": "none", "load_proof": {"name": "none", "ran": False}}, Verdict.BROKEN,
-     "idle machine was not"),
+     "a load ran, though the recording states none"),
     ("a granted setting", {"settings": [FIFO, {"name": "priority", "cpu": 1, "requested": 98, "in_effect": 50}]},
      Verdict.BROKEN, "priority of cpu 1 was requested to be 98 but is 50"),
     ("a readable setting", {"settings": [FIFO, {"name": "cpu_dma_latency_us", "requested": 0, "in_effect": None,
@@ -94,8 +94,13 @@ REMOVED: list[tuple[str, dict[str, Any], Verdict, str]] = [
                  "counters": COUNTERS | {"migrations": 2}}, Verdict.BROKEN, "moved to another (2 times)"),
     ("a policy", {"settings": [FIFO | {"requested": None}]}, Verdict.INCONCLUSIVE, "no scheduling policy was"),
     ("a readable counter", {"counters": COUNTERS | {"throttled": None}}, Verdict.INCONCLUSIVE, "cannot be read"),
-    ("values all the time", {"views": ("wakeup",), "values": [[*cpu[:20], *[cpu[0][:0]] * 10] for cpu in VALUES],
-                             "interval_ns": 2 * 10**9}, Verdict.INCONCLUSIVE, "has no value in 20 s of the 60 s"),
+    ("values all the time", {"head": {"probe": "made-up"}, "series": {"period_ns": None, "corrected": False},
+                             "values": [[*cpu[:20], *[cpu[0][:0]] * 10] for cpu in VALUES], "interval_ns": 2 * 10**9},
+     Verdict.INCONCLUSIVE, "has no value in 20 s of the 60 s"),
+    ("each interval", {"views": ("wakeup_corrected",), "missing": 29}, Verdict.BROKEN,
+     "wakeup_corrected on CPU 0 is missing from 1 interval of 30"),
+    ("every latency", {"views": ("wakeup_corrected",), "first_series": {"role": "diagnostic", "name": "x"}},
+     Verdict.BROKEN, "the probe timer does not record x on CPU 0, declared as for diagnostic"),
     ("the due periods", {"interval_ns": 4 * 10**9}, Verdict.BROKEN, "of about 120,000 due periods"),
     ("every act", {"plain_only": 900_000}, Verdict.BROKEN,
      "wakeup_corrected on CPU 0 lacks 1 value of the series that it corrects"),
@@ -149,6 +154,11 @@ RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
      replace(RATE, longest_burst=20), Verdict.INCONCLUSIVE, "1 in 1,000 is allowed"),
     ("steadiness", _rate(lambda second: 4 * (second > 40)), replace(RATE, miss_rate=0.01), Verdict.INCONCLUSIVE,
      "not stationary"),
+    ("short clusters", _rate(lambda second: int(6 <= second < 18 or 30 <= second < 42)), RATE, Verdict.INCONCLUSIVE,
+     "disturbances up to 7 s apart depend on each other (test at 1 %)"),
+    ("disturbances that are independent", _rate(lambda second: int(second in range(20, 30, 2))),
+     replace(RATE, longest_burst=1), Verdict.INCONCLUSIVE,
+     "one cluster of them may have made as many as 5 activations late, and 1 were declared to be the most"),
 ]
 """The same for a miss rate, each with its requirement."""
 
@@ -188,7 +198,7 @@ def test_every_check_is_needed(removals: Removals, monkeypatch: pytest.MonkeyPat
 def test_few_acts_without_a_period_do_not_say_never_however_long_they_take(tmp_path: Path) -> None:
     for count, expected in ((12, Verdict.INCONCLUSIVE), (30, Verdict.PASS)):
         one = recording(tmp_path, _good(values=[cpu[:count] for cpu in VALUES]))
-        acts = replace(one, head=replace(one.head, series=tuple(
+        acts = replace(one, head=replace(one.head, probe="made-up", series=tuple(
             replace(series, period_ns=None, corrected=False) for series in one.series)))
         assessment = judge([acts], replace(LIMIT, return_time_ns=10**9))
         assert assessment.verdict is expected
@@ -258,6 +268,30 @@ def test_a_miss_rate_may_pass_on_a_machine_with_steal_with_a_caution(tmp_path: P
     assessment = _judge(tmp_path, plan, Requirement(200_000, 0.01, longest_burst=100))
     assert assessment.verdict is Verdict.PASS
     assert any("for this host at that time only" in caution for caution in assessment.cautions)
+
+
+@pytest.mark.parametrize(("late", "longest", "rests"), [
+    (lambda second: 0, 50, True), (lambda second: 20 * (second == 7), 20, True), (lambda second: 5, 50, False),
+])
+def test_a_pass_that_rests_on_a_declared_burst_says_so(tmp_path: Path, late: Late, longest: int, rests: bool) -> None:
+    """In the headline, the reasons and the caveats; a rate from ten disturbances on rests on what was measured."""
+    required = Requirement(50_000, 0.02, longest_burst=longest)
+    assessment = _judge(tmp_path, _good(**_rate(late)), required)
+    assert assessment.verdict is Verdict.PASS
+    assert {one.declared_burst for judgment in assessment.judgments for one in judgment.shown} == {
+        longest if rests else None}
+    said = f"more than {longest} activations late"
+    assert (said in assessment.headline, f"longest burst of {longest}" in assessment.reasons[0],
+            any(said in caution for caution in assessment.cautions)) == (rests,) * 3
+
+
+@pytest.mark.parametrize("late", [lambda second: 0, lambda second: 3 * (second == 7), lambda second: 5 * (second > 50)])
+@pytest.mark.parametrize("declared", [None, 2])
+def test_no_advice_asks_for_a_declaration_that_suits_the_data(tmp_path: Path, late: Late, declared: int | None) -> None:
+    required = Requirement(50_000, 0.00005, longest_burst=declared)
+    assessment = _judge(tmp_path, _good(**_rate(late)), required)
+    assert assessment.verdict is Verdict.INCONCLUSIVE and assessment.settle
+    assert "--longest-burst" not in " ".join(assessment.settle)
 
 
 @pytest.mark.parametrize(("longest", "told"), [(None, True), (4, True), (5, False)])

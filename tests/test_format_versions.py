@@ -23,7 +23,7 @@ from fastenough.analysis import judge
 from fastenough.model import BadInput, Configuration, Requirement, Role, Verdict
 from fastenough.recording import Histogram, LoadUse, Recording, Rises, read_recording
 from fastenough.recording.building import end_line, event_line, head_line, with_load
-from fastenough.recording.head import MIGRATIONS, Change, LimitCount, Setting
+from fastenough.recording.head import COUNTED_DURING_THE_RUN, Change, LimitCount, Setting
 from fastenough.recording.histogram import bucket_index
 from fastenough.recording.parsing import changes, parsed_end, parsed_head
 from fastenough.recording.rises import limit_fault, rises_fault
@@ -288,17 +288,17 @@ def test_a_gap_is_counted_and_ends_a_run(tmp_path: Path) -> None:
 def test_what_reads_otherwise_after_the_run_was_changed(tmp_path: Path) -> None:
     lines = _ordered(tmp_path)
     lines[-1]["settings"][0]["in_effect"] = "other"
-    lines[-1]["settings"].append({"name": MIGRATIONS, "thread": "timer", "cpu": 1, "in_effect": 3})
+    lines[-1]["settings"].append({"name": "migrations", "thread": "timer", "cpu": 1, "in_effect": 3})
     recording = _read(tmp_path, lines)
     assert recording.end is not None
-    assert recording.end.changes == (Change("policy", "fifo", "other"), Change(MIGRATIONS, 0, 3, 1, "timer"))
+    assert recording.end.changes == (Change("policy", "fifo", "other"), Change("migrations", 0, 3, 1, "timer"))
     assert judge([recording], Requirement(10**9)).verdict is Verdict.BROKEN
 
 
 def test_what_cannot_be_read_again_is_not_known_to_have_changed() -> None:
     before = [Setting("a", 1, 1, cpu=0), Setting("a", 2, 2, cpu=1), Setting("b", None, "x", thread="t")]
     after = [Setting("a", None, 1, cpu=0), Setting("a", None, None, cpu=1), Setting("b", None, "y", thread="t"),
-             Setting(MIGRATIONS, None, 0, cpu=0)]
+             *(Setting(name, None, 0, cpu=0) for name in COUNTED_DURING_THE_RUN)]
     assert list(changes(before, after)) == [Change("b", "x", "y", None, "t")]
 
 

@@ -18,18 +18,36 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
+def _slack_ns(ns: float) -> float:
+    """What floating point may add or take, and the printed number cannot hold."""
+    return 0.01 + 1e-9 * abs(ns)
+
+
 @given(NS)
-def test_no_latency_is_understated(ns: float) -> None:
-    shown_ns = _number(words.microseconds(ns)) * 1000
+def test_no_latency_is_understated_and_no_minimum_overstated(ns: float) -> None:
     digit_ns = 10 if abs(ns) < 10_000 else 100 if abs(ns) < 1_000_000 else 1000
-    slack = 1e-5 * digit_ns + 1e-9 * abs(ns)
-    assert abs(ns) - slack <= abs(shown_ns) <= abs(ns) + digit_ns + slack
-    assert shown_ns == 0 or math.copysign(1, shown_ns) == math.copysign(1, ns)
+    up_ns, down_ns = (_number(show(ns)) * 1000 for show in (words.microseconds, words.microseconds_down))
+    assert ns - _slack_ns(ns) <= up_ns <= ns + digit_ns + _slack_ns(ns)
+    assert ns - digit_ns - _slack_ns(ns) <= down_ns <= ns + _slack_ns(ns)
 
 
-@given(NS)
-def test_the_lower_end_of_an_interval_is_not_raised(ns: float) -> None:
-    assert _number(words.microseconds_down(ns)) * 1000 <= ns + 0.01 + 1e-9 * abs(ns)
+@given(NS, st.floats(0, 1e9))
+def test_an_interval_holds_all_that_was_computed(lower_ns: float, length_ns: float) -> None:
+    upper_ns = lower_ns + length_ns
+    low, high = (_number(end) * 1000 for end in words.microseconds_interval(lower_ns, upper_ns).split(" to "))
+    assert low <= lower_ns + _slack_ns(lower_ns) and high >= upper_ns - _slack_ns(upper_ns)
+
+
+def test_a_narrow_interval_keeps_its_place() -> None:
+    assert words.microseconds_interval(10_005, 10_015) == "10.0 to 10.1"
+    assert words.microseconds_interval(-10_015, -10_005, " … ") == "-10.1 … -10.0"
+    assert words.microseconds_interval(None, 1.0) == "–"
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e3))
+def test_an_interval_of_rates_holds_all_that_was_computed(lower: float, length: float) -> None:
+    low, high = map(float, words.interval(lower, lower + length).split(" to "))
+    assert low <= lower + 1e-8 * abs(lower) and high >= (lower + length) * (1 - 1e-8 * math.copysign(1, lower + length))
 
 
 @given(st.floats(1e-9, 1e12))
@@ -39,8 +57,9 @@ def test_no_frequency_and_no_speed_is_overstated(value: float) -> None:
 
 
 @pytest.mark.parametrize(("ns", "shown"), [
-    (0, "0.00"), (10, "0.01"), (1, "0.01"), (-1, "-0.01"), (5123, "5.13"), (9999, "10.00"), (99_950, "100.0"),
-    (100_001, "100.1"), (123_400, "123.4"), (999_999, "1,000.0"), (1_000_001, "1,001"), (20_000_000, "20,000")])
+    (0, "0.00"), (10, "0.01"), (1, "0.01"), (-1, "0.00"), (-15, "-0.01"), (5123, "5.13"), (9999, "10.00"),
+    (99_950, "100.0"), (100_001, "100.1"), (123_400, "123.4"), (999_999, "1,000.0"), (1_000_001, "1,001"),
+    (20_000_000, "20,000")])
 def test_latencies_as_printed(ns: float, shown: str) -> None:
     assert words.microseconds(ns) == shown
 

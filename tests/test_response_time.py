@@ -6,13 +6,16 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fastenough.analysis.response_time import (
     SHARES,
+    Arrivals,
     Interference,
     Kept,
     Task,
@@ -23,6 +26,7 @@ from fastenough.analysis.response_time import (
     schedulable,
     with_priorities,
 )
+from fastenough.analysis.task_set import most_in_stretches
 
 
 def _task(period: int, compute: int, deadline: int | None = None, priority: int = 0, **more: int) -> Task:
@@ -70,7 +74,11 @@ def test_terms_of_the_machine_each_have_their_place() -> None:
     assert found(Terms(release_ns=5)) == [15, 35]
     assert found(Terms(release_ns=71)) == [81, 111], "the first task comes again 29 after it was late"
     assert found(Terms(dispatch_ns=3)) == [13, 36]
-    assert found(Terms(interference=(Interference("interrupt", 25, 4),))) == [14, 38]
+    interrupt = Interference("interrupt", 4, (Arrivals(25, (1,)),))
+    assert found(Terms(interference=(interrupt,))) == [18, 42], "the end of one stretch and the begin of the next"
+    burst = Interference("burst", 4, (Arrivals(25, (5, 5, 6)),))
+    assert found(Terms(interference=(burst,))) == [10 + 6 * 4, 30 + (6 + 5) * 4], "three stretches, and four"
+    assert found(Terms(interference=(replace(burst, arrivals=(*burst.arrivals, *interrupt.arrivals)),))) == [34, 74]
     assert found(Terms(), [replace(tasks[0], blocking_ns=7), tasks[1]]) == [17, 37]
     assert found(Terms(), [replace(tasks[0], jitter_ns=95), tasks[1]]) == [105, 40]
 
@@ -99,15 +107,19 @@ def test_peers_go_first_or_last() -> None:
 
 # --- against simulation of each instant
 
-def _simulated(tasks: Sequence[Task], offsets: Sequence[int], late: Sequence[Sequence[int]], until: int) -> list[int]:
+def _simulated(tasks: Sequence[Task], offsets: Sequence[int], late: Sequence[Sequence[int]], until: int,
+               gaps: Mapping[int, int] | None = None) -> list[int]:
     """The longest response of each task: one unit of time after the other, the highest priority that waits runs.
 
     Job n of task i is due at its offset + n periods and released ``late[i][n]`` after, never before the one before it.
+    ``gaps``: what takes the CPU from all of them, from which instant on and for how long.
     """
     jobs = [(task.priority, at, offsets[at] + number * task.period_ns, late[at][number % len(late[at])])
             for at, task in enumerate(tasks) for number in range(until // task.period_ns)]
     left = {job: tasks[job[1]].compute_ns for job in jobs}
-    longest = [0] * len(tasks)
+    gap = len(tasks)
+    left |= {(10**6, gap, instant, 0): cost for instant, cost in (gaps or {}).items()}
+    longest = [0] * (len(tasks) + 1)
     for now in range(2 * until):
         ready = [job for job in left if job[2] + job[3] <= now]
         if not ready:
@@ -119,7 +131,7 @@ def _simulated(tasks: Sequence[Task], offsets: Sequence[int], late: Sequence[Seq
         if not left[job]:
             del left[job]
             longest[job[1]] = max(longest[job[1]], now + 1 - job[2])
-    return longest
+    return longest[:gap]
 
 
 def _random_set(chance: random.Random, most_jitter: int) -> list[Task]:
@@ -166,11 +178,48 @@ def test_no_lateness_makes_a_response_longer_and_the_worst_reaches_it() -> None:
         assert worst == bounds, tasks
 
 
-def test_interference_is_one_more_task_that_goes_first() -> None:
-    for tasks, _ in _random_sets(5, 2, 30):
-        first, rest = tasks[0], tasks[1:]
-        terms = Terms(interference=(Interference("the first", first.period_ns, first.compute_ns),))
-        assert responses(rest, terms) == responses([replace(first, jitter_ns=0), *rest])[1:]
+def _bunched(chance: random.Random, counts: Sequence[int], stretch: int) -> Counter[int]:
+    """Instants of so many gaps in each stretch: all at its begin, at its end, or anywhere in it."""
+    found: Counter[int] = Counter()
+    for place, count in enumerate(counts):
+        where = chance.choice(("begin", "end", "anywhere"))
+        for _ in range(count):
+            within = {"begin": 0, "end": stretch - 1}.get(where, chance.randrange(stretch))
+            found[place * stretch + within] += 1
+    return found
+
+
+def test_no_bunch_of_gaps_makes_a_response_longer() -> None:
+    """Counts of each stretch are what is known; simulated with every phase that chance gives."""
+    chance, reached, tried = random.Random(12), 0, 0
+    for tasks, _ in _random_sets(5, 0, 12):
+        stretch, cost = chance.randint(8, 15), chance.randint(1, 2)
+        counts = [chance.choice((0, 0, 0, 0, 1, 4)) for _ in range(8)]
+        arrivals = Arrivals(stretch, most_in_stretches(np.array(counts)))
+        terms = Terms(interference=(Interference("gap", cost, (arrivals,)),))
+        bounds = [one.response_ns for one in responses(tasks, terms)]
+        if not sum(counts) or None in bounds:
+            continue
+        longest = [0] * len(tasks)
+        for _ in range(60):
+            gaps = _bunched(chance, counts, stretch)
+            offsets = [chance.randrange(task.period_ns) for task in tasks]
+            seen = _simulated(tasks, offsets, [[0]] * len(tasks), 8 * stretch,
+                              {instant: many * cost for instant, many in gaps.items()})
+            longest = list(map(max, longest, seen))
+        tried += 1
+        reached += longest[0] == bounds[0]
+        assert all(seen <= bound for seen, bound in zip(longest, bounds, strict=True) if bound is not None), tasks
+    assert tried >= 5 and reached >= tried / 2, "and it is not far from what comes"
+
+
+def test_ten_gaps_may_come_together() -> None:
+    """4 ms of computing with a deadline of 5 ms, and ten gaps of 400 us in one second."""
+    task = Task("loop", 10_000_000, 4_000_000, 5_000_000)
+    terms = Terms(interference=(Interference("gap", 400_000, (Arrivals(500_000_000, (10, 10)),)),))
+    found, = responses([replace(task, deadline_ns=10_000_000)], terms)
+    assert found.response_ns == 8_000_000
+    assert not schedulable([task], terms)
 
 
 # --- priorities

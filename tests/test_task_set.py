@@ -66,8 +66,8 @@ def test_terms_are_what_was_recorded(tmp_path: Path) -> None:
     assert [(one.late_ns, one.usual_ns) for one in found.values()] == [(40_000, 2_000), (1_500, 1_500)]
     terms = found[0].terms.interference
     assert [one.cost_ns for one in terms] == [90_000, 1_900]
-    assert terms[0].spacing_ns == pytest.approx(0.5e9, rel=0.05), "once in what was spun of a second"
-    assert terms[1].spacing_ns == pytest.approx(0.5e9 / 250, rel=0.05), "the busier of the two seconds"
+    assert [one.arrivals[0].most for one in terms] == [(1, 1), (250, 350)], "the busier second, and both"
+    assert all(one.arrivals[0].stretch_ns == pytest.approx(0.5e9, rel=0.05) for one in terms), "spun of a second"
     assert found[1].terms.interference == (), "what is shorter than 1 µs is the loop's own"
 
 
@@ -77,7 +77,7 @@ def test_the_worst_of_all_loads_counts(tmp_path: Path) -> None:
         _gaps([[4_000] * 10, []]), _gaps([[4_050] * 50, []], run_id="loaded-spin")))
     assert (found[0].late_ns, found[0].usual_ns) == (1_900, 1_900)
     assert [one.cost_ns for one in found[0].terms.interference] == [4_050]
-    assert found[0].terms.interference[0].spacing_ns == pytest.approx(0.5e9 / 50, rel=0.05)
+    assert [one.most for one in found[0].terms.interference[0].arrivals] == [(10, 10), (50, 50)]
 
 
 def test_answers_follow_from_the_terms_by_hand(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_the_plan_has_a_timer_at_each_period_and_a_busy_loop() -> None:
     assert [(entry.probe, dict(entry.parameters), entry.duration_s) for entry in plan.entries] == [
         ("timer", {"interval": ("1000000ns",), "priority": (80,), "affinity": ("2",)}, 10.0),
         ("timer", {"interval": ("10000000ns",), "priority": (70,), "affinity": ("3",)}, 10.0),
-        ("spin", {"priority": (70,), "affinity": ("2,3",)}, 10.0)]
+        ("spin", {"priority": (70,), "report": ("20ms",), "affinity": ("2,3",)}, 10.0)]
     assert [entry.requirement and entry.requirement.limit_ns for entry in plan.entries] == [600_000, 8_000_000, None]
     with pytest.raises(BadInput, match="give at least 6s"):
         task_plan("local", task_set_of([LOOP, SLOW]), ["none", "cpu"], 5 * 10**9, 98, required=Requirement)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from cli_calls import command_line, environment
 from ordinary_user import ordinary_user
+from privileges import own_mounts
 
 from fastenough.analysis.trace import Kind, Trace, read_trace, shares
 from fastenough.campaign import read_plan
@@ -90,8 +90,7 @@ AT_NS = 10 * 10**9
 
 @pytest.fixture(scope="module")
 def tracefs() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may trace the kernel")
+    own_mounts()
     if subprocess.run([*_MOUNTED, "test", "-d", f"{TRACEFS}/instances"], check=False, capture_output=True).returncode:
         pytest.skip("the kernel has no tracefs, or this process may not mount it")
 

@@ -16,7 +16,7 @@ from fastenough import words
 from fastenough.analysis.assessment import LIFE_SAFETY
 from fastenough.analysis.clusters import poisson_upper
 from fastenough.analysis.judgment import MINIMUM_DURATION_NS
-from fastenough.analysis.standing import MARGINAL_TIMES, NOTHING, Answer, Standing
+from fastenough.analysis.standing import MARGINAL_TIMES, NOTHING, OFF_THE_MAP_TIMES, Answer, Standing
 from fastenough.model import Requirement
 
 
@@ -142,7 +142,8 @@ def advise(standings: Mapping[str, Standing], requirement: Requirement, *, probe
     while at in chart:
         step = Step(APPROACHES[at], standings.get(at, NOTHING))
         steps.append(step)
-        following = _following(chart[at], step.standing.answer)
+        following = _following(chart[at], step.standing.answer, any(
+            standings.get(box, NOTHING).answer is Answer.GOOD for box in chart))
         if following is None:
             break
         at = following
@@ -151,12 +152,18 @@ def advise(standings: Mapping[str, Standing], requirement: Requirement, *, probe
     aside = tuple((APPROACHES[name].title if name in APPROACHES else name, standing)
                   for name, standing in standings.items() if name not in on_path)
     return Advice(requirement, round(requirement.limit_ns * times), _side(requirement), tuple(steps), ending,
-                  _text(ending, steps[-1]), _cost(ending, steps[-1]), _next(ending, steps[-1], requirement, probe),
-                  aside, basis, (*_own_cautions(requirement, ending, aside), *cautions), dict(standings))
+                  _text(ending, steps[-1], aside), _cost(ending, steps[-1]),
+                  _next(ending, steps[-1], requirement, probe), aside, basis,
+                  (*_own_cautions(requirement, ending, aside), *cautions), dict(standings))
 
 
-def _following(turn: Turn, answer: Answer) -> str | None:
-    """The next box; None where the walk ends in this one."""
+def _following(turn: Turn, answer: Answer, one_is_good: bool) -> str | None:
+    """The next box; None where the walk ends in this one.
+
+    What is off the map goes straight to hardware, as the paper says, unless a box of this side was measured as good.
+    """
+    if answer is Answer.OFF_THE_MAP:
+        return turn.awful if one_is_good else _HARDWARE
     if answer in (Answer.GOOD, Answer.UNDECIDED, Answer.NO_DATA) or (answer is Answer.NOT_GOOD and turn.asks):
         return None
     return turn.marginal if answer is Answer.MARGINAL else turn.awful
@@ -176,8 +183,15 @@ def _side(requirement: Requirement) -> str:
             "activations may exceed the limit")
 
 
-def _text(ending: Ending, last: Step) -> str:
+def _text(ending: Ending, last: Step, aside: Sequence[tuple[str, Standing]]) -> str:
     title = last.approach.title
+    good = [name for name, standing in aside if standing.answer is Answer.GOOD]
+    if ending is Ending.HARDWARE and good:
+        return (f"The chart ends at dedicated hardware, but {', '.join(good)}, which does not lie on its path, was "
+                "measured as good enough")
+    if ending is Ending.HARDWARE and last.standing.answer is Answer.OFF_THE_MAP:
+        return (f"Use dedicated hardware: {title} is off the map, and does not even keep {OFF_THE_MAP_TIMES:g} times "
+                "the limit")
     return {
         Ending.DELIVER: f"Deliver: {title} is good enough",
         Ending.HARDWARE: "Use dedicated hardware: no approach on this side of the chart is good enough",

@@ -51,7 +51,10 @@ class Stated:
     ``disturbances``: how many there are at least and at most; ``longest``: how many exceedances the longest may have,
     ``longest_run``: how many of them were seen in a row; ``independent``: as how many they count; ``upper``: the
     greatest rate of exceedances per activation, None where fewer than ten disturbances were seen; ``every_ns``: no more
-    than one disturbance comes in so long.  ``source``: where the order of the values is known from.
+    than one disturbance comes in so long.  ``scale_ns``: disturbances no further apart than this depend on each other
+    and count as one, of which there are ``clusters``; 0 where they may be independent.  ``declared_burst``: the
+    declared longest burst that ``within`` rests on, None where it rests on measured data alone.  ``source``: where the
+    order of the values is known from.
     """
 
     series: str
@@ -67,9 +70,12 @@ class Stated:
     effective_n: float
     upper: float | None
     every_ns: float
+    scale_ns: float
+    clusters: int
     p_value: float
     steady: bool
     within: bool
+    declared_burst: int | None
     source: str
     confidence: float
     text: str

@@ -20,9 +20,20 @@ from dataclasses import dataclass, field, replace
 from fastenough.analysis.composed_bound import Blocking, Interrupt
 from fastenough.model import BadInput
 
-_LINE = re.compile(r"\s*.{1,40}?-(?P<pid>\d{1,9})\s+(?:\([ \d-]{1,9}\)\s+)?\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})\s+"
-                   r"(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>\w+):\s*(?P<rest>.*)", re.ASCII)
-_LOST = re.compile(r"CPU:\s?\d+ \[LOST", re.IGNORECASE)
+_TASK = r"\s*.{1,60}?-(?P<pid>\d{1,9})\s+(?:\([ \d-]{1,9}\)\s+)?"
+_AT = r"\s+(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>\w+):\s*(?P<rest>.*)"
+_FULL = re.compile(_TASK + r"\[(?P<cpu>\d{1,5})\]\s+(?P<flags>\S{4,8})" + _AT, re.ASCII)
+"""A line of the kernel's own text."""
+_LATENCY = re.compile(_TASK + r"(?P<cpu>\d{1,4})(?P<flags>[.a-zA-Z#]\S{3,7})" + _AT, re.ASCII)
+"""A line of ``trace-cmd report -l``: the flags follow the CPU."""
+_NO_FLAGS = re.compile(_TASK + r"\[\d{1,5}\]" + _AT, re.ASCII)
+_LOST = re.compile(r"\[(?:LOST )?(?:\d+ )?EVENTS?(?: DROPPED)?\]|"
+                   r"\b(?:overrun|dropped events|missed events|lost events):\s*[1-9]|"
+                   r"\b[1-9]\d* (?:events? )?(?:lost|dropped|missed)\b|\b(?:lost|dropped|missed) [1-9]\d* events?",
+                   re.IGNORECASE | re.ASCII)
+"""How the kernel (``CPU:1 [LOST 5 EVENTS]``) and trace-cmd (``CPU:7 [204600 EVENTS DROPPED]``, its statistics) say that
+events are missing."""
+_WRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})\b", re.ASCII)
 _NEXT = re.compile(r"next_pid=(\d{1,9}) next_prio=(\d{1,4})|==> .{0,40}?:(\d{1,9}) \[(\d{1,4})\]")
 _WOKEN = re.compile(r"pid=(\d{1,9}) prio=(\d{1,4}) .*?target_cpu=(\d{1,5})|:(\d{1,9}) \[(\d{1,4})\].*? CPU:(\d{1,5})")
 _INTERRUPT = re.compile(r"(irq_handler|local_timer|reschedule|call_function|call_function_single|irq_work|"
@@ -106,11 +117,9 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
     cpus: dict[int, _Cpu] = {}
     resolution_ns, names = 1, set()
     for number, line in enumerate(lines, 1):
-        if _LOST.search(line[:200]):
-            raise BadInput(f"line {number}: the trace has lost events, and with them perhaps the longest; record it "
-                           "again with a larger buffer")
-        match = _LINE.match(line[:1000])
+        match = _FULL.match(line[:1000]) or _LATENCY.match(line[:1000])
         if match is None:
+            _require_harmless(number, line[:1000])
             continue
         if len(match["part"]) == 6:
             resolution_ns = 1000
@@ -119,6 +128,16 @@ def traced_cpus(lines: Iterable[str]) -> tuple[TracedCpu, ...]:
         _follow(cpus, event)
     _require(names)
     return tuple(_told(one, resolution_ns) for _, one in sorted(cpus.items()) if one.sections)
+
+
+def _require_harmless(number: int, line: str) -> None:
+    """Raises BadInput for a line that is no event and says that events, or their flags, are missing."""
+    written = _WRITTEN.match(line)
+    if _LOST.search(line) or (written is not None and int(written[1]) < int(written[2])):
+        raise BadInput(f"line {number}: the trace has lost events, and with them perhaps the longest; record it "
+                       "again with a larger buffer")
+    if _NO_FLAGS.match(line):
+        raise BadInput(f"line {number}: the events have no column of flags; write the text with trace-cmd report -t -l")
 
 
 def _event(match: re.Match[str]) -> _Event:

@@ -18,8 +18,15 @@ from fastenough.analysis.machine import (
     went_backwards,
 )
 from fastenough.analysis.merged import judged_series
-from fastenough.analysis.periods import absent_before_the_end, acts_not_corrected, lateness_ns, time_of_periods_ns
-from fastenough.model import IMPORTED, Outcome, Verdict
+from fastenough.analysis.periods import (
+    EDGE_PERIODS,
+    absent_before_the_end,
+    accounted,
+    acts_not_corrected,
+    time_of_periods_ns,
+)
+from fastenough.analysis.series_checks import series_as_measured, series_complete
+from fastenough.model import IMPORTED, Outcome, Series, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.head import NOT_APPLICABLE, Change, Setting
 
@@ -148,7 +155,7 @@ def _settings_kept(recording: Recording) -> Iterator[Finding]:
                       "run it again")
 
 
-_TAKES_TIME = ("steal_ns", "throttled", "cgroup_throttled", "thermal_throttled", "frequency_limited")
+_TAKES_TIME = ("steal_ns", "suspended_ns", "throttled", "cgroup_throttled", "thermal_throttled", "frequency_limited")
 """Counters of what takes time away from a task, or speed."""
 
 
@@ -156,7 +163,7 @@ def _counters_readable(recording: Recording) -> Iterator[Finding]:
     """What took time away must have been counted; beside an instrument the board's own recording counts it."""
     wanted = [name for name in _TAKES_TIME if went_backwards(recording, name)]
     if _tells_of_its_board(recording):
-        wanted += ["throttled"] + ["steal_ns"] * is_virtual(recording)
+        wanted += ["throttled", "suspended_ns"] + ["steal_ns"] * is_virtual(recording)
         wanted += ["cgroup_throttled"] * bool((recording.head.profile or {}).get("cpu_quota"))
         wanted += ["clock_step_ns"] * _on_wall_clock(recording)
         wanted += ["frequency_limited"] * (_scales_frequencies(recording) and not _counts_heat(recording))
@@ -227,32 +234,46 @@ def _stayed_on_cpu(recording: Recording) -> Iterator[Finding]:
                       "let no CPU be unplugged and no affinity or cpuset be changed meanwhile, and run it again")
 
 
+_PERIODIC = ("timer", "periodic", "jitter")
+"""Probes whose acts are due at every interval."""
+
+
 def _periods_accounted(recording: Recording) -> Iterator[Finding]:
-    """A corrected series has one value for each period that was due, and no more."""
+    """A periodic series accounts for each period that was due, and for no more: by a value, as missed or as lost.
+
+    An instrument does not begin with the board; what other tools left out is told by another check.
+    """
     for series in judged_series(recording):
-        if not series.corrected:
+        if not series.corrected and IMPORTED in recording.head.marks:
             continue
         if series.period_ns is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so "
-                          "whether all of them are accounted for cannot be told",
-                          "judge a probe whose periods are of one length, such as timer")
-            return
-        held = recording.totals[series.id].total + recording.lost(series.id)
+            if series.corrected or recording.head.probe in _PERIODIC:
+                yield Finding(Verdict.INCONCLUSIVE, f"{series.name} does not say how long one of its periods is, so "
+                              "whether all of them are accounted for cannot be told",
+                              "judge a probe whose periods are of one length, such as timer")
+                return
+            continue
+        held = accounted(recording, series)
         most = recording.duration_ns / series.period_ns
-        due_ns = time_of_periods_ns(recording) - max(0.0, lateness_ns(recording, series))
-        absent = max(due_ns / series.period_ns - held - 2, absent_before_the_end(recording, series, due_ns))
-        if absent > 0:
+        due_ns = time_of_periods_ns(recording, series)
+        absent = max(due_ns / series.period_ns - held - EDGE_PERIODS, absent_before_the_end(recording, series, due_ns))
+        allowed = 0 if recording.head.instrument is None else HOLE_SHARE * most
+        if absent > allowed:
             severe = absent > UNACCOUNTED_SHARE * most
             yield Finding(Verdict.BROKEN if severe else Verdict.INCONCLUSIVE,
-                          f"CPU {series.cpu} accounts for {words.number(held)} of about {words.number(round(most))} "
-                          "due periods: the rest is neither stored nor counted as lost, and may have been late",
-                          "run it again; if it stays, the probe is at fault")
+                          f"{series.name}{_of_cpu(series)} accounts for {words.number(held)} of about "
+                          f"{words.number(round(most))} due periods: the rest is neither stored nor counted as lost, "
+                          "and may have been late", "run it again; if it stays, the probe is at fault")
             return
         if held > (1 + UNACCOUNTED_SHARE) * most + 1:
-            yield Finding(Verdict.BROKEN, f"CPU {series.cpu} has {words.number(held)} values for about "
+            yield Finding(Verdict.BROKEN, f"{series.name}{_of_cpu(series)} has {words.number(held)} values for about "
                           f"{words.number(round(most))} due periods: more than there can be",
                           "run it again; if it stays, the probe is at fault")
             return
+
+
+def _of_cpu(series: Series) -> str:
+    return "" if series.cpu is None else f" on CPU {series.cpu}"
 
 
 def _acts_corrected(recording: Recording) -> Iterator[Finding]:
@@ -295,8 +316,9 @@ def _measured_by_us(recording: Recording) -> Iterator[Finding]:
 
 RUN_CHECKS: tuple[Callable[[Recording], Iterator[Finding]], ...] = (
     _whole, _ended_well, _nothing_lost, _samples_taken, load_ran, _settings_in_effect, _settings_known, _settings_kept,
-    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, _periods_accounted,
-    _acts_corrected, _without_holes, _not_suspended, _not_emulated, _measured_by_us,
+    _counters_readable, _clock_steady, _not_throttled, _quota_kept, _not_slowed, _stayed_on_cpu, series_complete,
+    series_as_measured, _periods_accounted, _acts_corrected, _without_holes, _not_suspended, _not_emulated,
+    _measured_by_us,
 )
 
 

@@ -21,8 +21,6 @@ LEAST_DISTURBANCES = 10
 """From so many disturbances on a rate per activation can be given; with fewer no method gives one."""
 _LEAST_PIECES = 8
 """Of time, from which the size of clusters can be estimated at a scale."""
-_MOST_SAMPLES = 10**15
-"""More are never advised: a thousand years at 30 kHz."""
 
 
 def confidence_of_look(confidence: float, look: int) -> float:
@@ -131,42 +129,6 @@ def chance_where_most_exceed(n: float, x: float, intervals: int, allowed: float)
     size = n / intervals
     e = float(inflated(max(rest, size), size))
     return float(special.gammaincc(rest / e + 1.0, n * (1.0 - allowed) / e))
-
-
-def samples_that_decide(n: int, x: float, size: float, allowed: float, confidence: float, *,
-                        longest: float) -> int | None:
-    """How many activations in all put a bound on one side of ``allowed``, at the rate and clusters seen so far.
-
-    None where no number does: the rate seen is the one allowed.
-    """
-    rate = x / n
-    if rate == allowed or x == 0:
-        return None
-
-    def decided(total: float) -> bool:
-        if rate < allowed:
-            return float(rate_upper(total, rate * total, size, longest, confidence)) <= allowed
-        return float(rate_lower(total, rate * total, size, confidence)) > allowed
-
-    low, high = n, 2 * n
-    while not decided(high):
-        low, high = high, 2 * high
-        if high > _MOST_SAMPLES:
-            return None
-    while high - low > max(1, high // 100):
-        middle = (low + high) // 2
-        low, high = (low, middle) if decided(middle) else (middle, high)
-    return high
-
-
-def samples_for_disturbances(n: int, disturbances: float) -> int:
-    """How many activations in all hold enough disturbances for a rate, if they go on coming as they did."""
-    return math.ceil(n * LEAST_DISTURBANCES / disturbances)
-
-
-def samples_for_longest(longest: int, disturbances: int, allowed: float, confidence: float) -> int:
-    """How many activations show a rate where no disturbance is longer than what is declared: m chi2(C; 2d+2) / 2p."""
-    return math.ceil(longest * float(poisson_upper(disturbances, confidence)) / allowed)
 
 
 def holm(p_values: list[float], error: float) -> list[bool]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fastenough.analysis import bounds
-from fastenough.analysis.clusters import holm
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, holm, inflated, size_at_all_scales
 from fastenough.analysis.differences import all_differences, refusal, run_values, series_values
-from fastenough.analysis.disturbances import size_of_clusters
+from fastenough.analysis.disturbances import exceedances_over_time
 from fastenough.analysis.drawn import Drawn, difference_of
 from fastenough.analysis.keys import RUN_KEYS, SERIES_KEYS
 from fastenough.analysis.measures import CONFIDENCE, QUANTILES
 from fastenough.analysis.merged import Merged, MixedRuns, judged_series, merge_samples
 from fastenough.model import BadInput, FastenoughError, Series
 from fastenough.recording import Recording
+from fastenough.recording.timeline import IntArray
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,26 @@ def _quantile_difference(first: Drawn, second: Drawn, quantile: float, confidenc
 
 def _rate_difference(first: Merged, second: Merged, limit_ns: float, confidence: float) -> RateDifference:
     counts = [(p.exceeded(limit_ns)[1], p.judged) for p in (first, second)]
-    sizes = [size_of_clusters(p, limit_ns) for p in (first, second)]
-    one, other = ((exceeded / size, n / size) for (exceeded, n), size in zip(counts, sizes, strict=True))
+    one, other = independent_rates(counts[0], counts[1],
+                                   *(exceedances_over_time(p, limit_ns) for p in (first, second)))
     lower, upper = bounds.rate_difference(one, other, confidence)
     rates = [exceeded / n for exceeded, n in counts]
     return RateDifference(limit_ns, counts[0], counts[1], rates[1] - rates[0], lower, upper,
                           bounds.chance_of_equal_rates(one, other))
+
+
+def independent_rates(first: tuple[int, int], second: tuple[int, int], first_over_time: IntArray,
+                      second_over_time: IntArray) -> tuple[tuple[float, float], tuple[float, float]]:
+    """As how many independent (exceedances, activations) those of two samples count, by their exceedances over time.
+
+    The size of clusters is that at the scale of time at which it is greatest.  Of few clusters it is hardly known, and
+    of none not at all: where one sample holds fewer than ten, the greater size is that of both.
+    """
+    sizes = [float(inflated(counts.sum(), size_at_all_scales(counts)))
+             for counts in (first_over_time, second_over_time)]
+    if min(first[0] / sizes[0], second[0] / sizes[1]) < LEAST_DISTURBANCES:
+        sizes = [max(sizes)] * 2
+    return (first[0] / sizes[0], first[1] / sizes[0]), (second[0] / sizes[1], second[1] / sizes[1])
 
 
 def _kind(series: Series) -> str:

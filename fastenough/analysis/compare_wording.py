@@ -47,7 +47,7 @@ def finding(difference: Difference) -> str:
 
 def interval(difference: QuantileDifference) -> str:
     """In µs, without the unit."""
-    return "–" if difference.ends is None else " to ".join(map(words.nearest_microseconds, difference.ends))
+    return words.microseconds_interval(*(difference.ends or (None, None)))
 
 
 def shown_at(differences: Sequence[_AtQuantile]) -> tuple[str, _AtQuantile] | None:

@@ -10,7 +10,7 @@ maxima; of measured ones it is the bound only as far as these were seen.  All ti
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 _MOST_STEPS = 10_000
@@ -83,7 +83,7 @@ def _ways(interrupts: Sequence[Interrupt]) -> Iterable[tuple[str, Callable[[int]
             ("the longest, once", lambda _: max(longest.values(), default=0)),
             ("the longest of each kind, once", lambda _: sum(longest.values())),
             ("each kind as often as its closest two", sporadic),
-            ("the fullest window seen", _Windows(interrupts)))
+            ("the fullest window seen", _Windows(interrupts, longest)))
 
 
 def _closest_ns(at_ns: Sequence[int]) -> int | None:
@@ -93,17 +93,27 @@ def _closest_ns(at_ns: Sequence[int]) -> int | None:
 
 
 class _Windows:
-    """What interrupts took of the fullest window of a length, among all that were seen."""
+    """What interrupts may take of the fullest window of a length, among all that were seen.
 
-    def __init__(self, interrupts: Sequence[Interrupt]) -> None:
-        self._ordered = sorted(interrupts, key=lambda one: one.at_ns)
+    As in the published method, the window slides over the interrupts that were seen, and each one in it counts with the
+    longest execution time of its kind.  One that began before the window and lasts into it counts whole.
+    """
+
+    def __init__(self, interrupts: Sequence[Interrupt], longest_ns: Mapping[str, int]) -> None:
+        self._ordered = sorted(interrupts, key=lambda one: one.at_ns + one.took_ns)
+        self._begins_ns = sorted((one.at_ns, longest_ns[one.kind]) for one in interrupts)
+        self._longest_ns = longest_ns
 
     def __call__(self, latency_ns: int) -> int:
         fullest, held, first = 0, 0, 0
-        for one in self._ordered:
-            held += one.took_ns
-            while self._ordered[first].at_ns <= one.at_ns - max(1, latency_ns):
-                held -= self._ordered[first].took_ns
+        for at_ns, longest_ns in self._begins_ns:
+            held += longest_ns
+            while self._ended_before(first, at_ns - max(1, latency_ns)):
+                held -= self._longest_ns[self._ordered[first].kind]
                 first += 1
             fullest = max(fullest, held)
         return fullest
+
+    def _ended_before(self, place: int, window_begin_ns: int) -> bool:
+        one = self._ordered[place]
+        return one.at_ns + one.took_ns <= window_begin_ns

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from fastenough.analysis.differences import Values, difference, series_values
 from fastenough.analysis.keys import FOR_MERGING, SERIES_KEYS
@@ -38,32 +41,106 @@ def _data(recording: Recording) -> _Data | None:
 def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[str, ...]]:
     """The recordings without those given twice, and the ids of these.
 
-    A recording whose data is that of another run, or whose id is that of a run with other data, is not believed.
+    A recording whose data is that of another run, or whose id is that of a run with other data, is not believed; nor is
+    one that was made at the same time as another on the same CPU of its board.
     """
-    kept: list[Recording] = []
+    single: list[tuple[Recording, _Data | None]] = []
     by_id: dict[str, _Data | None] = {}
-    by_data: dict[_Data, str] = {}
     again: list[str] = []
     for recording in recordings:
         data = _data(recording)
         if recording.run_id in by_id and by_id[recording.run_id] == data:
             again.append(recording.run_id)
-            continue
-        why = _doubt(recording, data, by_id, by_data) or _doubled(recording) or _contradicting(recording)
-        by_id.setdefault(recording.run_id, data)
-        if data is not None:
-            by_data.setdefault(data, recording.run_id)
-        kept.append(recording if why is None else unbelievable(why, recording.head))
+        else:
+            by_id.setdefault(recording.run_id, data)
+            single.append((recording, data))
+    why = _made_together([recording for recording, data in single if data is not None]) | _copies(single)
+    why = {id(recording): reason for recording, _ in single
+           if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))}
+    kept = [unbelievable(why[id(recording)], recording.head) if id(recording) in why else recording
+            for recording, _ in single]
     return kept, tuple(again)
 
 
-def _doubt(recording: Recording, data: _Data | None, by_id: dict[str, _Data | None],
-           by_data: dict[_Data, str]) -> str | None:
-    if recording.run_id in by_id:
-        return "another recording with other data has its id"
-    if data is not None and data in by_data:
-        return f"it holds the data of run {by_data[data]}: a copy is no second measurement"
-    return None
+def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, str]:
+    """Why recordings, by their ``id()``, are not measurements of their own: their run id or their data is another's."""
+    ids: set[str] = set()
+    by_data: dict[_Data, str] = {}
+    found: dict[int, str] = {}
+    for recording, data in recordings:
+        if recording.run_id in ids:
+            found[id(recording)] = "another recording with other data has its id"
+        elif data is not None and data in by_data:
+            found[id(recording)] = f"it holds the data of run {by_data[data]}: a copy is no second measurement"
+        ids.add(recording.run_id)
+        if data is not None:
+            by_data.setdefault(data, recording.run_id)
+    return found
+
+
+def _made_together(recordings: Sequence[Recording]) -> dict[int, str]:
+    """The same of those that overlap another one of their board and probe."""
+    alike: dict[_Data, list[_Made]] = {}
+    for recording in recordings:
+        head = recording.head
+        key = (head.board, head.probe, head.implementation, head.instrument is None)
+        alike.setdefault(key, []).append(_Made.of(recording))
+    found: dict[int, str] = {}
+    for group in alike.values():
+        begins, ends = (np.array([each[at] for each in map(_bounds, (made.recording for made in group))])
+                        for at in (0, 1))
+        for number, made in enumerate(group):
+            before = slice(0, number)
+            together = ((begins[before] < ends[number]) & (begins[number] < ends[before])).all(axis=1)
+            together |= (begins[before] == begins[number]).all(axis=1)
+            reasons = (made.doubt(group[other]) for other in np.flatnonzero(together).tolist())
+            reason = next(filter(None, reasons), None)
+            if reason is not None:
+                found[id(made.recording)] = reason
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A recording, and on which CPUs it was made (None: on any)."""
+
+    recording: Recording
+    cpus: frozenset[int | None]
+
+    @classmethod
+    def of(cls, recording: Recording) -> _Made:
+        return cls(recording, frozenset(series.cpu for series in recording.series))
+
+    def doubt(self, other: _Made) -> str | None:
+        """Why this one and another cannot both be measurements."""
+        mine, theirs = self.recording, other.recording
+        if self._on_one_cpu(other) and (mine.head.begin == theirs.head.begin or self._overlaps(other)):
+            return f"it was made at the same time as run {theirs.run_id}, on the same CPU of the same board"
+        return None
+
+    def _on_one_cpu(self, other: _Made) -> bool:
+        return bool(self.cpus & other.cpus) or None in self.cpus | other.cpus
+
+    def _overlaps(self, other: _Made) -> bool:
+        """By both clocks: either may have been set back between two runs, or have begun anew with a boot."""
+        boots = {_boot(self.recording), _boot(other.recording)}
+        if len(boots) == 2 and None not in boots:
+            return False
+        (mine, my_end), (theirs, their_end) = _bounds(self.recording), _bounds(other.recording)
+        return all(first < second_end and second < first_end for first, first_end, second, second_end
+                   in zip(mine, my_end, theirs, their_end, strict=True))
+
+
+def _boot(recording: Recording) -> str | None:
+    boot = (recording.head.profile or {}).get("boot_id")
+    return boot if isinstance(boot, str) else None
+
+
+def _bounds(recording: Recording) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Begin and end, each by the monotonic clock and by the wall clock."""
+    length_ns, begin_ns = recording.duration_ns, recording.aggregate.begin_mono_ns
+    wall_ns = recording.head.begin.wall_ns + begin_ns - recording.head.begin.mono_ns
+    return (begin_ns, wall_ns), (begin_ns + length_ns, wall_ns + length_ns)
 
 
 def _doubled(recording: Recording) -> str | None:

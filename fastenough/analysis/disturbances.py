@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastenough.analysis.clusters import LEAST_DISTURBANCES, inflated, size_of, size_over_time
+from fastenough.analysis.clusters import LEAST_DISTURBANCES, poisson_upper, size_of
+from fastenough.analysis.dependence import LEAST_INTERVALS, Clusters, clusters_of
 from fastenough.analysis.merged import Merged, Part
 from fastenough.recording import Histogram
 from fastenough.recording.head import LimitCount
@@ -31,8 +32,6 @@ from fastenough.recording.timeline import Course, IntArray
 
 GAP_PERIODS = 10
 """Runs of exceedances with fewer periods between them are one disturbance."""
-LEAST_INTERVALS = 10
-"""With fewer intervals, nobody knows how exceedances are spread over time."""
 
 
 class Source(StrEnum):
@@ -48,8 +47,9 @@ class Disturbances:
     """``surely`` and ``possibly``: exceedances; they differ where the limit lies within a bucket.
 
     ``size``: of clusters, as :mod:`clusters` has it, and ``longest_run``: of the longest, as far as it is known.
-    ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, and ``run_of``
-    which run each interval is of; both are left out where nothing was exceeded.
+    ``counts``: exceedances of each interval, empty ones included, of all runs in the order of time, at most, and
+    ``sure`` those that surely are; ``run_of``: which run each interval is of; all are left out where nothing was
+    exceeded.
     """
 
     n: int
@@ -63,7 +63,44 @@ class Disturbances:
     longest_run: float
     source: Source
     counts: IntArray
+    sure: IntArray
     run_of: IntArray
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Of disturbances that depend on each other."""
+        return clusters_of(self.counts, self.sure, self.run_of, self.most)
+
+    @property
+    def scale_ns(self) -> float:
+        """Disturbances no further apart than this count as one; 0 where they may be independent."""
+        return self.clusters.scale * self.time_ns / self.counts.size if self.clusters.scale else 0.0
+
+    def events_upper(self, confidence: float) -> float:
+        """Upper bound on how many independent events such a time holds on average, at a confidence.
+
+        Disturbances that depend on each other are one event, which may begin in the time free of others only.  Where no
+        dependence is significant, disturbances count for as many as their spread over time says.
+        """
+        if self.clusters.scale:
+            return float(poisson_upper(self.clusters.most, confidence)) / max(self.clusters.free, 1e-9)
+        each = self.most / min(self.most, max(1.0, self.independent)) if self.most else 1.0
+        return each * float(poisson_upper(self.most / each, confidence))
+
+    @property
+    def events(self) -> int:
+        """At most so many independent events: clusters of disturbances that depend on each other, else disturbances."""
+        return self.clusters.most if self.clusters.scale else self.most
+
+    @property
+    def sure_events(self) -> int:
+        """At least so many."""
+        return self.clusters.least if self.clusters.scale else self.least
+
+    @property
+    def largest(self) -> int:
+        """Exceedances that the greatest of them may have."""
+        return max(self.longest, self.clusters.largest)
 
     @property
     def independent(self) -> float:
@@ -89,12 +126,12 @@ def disturbances(merged: Merged, limit_ns: float) -> Disturbances:
     surely, possibly = counted.exceeded
     if possibly == 0:
         nothing = np.empty(0, dtype=np.int64)
-        return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, nothing, nothing)
+        return Disturbances(merged.judged, _time_ns(merged), 0, 0, 0, 0, 0, 1.0, 0.0, counted.source, *(nothing,) * 3)
     low, high, run_of, groups, longest = counted.over_time()
     runs = counted.runs() or Runs(possibly, 0.0, float(np.max(low - low.sum() / max(low.size, 1), initial=0.0)))
     size = size_of(possibly, runs.squares, low, high)
     return Disturbances(merged.judged, _time_ns(merged), surely, possibly, groups, max(runs.most, groups, 1), longest,
-                        size, runs.longest, counted.source, low, run_of)
+                        size, runs.longest, counted.source, low, high, run_of)
 
 
 def _time_ns(merged: Merged) -> int:
@@ -265,16 +302,15 @@ def _squares(rises: Rises, total: Histogram, two_sided: bool, edge: int, possibl
     return float(np.max(np.minimum(values, possibly) * length)), min(float(np.max(length)), float(possibly))
 
 
-def size_of_clusters(merged: Merged, limit_ns: float) -> float:
-    """Of exceedances over time, all CPUs of a run together: one stall on two of them is one."""
-    size = 1.0
-    if not merged.exceeded(limit_ns)[1]:
-        return size
+def exceedances_over_time(merged: Merged, limit_ns: float) -> IntArray:
+    """How many values of each interval are above a limit, all CPUs of a run together: one stall on two of them is one.
+
+    The intervals of all runs stand one after the other.
+    """
     together: dict[str, IntArray] = {}
     for recording, series in merged.parts:
-        low, _ = _Counted(merged, limit_ns).per_interval(recording.timeline.courses[series.id])
+        course = recording.timeline.courses[series.id]
+        low, _ = _Counted(merged, limit_ns).per_interval(course)
         counts = together.setdefault(recording.run_id, np.zeros(len(recording.timeline), dtype=np.int64))
-        counts[recording.timeline.courses[series.id].at] += low
-    counts = np.concatenate(list(together.values())) if together else np.zeros(1, dtype=np.int64)
-    size = float(size_over_time(counts))
-    return float(inflated(counts.sum(), size))
+        counts[course.at] += low
+    return np.concatenate(list(together.values())) if together else np.zeros(1, dtype=np.int64)

@@ -139,4 +139,11 @@ def _levelled(found: Estimate, likelihood: Likelihood, measured_ns: float) -> Es
     missions = [mission for mission in MISSIONS_NS if measured_ns / 2 <= mission <= _FARTHEST * measured_ns]
     if not missions:
         return replace(found, refused=f"an hour is more than {_FARTHEST} times what was measured")
-    return replace(found, levels=tuple(map(likelihood.return_level, missions)))
+    levels = tuple(map(likelihood.return_level, missions))
+    greatest_ns = float(likelihood.maxima.values_ns.max())
+    below = [level for level in levels if level.high_ns < greatest_ns]
+    if below:
+        what = f"one {MISSIONS_NS[int(below[0].mission_ns)]} above at most {words.latency(below[0].high_ns)}"
+        return replace(found, refused=f"the estimate ({what}) contradicts the maximum of {words.latency(greatest_ns)} "
+                                      "that was measured")
+    return replace(found, levels=levels)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastenough import words
-from fastenough.analysis import bounds, clusters, wording
+from fastenough.analysis import clusters, wording
 from fastenough.analysis.assessment import Finding, Minimum, Stated
-from fastenough.analysis.machine import cpus_not_measured, steal_text
-from fastenough.analysis.merged import Merged, judged_series, merge_samples
-from fastenough.analysis.shown import UNSEEN_WITHOUT_PERIOD, Shown, shown_of
+from fastenough.analysis.dependence import PIECES_SUPPORTED
+from fastenough.analysis.machine import steal_text
+from fastenough.analysis.merged import Merged, cpus_not_measured, judged_series, merge_samples
+from fastenough.analysis.shown import Shown, shown_of
 from fastenough.model import Requirement, Series, Verdict
 from fastenough.recording import Recording
 
@@ -92,8 +93,7 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
     wanted_ns = evidence.requirement.return_time_ns
     text = f"{evidence.place(lacking)}, {wording.statement(weakest)}"
     if not weakest.dense:
-        more = (bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, evidence.minimum.next_confidence)
-                - weakest.seen.n)
+        more = evidence.next_time(weakest).activations_for_never - weakest.seen.n
         yield Finding(Verdict.INCONCLUSIVE, f"{text}; {words.counted(weakest.seen.n, 'activation')} are too few to say "
                       "never", f"{words.counted(words.round_up(more), 'more sample')} on each CPU", more)
         return
@@ -106,17 +106,18 @@ def _never_shown(evidence: Evidence) -> Iterator[Finding]:
 
 def _rate_shown(evidence: Evidence) -> Iterator[Finding]:
     """Enough disturbances for a rate: its upper bound must lie within what is allowed."""
-    lacking = [one for one in evidence.undecided if one.upper is not None and one.steady and not one.never]
+    lacking = [one for one in evidence.undecided
+               if one.upper is not None and one.steady and one.resolved and not one.never]
     if lacking:
         weakest = max(lacking, key=lambda one: one.upper or 0.0)
         text = f"{evidence.place(lacking)}, {wording.rate_text(weakest)}; {_allowed(evidence)}"
-        yield _settled(evidence.next_time(weakest), text, "the rate seen is the rate allowed: no number of samples "
-                       "shows that it is lower; choose a longer limit or a higher miss rate")
+        yield _settled(evidence.next_time(weakest), text, "the rate seen is too close to the rate allowed: no "
+                       "reasonable number of samples decides; choose a longer limit or a higher miss rate")
 
 
 def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
     """Fewer than ten disturbances: a rate follows only from a longest burst that somebody declares."""
-    lacking = [one for one in evidence.undecided if one.upper is None and not one.never]
+    lacking = [one for one in evidence.undecided if one.upper is None and not one.never and one.resolved]
     for refuted in (True, False):
         some = [one for one in lacking if one.refuted is refuted]
         if some:
@@ -125,10 +126,14 @@ def _disturbances_shown(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _refuted(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
-    return Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, one disturbance may have made as many as "
-                   f"{words.counted(weakest.seen.longest, 'activation')} late, and "
+    seen = weakest.seen
+    what = ("one disturbance" if seen.longest > (weakest.requirement.longest_burst or 0) else
+            f"disturbances up to {words.duration(words.round_up(seen.scale_ns))} apart depend on each other, and one "
+            "cluster of them")
+    return Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, {what} may have made as many as "
+                   f"{words.counted(seen.largest, 'activation')} late, and "
                    f"{weakest.requirement.longest_burst} were declared to be the most",
-                   "find what causes it, or declare a longer burst (--longest-burst)")
+                   "find what causes it; a longest burst chosen to suit these runs is no evidence")
 
 
 def _hanging_together(shown: Shown) -> str:
@@ -140,20 +145,17 @@ def _hanging_together(shown: Shown) -> str:
             "how these are spread over time is not known; ")
 
 
+_TO_BE_SEEN = (f"measure until {clusters.LEAST_DISTURBANCES} disturbances were seen, or require that the limit is "
+               "never exceeded, within a return time (--miss-rate 0 --return-time)")
+
+
 def _too_few(evidence: Evidence, weakest: Shown, some: Sequence[Shown]) -> Finding:
     text = f"{evidence.place(some)}, {wording.statement(weakest)}; {_allowed(evidence)}"
     weakest = evidence.next_time(weakest)
     if weakest.needed is None:
         text += (f", and {_hanging_together(weakest)}no rate per activation follows from fewer than "
-                 f"{clusters.LEAST_DISTURBANCES} disturbances unless one knows how many activations a disturbance "
-                 "makes late")
-        each = clusters.samples_for_longest(1, weakest.seen.most, weakest.requirement.miss_rate, weakest.confidence)
-        declare = (f"declare the longest burst (--longest-burst M, and M x {words.number(each)} samples show it)")
-        if weakest.deciding is None:
-            return Finding(Verdict.INCONCLUSIVE, text, declare)
-        found = _settled(weakest, text, "")
-        return replace(found, settle=f"{found.settle}, or {declare}")
-    return _settled(weakest, text, "")
+                 f"{clusters.LEAST_DISTURBANCES} disturbances")
+    return _settled(weakest, text, _TO_BE_SEEN)
 
 
 def _allowed(evidence: Evidence) -> str:
@@ -181,6 +183,18 @@ def _steady(evidence: Evidence) -> Iterator[Finding]:
                       "than at others (not stationary, test at 1 %): no one rate holds for the whole of it",
                       "find what changed meanwhile (latency over time in the report), or measure through many of "
                       "these changes")
+
+
+def _resolved(evidence: Evidence) -> Iterator[Finding]:
+    """Disturbances that depend on each other over a great part of what was measured are too few clusters for a rate."""
+    some = [one for one in evidence.shown if not one.resolved]
+    if some:
+        longest_ns = max(one.seen.scale_ns for one in some)
+        yield Finding(Verdict.INCONCLUSIVE, f"{evidence.where(some)}, disturbances up to "
+                      f"{words.duration(words.round_up(longest_ns))} apart depend on each other (test at 1 %): "
+                      "too long, beside what was measured, for any statement of how often they come",
+                      f"measure at least {words.duration(words.round_up(longest_ns * PIECES_SUPPORTED))} under this "
+                      "load, or find what causes them")
 
 
 def _long_enough(evidence: Evidence) -> Iterator[Finding]:
@@ -215,7 +229,8 @@ def _own_machine(evidence: Evidence) -> Iterator[Finding]:
 
 
 EVIDENCE_CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _long_enough, _as_planned, _own_machine,
+    _within_limit, _never_shown, _rate_shown, _disturbances_shown, _steady, _resolved, _long_enough, _as_planned,
+    _own_machine,
 )
 
 
@@ -242,7 +257,8 @@ def stated(one: Shown) -> Stated:
     return Stated(
         one.values.name, one.values.cpus, one.values.run_ids, seen.n, seen.time_ns, seen.possibly,
         (seen.least, seen.most), seen.longest, seen.longest_run, seen.independent, seen.effective_n, one.upper,
-        one.every_ns, one.p_value, one.steady, one.within, seen.source.value, one.confidence,
+        one.every_ns, seen.scale_ns, seen.clusters.most, one.p_value, one.steady, one.within, one.rests_on_burst,
+        seen.source.value, one.confidence,
         wording.statement(one) if one.upper is None else wording.rate_text(one))
 
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.disturbances import LEAST_INTERVALS, Source, disturbances
+from fastenough.analysis.dependence import LEAST_INTERVALS
+from fastenough.analysis.disturbances import Source, disturbances
 from fastenough.analysis.merged import Merged
 from fastenough.recording.histogram import bucket_index, bucket_lowest
 

@@ -15,14 +15,17 @@ from fastenough.analysis.assessment import Judgment
 from fastenough.analysis.checks import findings_of
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.compare import Comparison, Sides
-from fastenough.analysis.differences import differing_keys, run_values
+from fastenough.analysis.differences import all_differences, differing_keys, run_values
 from fastenough.analysis.drawn import difference_of
 from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.merged import grouped, load_name
-from fastenough.model import Requirement, Verdict
+from fastenough.model import BadInput, Requirement, Verdict
 from fastenough.recording import Recording
 
 Group = Sequence[Recording]
+
+MOST_CONFIDENCE = 0.9999
+"""Of one limit on growth.  The tail of the draws is taken to be Student's t, which is not tried any farther out."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,11 @@ class Growth:
     more_ns: float = 0.0
     more_share: float = 0.0
     confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.confidence > MOST_CONFIDENCE:
+            raise BadInput(f"a confidence of {words.percent(self.confidence)} cannot be shown from blocks of time; "
+                           f"state at most {words.percent(MOST_CONFIDENCE)}")
 
     @property
     def allowed(self) -> str:
@@ -71,6 +79,29 @@ class Limit:
             return self.asked.text
         rate = f" in no more than {words.rate_of(self.asked.miss_rate, 'activations')}" if self.asked.miss_rate else ""
         return f"{'later than' if rate else 'never later than'} {words.latency(self.asked.limit_ns)}{rate}"
+
+
+ENVIRONMENT = ("board", "configuration", "kernel", "kernel configuration", "command line", "device tree", "processor",
+               "hypervisor")
+"""Keys of a run that must be those of the baseline, unless the file of limits allows that they differ."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may differ from the baseline: ``differs``: keys of the environment; ``missing``: loads that need not be
+    measured any more."""
+
+    differs: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Departure:
+    """In what the runs of a subject depart from the baseline though nothing allows it."""
+
+    subject: str
+    what: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -122,6 +153,33 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
     return found
 
 
+def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departure]:
+    """Loads and acts of the baseline that are no longer measured, and environments that are others."""
+    found: list[Departure] = []
+    acts = {_act(run) for run in runs}
+    for lacking in grouped(baselines):
+        if _act(lacking[0]) not in acts and load_name(lacking[0]) not in allowed.missing:
+            found.append(Departure(subject_of(lacking[0]), "what the baseline measured is measured",
+                                   f"no run is like that of the baseline ({lacking[0].run_id})"))
+    for group, nearest in beside(runs, baselines):
+        if nearest:
+            found += _other_environment(group[0], nearest[0], allowed)
+    return found
+
+
+def _other_environment(run: Recording, base: Recording, allowed: Allowed) -> Iterator[Departure]:
+    values, others = run_values(base), run_values(run)
+    for key in differing_keys(values, others):
+        if key.name in ENVIRONMENT and key.name not in allowed.differs:
+            said = all_differences([key], values, others)
+            yield Departure(subject_of(run), f"the {key.name} is that of the baseline", "; ".join(said))
+
+
+def is_same_question(one: Recording, other: Recording) -> bool:
+    """Whether both are of one act under one load, whatever the environment."""
+    return _act(one) == _act(other)
+
+
 def against_a_pass(recordings: Group) -> tuple[Verdict, str] | None:
     """The weightiest of what the runs themselves say against a PASS."""
     found = [(finding.verdict, f"run {recording.run_id}: {finding.text}") for recording in recordings
@@ -156,7 +214,7 @@ def _seen(one: _Grown) -> str:
         return f"{one.sides.name}: too few samples for an interval at {words.percent(one.growth.quantile)}"
     lower, upper = drawn.interval(one.growth.confidence)
     return (f"{one.sides.name} at {words.percent(one.growth.quantile)}: {words.latency(base)} before, "
-            f"{words.latency(other)} now; difference {words.microseconds_down(lower)} to {words.latency(upper)} "
+            f"{words.latency(other)} now; difference {words.microseconds_interval(lower, upper)} µs "
             f"({words.percent(one.growth.confidence)})")
 
 
@@ -175,12 +233,15 @@ def _held(one: _Grown, slower: bool) -> Held:
 
 
 def held_growth(limits: Sequence[Limit], pairs: Sequence[Beside]) -> list[Held]:
-    """What came of the limits on growth, all of them judged together."""
+    """What came of the limits on growth, all of them judged together, each at its own confidence.
+
+    Holm's method over the shares that the chances are of the errors allowed: with one confidence it is the usual one.
+    """
     found = [grown for limit in limits if isinstance(limit.asked, Growth) for pair in pairs
              if limit.is_for(pair.runs[0]) for grown in _grown(limit, limit.asked, pair)]
     tested = [one for one in found if one.chance is not None]
-    error = min((1 - one.growth.confidence for one in tested), default=0.0)
-    slower = dict(zip(map(id, tested), holm([one.chance or 0.0 for one in tested], error), strict=True))
+    shares = [(one.chance or 0.0) / (1 - one.growth.confidence) for one in tested]
+    slower = dict(zip(map(id, tested), holm(shares, 1.0), strict=True))
     return [_held(one, slower.get(id(one), False)) for one in found]
 
 

@@ -26,9 +26,9 @@ from fastenough.analysis.clusters import confidence_of_look
 from fastenough.analysis.distinct import distinct, said_of
 from fastenough.analysis.evidence import Evidence
 from fastenough.analysis.keys import parameters_of
-from fastenough.analysis.machine import cpus_not_measured, is_emulated
+from fastenough.analysis.machine import is_emulated
 from fastenough.analysis.measures import CONFIDENCE, Bound, bound_above_maximum
-from fastenough.analysis.merged import Merged, grouped, judged_series, load_name
+from fastenough.analysis.merged import Merged, cpus_not_measured, grouped, judged_series, load_name
 from fastenough.analysis.supported import all_supported, overall_supported
 from fastenough.model import Outcome, Requirement, Verdict
 from fastenough.recording import Recording
@@ -211,7 +211,8 @@ def judge(recordings: Sequence[Recording], requirement: Requirement | None = Non
         headline=wording.headline(verdict, judgments, measured, emulated=emulated),
         reasons=wording.reasons(judgments, verdict) + tuple(gaps),
         settle=wording.settle(judgments, verdict) + wording.settle_gaps(gaps, missing),
-        cautions=(*wording.cautions(measured, verdict), *wording.longer_ones(judgments, verdict), *said_of(again),
+        cautions=(*wording.cautions(measured, verdict), *wording.declared(judgments, verdict),
+                  *wording.longer_ones(judgments, verdict), *said_of(again),
                   *wording.looked_before(look, least, sure)),
         judgments=judgments,
         supported=overall_supported(judgments),

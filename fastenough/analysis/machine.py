@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fastenough import words
 from fastenough.recording import Recording
@@ -65,7 +65,7 @@ _MOST_CPUS = 1 << 14
 """More than any kernel manages: a damaged profile must not fill the memory."""
 
 
-def _cpus_in_use(recording: Recording) -> set[int]:
+def cpus_in_use(recording: Recording) -> set[int]:
     """The CPUs the machine had when the run began; none where the profile does not say."""
     profile = recording.head.profile or {}
     online = str((profile.get("cpu_isolation") or {}).get("online") or "")
@@ -76,19 +76,6 @@ def _cpus_in_use(recording: Recording) -> set[int]:
             return set()
         cpus.update(range(int(first), min(int(last or first), _MOST_CPUS) + 1))
     return cpus
-
-
-def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
-    """CPUs of the machine on which no series was taken, where series belong to CPUs at all."""
-    in_use: set[int] = set()
-    measured: set[int] = set()
-    for recording in recordings:
-        cpus = {series.cpu for series in recording.series}
-        if not cpus or None in cpus:
-            return []
-        measured.update(cpu for cpu in cpus if cpu is not None)
-        in_use |= _cpus_in_use(recording)
-    return sorted(in_use - measured)
 
 
 _WHERE = ("affinity", "cpu")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fastenough.analysis.differences import difference, group_text, kind_text, run_values, series_values
 from fastenough.analysis.keys import FOR_MERGING, RUN_KEYS, SERIES_KEYS
+from fastenough.analysis.machine import cpus_in_use
 from fastenough.analysis.resampling import Blocks, blocks_of
 from fastenough.model import BadInput, Role, Series
 from fastenough.recording import Histogram, Recording
@@ -215,3 +216,21 @@ def kinds(recording: Recording) -> list[list[Series]]:
     for series in recording.series:
         groups.setdefault(kind_text(recording, series), []).append(series)
     return list(groups.values())
+
+
+def cpus_judged(recording: Recording) -> set[int | None]:
+    """The CPUs on which a series was taken that a limit applies to, or any series where a limit applies to none."""
+    return {series.cpu for series in judged_series(recording) or recording.series}
+
+
+def cpus_not_measured(recordings: Iterable[Recording]) -> list[int]:
+    """CPUs of the machine on which no such series was taken, where series belong to CPUs at all."""
+    in_use: set[int] = set()
+    measured: set[int] = set()
+    for recording in recordings:
+        cpus = cpus_judged(recording)
+        if not cpus or None in cpus:
+            return []
+        measured.update(cpu for cpu in cpus if cpu is not None)
+        in_use |= cpus_in_use(recording)
+    return sorted(in_use - measured)

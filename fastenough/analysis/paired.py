@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a change does, from rounds of runs without and with it in the order A B B A.
+"""What a change does, from pairs of runs without and with it, the order within each pair drawn at random.
 
-Each round gives one difference of each quantile: the mean of its two runs with the change less the mean of the two
-without.  What drifts evenly over a round is on both sides alike.  Rounds are independent of each other where runs are,
-however the values within a run depend on one another, so the interval is Student's (1908), from the spread of the
-rounds: it holds how much runs differ among themselves, which no comparison of two runs knows.
+Each pair gives one difference of each quantile.  A fixed order would take an influence that recurs with the order for
+an effect of the change; where each order is drawn, no influence can follow it.  Pairs are independent of each other
+where runs are, however the values within a run depend on one another, so the interval is Student's (1908), from the
+spread of the pairs: it contains how much runs differ among themselves, which no comparison of two runs knows.  What the
+second run of a pair has more than the first, such as an even drift, is estimated and taken out (Hills, Armitage 1979).
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from fastenough.analysis.checks import findings_of
@@ -26,13 +30,39 @@ from fastenough.analysis.merged import FloatArray, judged_series, kinds, merge_s
 from fastenough.model import BadInput, Verdict
 from fastenough.recording import Recording
 
-ORDER = ("A", "B", "B", "A")
-"""Of the runs of a round: A as it is, B with the change."""
+ROUND = 4
+"""Runs of a round: two pairs."""
 LEAST_ROUNDS = 3
+LEAST_PAIRS = 2 * LEAST_ROUNDS
+LEAST_OF_ORDER = 2
+"""Pairs of either order, with fewer of which the influence of the order cannot be estimated."""
 LEAST_BEYOND = 10
 """Values of each run above a quantile, with fewer of which it is left out."""
+AT = 0.999
+"""The quantile whose rate of values beyond is compared; a lower one where the runs are too short for it."""
+PERIOD_ERROR = 0.01
+"""At most so often runs are said to follow a period where they do not."""
 
-Round = Sequence[Recording]
+BoolArray = NDArray[np.bool_]
+
+
+def drawn_order(seed: str, rounds: int) -> tuple[str, ...]:
+    """For each run of so many rounds "A", without the change, or "B", with it: of each pair one of both, the order by
+    chance, and at least two pairs of either order."""
+    random_ = random.Random(seed)
+    while True:
+        pairs = random_.choices(("AB", "BA"), k=ROUND // 2 * rounds)
+        if min(map(pairs.count, ("AB", "BA"))) >= LEAST_OF_ORDER:
+            return tuple("".join(pairs))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``with_it_first``: whether the run with the change was made before the one without."""
+
+    without: Recording
+    with_it: Recording
+    with_it_first: bool
 
 
 @dataclass(frozen=True)
@@ -56,36 +86,82 @@ class Effect:
     def ends(self) -> tuple[float, float]:
         return self.lower_ns, self.upper_ns
 
+    @property
+    def direction(self) -> int:
+        """1: shown to be greater with the change, -1: smaller, 0: neither is shown."""
+        return _direction(self.shown, self.lower_ns, self.upper_ns)
+
+
+@dataclass(frozen=True)
+class TailRate:
+    """How often a value lies beyond ``limit_ns``: means over the runs, their difference with its interval.
+
+    The limit is midway between the quantiles of the median runs without and with the change: it favours neither.
+    """
+
+    limit_ns: float
+    without: float
+    with_it: float
+    effect: float
+    lower: float
+    upper: float
+    chance: float
+    shown: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.lower, self.upper
+
+    @property
+    def direction(self) -> int:
+        """See Effect."""
+        return _direction(self.shown, self.lower, self.upper)
+
+
+def _direction(shown: bool, lower: float, upper: float) -> int:
+    return 0 if not shown or lower <= 0 <= upper else 1 if lower > 0 else -1
+
 
 @dataclass(frozen=True)
 class Effects:
     """Of one kind of series, all CPUs together; ``n`` and ``maxima_ns`` without and with the change.
 
-    ``left_out``: rounds that say nothing, with the reason.  ``differs``: in what runs with the change differ from those
-    without.
+    ``left_out``: pairs that say nothing, with the reason.  ``differs``: in what runs with the change differ from those
+    without.  ``period_runs``: of so many runs is a period that the runs are seen to follow; None where they are not.
     """
 
     series: str
-    rounds: int
+    pairs: int
     n: tuple[int, int]
     effects: tuple[Effect, ...]
+    tail: TailRate | None
     maxima_ns: tuple[tuple[float, ...], tuple[float, ...]]
     confidence: float
     left_out: tuple[str, ...]
     differs: tuple[str, ...]
+    period_runs: float | None = None
 
 
-def student(at_least: FloatArray, at_most: FloatArray, confidence: float) -> tuple[float, float, float]:
-    """Interval of the mean of differences, and the least error at which it excludes zero.
+def student(at_least: FloatArray, at_most: FloatArray, with_it_first: BoolArray,
+            confidence: float) -> tuple[float, float, float]:
+    """Interval of the mean difference of pairs, and the least error at which it excludes zero.
 
-    Each difference is known to lie between two values, as buckets leave it open.
+    Each difference is known to lie between two values, as buckets leave it open.  The effect is the mean of those of
+    either order, so that an influence of the order cancels.
     """
-    degrees = at_least.size - 1
+    degrees = at_least.size - 2
     width = float(special.stdtrit(degrees, (1 + confidence) / 2))
-    (low, low_error), (high, high_error) = ((float(each.mean()), float(each.std(ddof=1)) / math.sqrt(each.size))
+    (low, low_error), (high, high_error) = (_mean_of_orders(each[with_it_first], each[~with_it_first])
                                             for each in (at_least, at_most))
     sides = [_beyond(low, low_error, degrees), _beyond(-high, high_error, degrees)]
     return low - width * low_error, high + width * high_error, min(1.0, 2 * min(sides))
+
+
+def _mean_of_orders(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+    """The mean of two means, and its standard error from the spread within both."""
+    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in (first, second))
+    variance = squares / (first.size + second.size - 2)
+    return float(first.mean() + second.mean()) / 2, math.sqrt(variance * (1 / first.size + 1 / second.size)) / 2
 
 
 def _beyond(mean: float, error: float, degrees: int) -> float:
@@ -95,29 +171,97 @@ def _beyond(mean: float, error: float, degrees: int) -> float:
     return float(special.stdtr(degrees, -mean / error))
 
 
-def _drawn(recording: Recording, name: str) -> Drawn:
-    return Drawn(merge_samples([(recording, series) for series in judged_series(recording) if series.name == name]))
+@dataclass(frozen=True)
+class _Drawn:
+    """The values of the runs of one pair."""
+
+    pair: Pair
+    name: str
+
+    @cached_property
+    def arms(self) -> tuple[Drawn, Drawn]:
+        """Without and with the change."""
+        without, with_it = (Drawn(merge_samples([(recording, series) for series in judged_series(recording)
+                                                 if series.name == self.name]))
+                            for recording in (self.pair.without, self.pair.with_it))
+        return without, with_it
 
 
-def _effect(rounds: Sequence[Sequence[Drawn]], quantile: float, confidence: float) -> Effect | None:
-    """None where a run has too few values above the quantile."""
-    beyond = min(run.merged.n for each in rounds for run in each) * (1 - quantile)
-    if beyond < LEAST_BEYOND - 1e-6:
-        return None
-    edges = np.array([[run.bucket_ns(quantile) for run in each] for each in rounds])
-    if np.isnan(edges).any():
-        return None
-    without, changed = (edges[:, [place for place, arm in enumerate(ORDER) if arm == which]].mean(axis=1)
-                        for which in ("A", "B"))
-    lower_ns, upper_ns, chance = student(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], confidence)
+def orders(pairs: Sequence[Pair]) -> BoolArray:
+    """Of each pair, whether the run with the change was made first."""
+    return np.array([pair.with_it_first for pair in pairs], bool)
+
+
+def _effect(edges: FloatArray, quantile: float, with_it_first: BoolArray, confidence: float) -> Effect:
+    """``edges``: pairs x (without, with) x (lower, upper end of the bucket)."""
+    without, changed = edges[:, 0], edges[:, 1]
+    lower_ns, upper_ns, chance = student(changed[:, 0] - without[:, 1], changed[:, 1] - without[:, 0], with_it_first,
+                                         confidence)
     means = float(without[:, 1].mean()), float(changed[:, 1].mean())
     return Effect(quantile, *means, means[1] - means[0], lower_ns, upper_ns, chance)
 
 
-def _unsound(round_: Round, changed: Collection[str]) -> str | None:
-    """Why a round says nothing; what is on trial is not among the settings that must be in effect everywhere, such as
+def _edges(pairs: Sequence[_Drawn], quantile: float) -> FloatArray | None:
+    """None where a run has too few values above the quantile."""
+    beyond = min(arm.merged.n for pair in pairs for arm in pair.arms) * (1 - quantile)
+    if beyond < LEAST_BEYOND - 1e-6:
+        return None
+    edges = np.array([[arm.bucket_ns(quantile) for arm in pair.arms] for pair in pairs])
+    return None if np.isnan(edges).any() else edges
+
+
+def _tail(pairs: Sequence[_Drawn], edges: FloatArray, with_it_first: BoolArray, confidence: float) -> TailRate:
+    limit_ns = limit_between(edges[..., 1])
+    rates = np.array([[[count / max(arm.merged.judged, 1) for count in arm.merged.exceeded(limit_ns)]
+                       for arm in pair.arms] for pair in pairs])
+    return rate_effect(rates[..., 0], rates[..., 1], with_it_first, limit_ns, confidence)
+
+
+def limit_between(quantiles_ns: FloatArray) -> float:
+    """Midway between the median run without and the median run with the change, which no run that was held up moves;
+    ``quantiles_ns``: pairs x (without, with the change)."""
+    return float(np.median(quantiles_ns, axis=0).sum() / 2)
+
+
+def rate_effect(surely: FloatArray, possibly: FloatArray, with_it_first: BoolArray, limit_ns: float,
+                confidence: float) -> TailRate:
+    """From rates beyond the limit, pairs x (without, with the change); they differ as buckets do."""
+    lower, upper, chance = student(surely[:, 1] - possibly[:, 0], possibly[:, 1] - surely[:, 0], with_it_first,
+                                   confidence)
+    means = float(possibly[:, 0].mean()), float(possibly[:, 1].mean())
+    return TailRate(limit_ns, *means, means[1] - means[0], lower, upper, chance)
+
+
+def period_of(without: FloatArray, with_it: FloatArray, with_it_first: BoolArray) -> tuple[float, float] | None:
+    """The period that the runs follow most, in runs, and how likely so much is by chance: Fisher's test (1929) of the
+    largest share of the periodogram, of what is left of the runs' values beside their arm, an even drift, and the place
+    within the pair."""
+    count = 2 * without.size
+    values, arm = np.empty(count), np.empty(count)
+    values[0::2], values[1::2] = np.where(with_it_first, (with_it, without), (without, with_it))
+    arm[0::2], arm[1::2] = with_it_first, ~with_it_first
+    known = np.column_stack([np.ones(count), arm, np.arange(count), np.arange(count) % 2])
+    rest = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
+    power = np.abs(np.fft.rfft(rest)[1:(count + 1) // 2]) ** 2
+    if power.size < 2 or power.sum() <= 0:
+        return None
+    share = float(power.max() / power.sum())
+    chance = sum((-1) ** (k - 1) * math.comb(power.size, k) * (1 - k * share) ** (power.size - 1)
+                 for k in range(1, int(1 / share) + 1) if k * share < 1)
+    return count / (int(power.argmax()) + 1), chance
+
+
+def _period(edges: Sequence[FloatArray], with_it_first: BoolArray) -> float | None:
+    """In runs, of the quantile that shows it best; None where none is shown."""
+    found = [one for each in edges if (one := period_of(each[:, 0, 1], each[:, 1, 1], with_it_first))]
+    runs, chance = min(found, key=lambda one: one[1], default=(0.0, 1.0))
+    return runs if chance * len(found) <= PERIOD_ERROR else None
+
+
+def _unsound(pair: Pair, changed: Collection[str]) -> str | None:
+    """Why a pair says nothing; what is on trial is not among the settings that must be in effect everywhere, such as
     on an interrupt that cannot be moved."""
-    for recording in round_:
+    for recording in (pair.without, pair.with_it):
         settings = tuple(one for one in recording.head.settings if one.name.split(" ")[0] not in changed)
         for finding in findings_of(replace(recording, head=replace(recording.head, settings=settings))):
             if finding.verdict is Verdict.BROKEN:
@@ -125,11 +269,17 @@ def _unsound(round_: Round, changed: Collection[str]) -> str | None:
     return None
 
 
-def sound_rounds(rounds: Sequence[Round], changed: Collection[str]) -> tuple[list[Round], tuple[str, ...]]:
-    """The rounds that say something, and of the others the reason why they do not."""
-    reasons = [_unsound(each, changed) for each in rounds]
-    return ([each for each, reason in zip(rounds, reasons, strict=True) if reason is None],
-            tuple(f"round {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason))
+def sound_pairs(pairs: Sequence[Pair], changed: Collection[str]) -> tuple[list[Pair], tuple[str, ...]]:
+    """The pairs that say something, and of the others the reason why they do not."""
+    reasons = [_unsound(each, changed) for each in pairs]
+    return ([each for each, reason in zip(pairs, reasons, strict=True) if reason is None],
+            tuple(f"pair {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason))
+
+
+def enough(pairs: Sequence[Pair]) -> bool:
+    """Whether an effect can be estimated from them."""
+    first = int(orders(pairs).sum())
+    return len(pairs) >= LEAST_PAIRS and min(first, len(pairs) - first) >= LEAST_OF_ORDER
 
 
 def judged_name(recording: Recording) -> str:
@@ -142,26 +292,28 @@ def judged_name(recording: Recording) -> str:
     return names[0]
 
 
-def paired(rounds: Sequence[Round], changed: Collection[str] = (), confidence: float = CONFIDENCE) -> Effects | None:
-    """The effect of a change; ``rounds`` are of four runs each, in the order of :data:`ORDER`; ``changed``: the names
-    of the settings that are the change.
+def paired(pairs: Sequence[Pair], changed: Collection[str] = (), confidence: float = CONFIDENCE) -> Effects | None:
+    """The effect of a change; ``pairs`` in the order in which they were made; ``changed``: the names of the settings
+    that are the change.
 
-    None where fewer than three rounds are sound.  Raises BadInput where the runs do not hold one kind of latency.
+    None where too few pairs are sound.  Raises BadInput where the runs do not hold one kind of latency.
     """
-    sound, left_out = sound_rounds(rounds, changed)
-    if len(sound) < LEAST_ROUNDS:
+    sound, left_out = sound_pairs(pairs, changed)
+    if not enough(sound):
         return None
-    name = judged_name(sound[0][0])
-    drawn = [[_drawn(recording, name) for recording in each] for each in sound]
-    found = [effect for quantile in QUANTILES if (effect := _effect(drawn, quantile, confidence)) is not None]
-    shown = holm([effect.chance for effect in found], 1 - confidence)
-    arms = [[run.merged for each in drawn for run, arm in zip(each, ORDER, strict=True) if arm == which]
-            for which in ("A", "B")]
-    before, after = (sum(merged.n for merged in arm) for arm in arms)
-    maxima = [tuple(merged.maximum_ns or 0.0 for merged in arm) for arm in arms]
-    first, second = (run_values(recording) for recording in sound[0][:2])
+    name = judged_name(sound[0].without)
+    drawn, with_it_first = [_Drawn(pair, name) for pair in sound], orders(sound)
+    edges = {quantile: each for quantile in QUANTILES if (each := _edges(drawn, quantile)) is not None}
+    found = [_effect(each, quantile, with_it_first, confidence) for quantile, each in edges.items()]
+    at = max((quantile for quantile in edges if quantile <= AT), default=None)
+    tail = None if at is None else _tail(drawn, edges[at], with_it_first, confidence)
+    shown = holm([*(effect.chance for effect in found), *([tail.chance] if tail else [])], 1 - confidence)
+    before, after = (sum(pair.arms[arm].merged.n for pair in drawn) for arm in (0, 1))
+    maxima = [tuple(pair.arms[arm].merged.maximum_ns or 0.0 for pair in drawn) for arm in (0, 1)]
     return Effects(
         name, len(sound), (before, after),
-        tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown, strict=True)), (maxima[0], maxima[1]),
+        tuple(replace(effect, shown=mark) for effect, mark in zip(found, shown[:len(found)], strict=True)),
+        tail and replace(tail, shown=shown[-1]), (maxima[0], maxima[1]),
         confidence, left_out,
-        all_differences(RUN_KEYS, first, second))
+        all_differences(RUN_KEYS, run_values(sound[0].without), run_values(sound[0].with_it)),
+        None if left_out else _period(list(edges.values()), with_it_first))

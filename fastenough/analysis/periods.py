@@ -9,34 +9,74 @@ from fastenough.analysis.merged import variant
 from fastenough.model import Series
 from fastenough.recording import Histogram, Recording
 
-START_AND_END_NS = 100_000_000
-"""How long the threads may take to begin and to end, in which no period is due."""
+EDGE_PERIODS = 2
+"""Periods at the begin and the end that are due or not by a rounding of the clock."""
+
+
+def accounted(recording: Recording, series: Series) -> int:
+    """Periods that a series accounts for: each has a value, was lost or, where no value stands for it, was missed."""
+    missed = 0 if series.corrected else recording.missed(series.id)
+    return recording.totals[series.id].total + recording.lost(series.id) + missed
 
 
 def lateness_ns(recording: Recording, act: Series) -> float:
-    """How long periods that count from the last act were drawn out by it: each begins when the last act came."""
+    """How much longer periods were than stated, all together.
+
+    Periods that count from the last act are drawn out by it: each begins when the last act came.  Deviations of a
+    period are by how much each was longer.
+    """
+    if act.two_sided:
+        return recording.totals[act.id].sum * act.unit_ns
     return sum(recording.totals[series.id].sum * series.unit_ns for series in recording.series
                if series.relative and not series.corrected and variant(series) == variant(act))
 
 
-def time_of_periods_ns(recording: Recording) -> int:
-    """How long periods were due at least: threads end when they were to, and what is left is written after that."""
-    planned_ns = recording.head.parameters.get("duration_ns")
-    whole_ns = recording.duration_ns - START_AND_END_NS
-    if type(planned_ns) is not int or not 0 < planned_ns < recording.duration_ns:
-        return whole_ns
-    return min(whole_ns, max(planned_ns, recording.duration_ns - recording.head.interval_ns))
+def _parameter(recording: Recording, name: str) -> int:
+    """A number among the parameters, 0 where there is none."""
+    value = recording.head.parameters.get(name)
+    return value if type(value) is int and value > 0 else 0
+
+
+def _begins_after_ns(recording: Recording, act: Series) -> int:
+    """How much later than the first thread's the grid of this one begins, as it was asked to."""
+    threads = [series.id for series in recording.series if (series.corrected, series.name) == (act.corrected, act.name)]
+    return _parameter(recording, "offset_ns") * threads.index(act.id)
+
+
+def _time_of_loops_ns(recording: Recording, act: Series) -> int:
+    """How long a thread acted that ended after its --loops, where another thread lasted to the end; 0 for others."""
+    period_ns, loops = act.period_ns or 0, _parameter(recording, "loops")
+    acted = any(recording.totals[series.id].total >= loops for series in recording.series
+                if not series.corrected and variant(series) == variant(act))
+    lasted = any(series.period_ns and (accounted(recording, series) + EDGE_PERIODS) * series.period_ns
+                 >= recording.duration_ns for series in recording.series if series.corrected == act.corrected)
+    return accounted(recording, act) * period_ns if loops and acted and lasted else 0
+
+
+def time_of_periods_ns(recording: Recording, series: Series) -> float:
+    """How long periods of a series were due, from the stated begin on.
+
+    Threads act until the run was to end; the rest of its last interval is spent on writing.
+    """
+    planned_ns, due_ns = _parameter(recording, "duration_ns"), recording.duration_ns
+    if 0 < planned_ns < due_ns:
+        due_ns = max(planned_ns, due_ns - recording.head.interval_ns)
+    due_ns = min(due_ns, _time_of_loops_ns(recording, series) or due_ns)
+    return due_ns - _begins_after_ns(recording, series) - max(0.0, lateness_ns(recording, series))
 
 
 def absent_before_the_end(recording: Recording, series: Series, due_ns: float) -> float:
-    """What need not be accounted for lies in the last interval: the periods that those before it lack."""
-    if due_ns >= recording.duration_ns - START_AND_END_NS or series.period_ns is None or len(recording.timeline) < 2:
+    """The periods that the intervals before the last one lack; a stall between the two is held by the last one."""
+    if due_ns >= recording.duration_ns or series.period_ns is None or len(recording.timeline) < 2:
         return 0.0
     timeline, course = recording.timeline, recording.timeline.courses[series.id]
-    length_ns = int(timeline.end_mono_ns[-2] - timeline.begin_mono_ns[0]) - START_AND_END_NS
-    length_ns -= round(max(0.0, lateness_ns(recording, series)))
-    held = int(course.count[course.at < len(timeline) - 1].sum()) + recording.lost(series.id)
-    return length_ns / series.period_ns - held - 2
+    before = course.at < len(timeline) - 1
+    stall_ns = max(0, int(course.maximum[~before].max(initial=0))) * series.unit_ns
+    length_ns = int(timeline.end_mono_ns[-2] - timeline.begin_mono_ns[0]) - stall_ns
+    length_ns -= _begins_after_ns(recording, series) + max(0.0, lateness_ns(recording, series))
+    held = int(course.count[before].sum()) + recording.lost(series.id)
+    held += 0 if series.corrected else int(course.missed[before].sum())
+    return length_ns / series.period_ns - held - EDGE_PERIODS
 
 
 def acts_not_corrected(recording: Recording, corrected: Series) -> int:

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fastenough.analysis.blocks import LEAST_BLOCKS, ranks_of_quantile, resampled, wider_by
+from fastenough.analysis.blocks import LEAST_BLOCKS, gathered, ranks_of_quantile, resampled, wider_by
 from fastenough.analysis.clusters import size_at_all_scales
 from fastenough.model import Series
 from fastenough.recording import Recording
@@ -45,6 +45,12 @@ class Blocks:
     def _drawn_up_to(self) -> FloatArray | None:
         """Values of each draw in each bucket or below it: the same for all quantiles."""
         return None if self.draws is None else np.cumsum(self.draws, axis=1)
+
+    @property
+    def number(self) -> int:
+        """How many blocks there are; 0 where they are too few to draw."""
+        found = gathered(self.counts)
+        return 0 if found is None else sum(run.shape[0] // found[1] for run in found[0])
 
     def redrawn(self, draws: int) -> Blocks:
         """The same with another number of draws."""

@@ -41,12 +41,51 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Arrivals:
+    """How many events at most come in a time, from counts in stretches of ``stretch_ns`` that follow each other.
+
+    ``most``: in one stretch, in two that follow each other, and so on: the densest of each length that was observed.
+    Where within a stretch its events came is not known: all of them may have come at once, at its end or its begin.
+    """
+
+    stretch_ns: int
+    most: tuple[int, ...]
+
+    def within(self, window_ns: int) -> int:
+        """In any window of this length, wherever it begins: it touches one stretch more than it is long.
+
+        What is longer than all lengths that were looked at has at most what its parts have.
+        """
+        whole, rest = divmod(-(-window_ns // self.stretch_ns) + 1, len(self.most))
+        return whole * self.most[-1] + (self.most[rest - 1] if rest else 0)
+
+    @property
+    def per_ns(self) -> Fraction:
+        """In the long run."""
+        return Fraction(self.most[-1], len(self.most) * self.stretch_ns)
+
+
+@dataclass(frozen=True)
 class Interference:
-    """What takes the CPU from every task: ``cost_ns`` each time, ``spacing_ns`` or more apart."""
+    """What takes the CPU from every task: ``cost_ns`` each time, as often as the worst of some observed arrivals."""
 
     name: str
-    spacing_ns: int
     cost_ns: int
+    arrivals: tuple[Arrivals, ...]
+
+    def within(self, window_ns: int) -> int:
+        """What it takes of any window of this length."""
+        return max(one.within(window_ns) for one in self.arrivals) * self.cost_ns
+
+    @property
+    def most_together(self) -> int:
+        """How many may come at one instant."""
+        return max(one.within(1) for one in self.arrivals)
+
+    @property
+    def utilisation(self) -> Fraction:
+        """In the long run."""
+        return max(one.per_ns for one in self.arrivals) * self.cost_ns
 
 
 @dataclass(frozen=True)
@@ -117,15 +156,17 @@ class _Demand:
 class _Before:
     """What goes before a task, and how long it lets work of the task take; for one task, since steps are counted."""
 
-    def __init__(self, demands: Sequence[_Demand]) -> None:
-        self._demands = demands
+    def __init__(self, jobs: Sequence[_Demand], interference: Sequence[Interference]) -> None:
+        self._demands: tuple[_Demand | Interference, ...] = (*jobs, *interference)
         self._steps = MOST_STEPS
-        self.utilisation = sum((one.utilisation for one in demands), Fraction())
-        self._early = sum((one.utilisation * one.jitter_ns for one in demands), Fraction())
+        self._of_jobs = sum((one.utilisation for one in jobs), Fraction())
+        self.utilisation = self._of_jobs + sum((one.utilisation for one in interference), Fraction())
+        self._early = sum((one.utilisation * one.jitter_ns for one in jobs), Fraction())
 
     def _least_ns(self, work_ns: int) -> int:
-        """When it would be done if nothing were rounded up to whole jobs: never later than it is."""
-        free = 1 - self.utilisation
+        """When it would be done without interference, and if nothing were rounded up to whole jobs: never later than
+        it is."""
+        free = 1 - self._of_jobs
         taken = work_ns * self._early.denominator + self._early.numerator
         return -(-taken * free.denominator // (self._early.denominator * free.numerator))
 
@@ -183,9 +224,7 @@ def _behind(task: Task, first: Sequence[Task], terms: Terms) -> Response:
 
 def _response(task: Task, first: Sequence[Task], terms: Terms, held_ns: int) -> Response:
     own = _demand(task, terms)
-    others = [_demand(other, terms) for other in first]
-    others += [_Demand(one.spacing_ns, one.cost_ns, 0) for one in terms.interference]
-    before = _Before(others)
+    before = _Before([_demand(other, terms) for other in first], terms.interference)
     if before.utilisation + own.utilisation > 1:
         return Response(task, Kept.NO, None)
     longest_ns = 0

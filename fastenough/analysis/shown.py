@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,10 +14,12 @@ from fastenough.analysis import bounds, clusters
 from fastenough.analysis.blocks import is_stationary, runs_agree
 from fastenough.analysis.disturbances import Disturbances, disturbances
 from fastenough.analysis.merged import Merged, merge_samples
+from fastenough.analysis.planning import Seen, samples_to_decide
 from fastenough.model import Requirement
 
 UNSEEN_WITHOUT_PERIOD = 1e-4
-"""Acts that follow no period may be few in much time: for never, so many are needed that this rate would be seen."""
+UNSEEN_WITH_PERIOD = 1e-2
+"""Activations may be few in much time: for never, so many are needed that this rate would be seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ class Shown:
 
     @property
     def every_ns(self) -> float:
-        """No more than one disturbance comes in so long."""
-        return self.seen.time_ns / float(clusters.poisson_upper(self.seen.most, self.confidence))
+        """No more than one disturbance comes in so long; those that depend on each other count as one."""
+        return self.seen.time_ns / self.seen.events_upper(self.confidence)
 
     @property
     def never(self) -> bool:
@@ -48,18 +51,32 @@ class Shown:
         return self.requirement.miss_rate == 0
 
     @property
+    def activations_for_never(self) -> int:
+        """How many are needed to say never, however long they took."""
+        unseen = UNSEEN_WITHOUT_PERIOD if self.values.period_ns is None else UNSEEN_WITH_PERIOD
+        return bounds.samples_for_unseen_rate(unseen, self.confidence)
+
+    @property
     def dense(self) -> bool:
         """Whether activations were so many that time says something: of those without a period 1 in 10,000 would have
-        been seen."""
-        if self.values.period_ns is not None:
-            return self.seen.n > 0
-        return self.seen.n >= bounds.samples_for_unseen_rate(UNSEEN_WITHOUT_PERIOD, self.confidence)
+        been seen, of others 1 in 100."""
+        return self.seen.n >= self.activations_for_never
+
+    @property
+    def resolved(self) -> bool:
+        """Whether disturbances depend on each other over times no longer than these data support, if at all."""
+        return self.never or self.seen.clusters.supported
+
+    @property
+    def rests_on_burst(self) -> int | None:
+        """The declared longest burst, where the requirement is shown to be kept only if that declaration is true."""
+        return self.requirement.longest_burst if self.within and not self.never and self.upper is None else None
 
     @property
     def refuted(self) -> bool:
-        """Whether a disturbance is longer, or may be, than the longest that was declared."""
+        """Whether a disturbance, or a cluster of them, is or may be longer than the longest that was declared."""
         declared = self.requirement.longest_burst
-        return declared is not None and self.seen.longest > declared
+        return declared is not None and self.seen.largest > declared
 
     @property
     def needed(self) -> int | None:
@@ -67,7 +84,7 @@ class Shown:
         declared, allowed = self.requirement.longest_burst, self.requirement.miss_rate
         if declared is None or not allowed:
             return None
-        return clusters.samples_for_longest(declared, self.seen.most, allowed, self.confidence)
+        return math.ceil(declared * self.seen.events_upper(self.confidence) / allowed)
 
     @property
     def within(self) -> bool:
@@ -75,21 +92,37 @@ class Shown:
         if self.never:
             return self.seen.possibly == 0 and self.dense and self.every_ns >= self.requirement.return_time_ns
         if self.upper is not None:
-            return self.steady and self.upper <= self.requirement.miss_rate
-        return self.needed is not None and not self.refuted and self.seen.n >= self.needed
+            return self.steady and self.resolved and self.upper <= self.requirement.miss_rate
+        return self.needed is not None and not self.refuted and self.resolved and self.seen.n >= self.needed
 
     @property
     def deciding(self) -> int | None:
-        """How many activations in all would decide, if all goes on as it did; None: none would, or nobody knows."""
-        if self.never:
+        """How many activations in all give a verdict in most cases; None: no reasonable number, or nobody knows."""
+        if self.never or self.refuted or not self.seen.n:
             return None
-        if self.upper is not None:
-            return clusters.samples_that_decide(
-                self.seen.n, self.seen.possibly, self.seen.size, self.requirement.miss_rate,
-                self.confidence, longest=_longest(self.seen, self.requirement))
-        if self.needed is not None and not self.refuted:
-            return self.needed
-        return clusters.samples_for_disturbances(self.seen.n, self.seen.independent) if self.seen.independent else None
+        if self.requirement.longest_burst is not None and self.upper is None:
+            return samples_to_decide(Seen(self.seen.n, self.seen.events), self._declared_passes, self._few_fail)
+        if self.seen.independent < 1:
+            return None
+        size = self.seen.possibly / self.seen.independent
+        seen = Seen(self.seen.n, self.seen.independent, clusters.LEAST_DISTURBANCES)
+        return samples_to_decide(seen, lambda n, events: self._rate_passes(n, events, size),
+                                 lambda n, events: self._rate_fails(n, events, size))
+
+    def _rate_passes(self, n: float, events: float, size: float) -> bool:
+        return float(clusters.rate_upper(n, events * size, size, _longest(self.seen, self.requirement),
+                                         self.confidence)) <= self.requirement.miss_rate
+
+    def _rate_fails(self, n: float, events: float, size: float) -> bool:
+        return float(clusters.chance_of_more(n, events * size, size, self.requirement.miss_rate)) <= (
+            1.0 - self.confidence)
+
+    def _declared_passes(self, n: float, events: float) -> bool:
+        declared = self.requirement.longest_burst or 1
+        return declared * float(clusters.poisson_upper(events, self.confidence)) <= self.requirement.miss_rate * n
+
+    def _few_fail(self, n: float, events: float) -> bool:
+        return events > 0 and float(special.gammainc(events, n * self.requirement.miss_rate)) <= 1.0 - self.confidence
 
 
 def _p_value(seen: Disturbances, allowed: float) -> float:
@@ -102,7 +135,7 @@ def _p_value(seen: Disturbances, allowed: float) -> float:
         return clusters.chance_where_most_exceed(seen.n, seen.surely, seen.counts.size, allowed)
     if seen.enough:
         return float(clusters.chance_of_more(seen.n, seen.surely, seen.size, allowed))
-    return float(special.gammainc(max(seen.least, 1e-9), seen.n * allowed)) if seen.least else 1.0
+    return float(special.gammainc(seen.sure_events, seen.n * allowed)) if seen.sure_events else 1.0
 
 
 def _longest(seen: Disturbances, requirement: Requirement) -> float:
@@ -118,7 +151,8 @@ def decided(values: Merged, seen: Disturbances, requirement: Requirement, confid
     several = seen.most >= clusters.LEAST_DISTURBANCES
     steady = not (requirement.miss_rate and several) or all(
         is_stationary(seen.counts[seen.run_of == run]) for run in np.unique(seen.run_of))
-    p_value = _p_value(seen, requirement.miss_rate) if steady else 1.0
+    resolved = requirement.miss_rate == 0 or seen.clusters.supported
+    p_value = _p_value(seen, requirement.miss_rate) if steady and resolved else 1.0
     return Shown(values, seen, requirement, confidence, upper, p_value, steady, merged)
 
 

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastenough.analysis import words
 from fastenough.analysis.assessment import Assessment
 from fastenough.analysis.response_time import (
+    Arrivals,
     Interference,
     Kept,
     Margin,
@@ -33,6 +35,8 @@ from fastenough.recording.histogram import Histogram, bucket_lowest
 WAKEUP, GAP = "wakeup", "gap"
 LEAST_GAP_NS = 1_000
 """What a busy loop was held up for less is the loop's own: reading the clock, and the caches."""
+MOST_STRETCHES = 256
+"""The densest window is looked for up to so many intervals long; of longer ones their parts are added."""
 SCHEDULABLE = "schedulable with the measured terms"
 NOT_SHOWN = "not shown to be schedulable with the measured terms"
 NEVER = "not schedulable on any machine"
@@ -168,7 +172,7 @@ class _Gaps:
         share = min(1.0, spun_ns / max(1, recording.duration_ns))
         longest = {size: int(value) for value in held.highest().tolist() if value >= LEAST_GAP_NS
                    for size in (_size(value),)}
-        return cls(spun_ns, tuple(Interference(str(size), _spacing_ns(recording, series, size, share), cost_ns)
+        return cls(spun_ns, tuple(Interference(str(size), cost_ns, (_arrivals(recording, series, size, share),))
                                   for size, cost_ns in longest.items()))
 
 
@@ -177,31 +181,39 @@ def _size(value_ns: int) -> int:
     return max(value_ns, 1).bit_length()
 
 
-def _spacing_ns(recording: Recording, series: Series, size: int, share: float) -> int:
-    """How far gaps of one size lay apart in the interval that had most of them: what was spun there by their number.
-
-    ``share``: how much of an interval the loop spins.
-    """
+def _arrivals(recording: Recording, series: Series, size: int, share: float) -> Arrivals:
+    """Of gaps of one size; ``share``: how much of an interval the loop spins, which is the stretch that is counted."""
     timeline = recording.timeline
     course = timeline.courses[series.id]
     sizes = np.array([_size(int(value)) for value in bucket_lowest(course.index, course.k)], dtype=np.int64)
     of_size = np.where(sizes == size, course.bucket_count, 0)
     running = np.concatenate(([0], np.cumsum(of_size)))
-    counts = running[course.offsets[1:]] - running[course.offsets[:-1]]
-    lengths = (timeline.end_mono_ns - timeline.begin_mono_ns)[course.at]
-    seen = counts > 0
-    if not seen.any():
-        return max(1, int(share * recording.duration_ns))
-    return max(1, int(np.min(share * lengths[seen] / counts[seen])))
+    counts = np.zeros(timeline.begin_mono_ns.size, np.int64)
+    counts[course.at] = running[course.offsets[1:]] - running[course.offsets[:-1]]
+    lengths = timeline.end_mono_ns - timeline.begin_mono_ns
+    if not counts.any():
+        return Arrivals(max(1, int(share * recording.duration_ns)), (max(1, recording.totals[series.id].total),))
+    return Arrivals(max(1, int(share * np.min(lengths[_whole(lengths)]))), most_in_stretches(counts))
+
+
+def _whole(lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The intervals that are no rest of one: what a short one counts is taken to have come in a whole one."""
+    return np.asarray(lengths >= 0.9 * np.median(lengths))
+
+
+def most_in_stretches(counts: NDArray[np.int64]) -> tuple[int, ...]:
+    """The greatest sum of one count, of two that follow each other, and so on."""
+    running = np.concatenate(([0], np.cumsum(counts)))
+    return tuple(int(np.max(running[length:] - running[:-length]))
+                 for length in range(1, min(counts.size, MOST_STRETCHES) + 1))
 
 
 def _worst(found: Sequence[Interference]) -> tuple[Interference, ...]:
-    """Of each size the longest and the closest, whatever load they were seen under; the longest first."""
+    """Of each size the longest, and the arrivals under each load; the longest first."""
     by_size: dict[str, Interference] = {}
     for one in found:
-        other = by_size.get(one.name, one)
-        by_size[one.name] = Interference(one.name, min(one.spacing_ns, other.spacing_ns),
-                                         max(one.cost_ns, other.cost_ns))
+        other = by_size.get(one.name, Interference(one.name, 0, ()))
+        by_size[one.name] = Interference(one.name, max(one.cost_ns, other.cost_ns), other.arrivals + one.arrivals)
     longest_first = sorted(by_size.values(), key=lambda one: one.cost_ns, reverse=True)
     return tuple(replace(one, name=f"up to {words.latency(one.cost_ns)}") for one in longest_first)
 

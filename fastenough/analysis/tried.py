@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Changes that were tried one at a time: what each does to the tail, judged together.
 
-Of each change and load, from rounds of runs in the order A B B A (:mod:`paired`): the effect on one high quantile in
+Of each change and load, from pairs of runs in random order (:mod:`paired`): the effect on one high quantile in
 ns, and on the rate of values beyond a limit.  The interval on the quantile is the wider of two: Student's from the
-spread of the rounds, which holds how much runs differ, and that of a moving-block bootstrap over the runs' intervals
+spread of the pairs, which holds how much runs differ, and that of a moving-block bootstrap over the runs' intervals
 (Kuensch 1989), which holds what is slow within runs.  That on the rate is Student's.  Of all changes and loads
 together, Holm's method (1979) says which effects are shown: with no effect anywhere, one or more are shown in at most
 1 - confidence of cases.
@@ -14,34 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from fastenough.analysis.clusters import holm
 from fastenough.analysis.drawn import Drawn, difference_of
 from fastenough.analysis.measures import CONFIDENCE
-from fastenough.analysis.merged import FloatArray, Merged, judged_series, merge_samples
-from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effect, Round, judged_name, paired, sound_rounds, student
+from fastenough.analysis.merged import Merged, judged_series, merge_samples
+from fastenough.analysis.paired import AT, LEAST_PAIRS, Effect, Pair, TailRate, judged_name, paired, sound_pairs
 from fastenough.recording import Recording
-
-AT = 0.999
-"""The quantile that is asked for; a lower one where the runs are too short for it."""
-
-
-@dataclass(frozen=True)
-class TailRate:
-    """How often a value lies beyond ``limit_ns``: means over the runs, their difference with its interval.
-
-    The limit is midway between the quantiles of the median runs without and with the change: it favours neither.
-    """
-
-    limit_ns: float
-    without: float
-    with_it: float
-    effect: float
-    lower: float
-    upper: float
-    chance: float
-    shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +28,7 @@ class Tried:
 
     change: Mapping[str, str]
     load: str
-    rounds: int
+    pairs: int
     effect: Effect | None
     tail: TailRate | None
     reasons: tuple[str, ...]
@@ -62,36 +40,33 @@ class Tried:
 
     @property
     def helps(self) -> bool:
-        """Whether it is shown that the tail is smaller with the change."""
-        return self._shown(-1)
+        """Whether it is shown that the quantile or the rate is smaller with the change."""
+        return -1 in self._shown
 
     @property
     def harms(self) -> bool:
-        """Whether it is shown that the tail is greater with the change."""
-        return self._shown(1)
+        """Whether it is shown that the quantile or the rate is greater with the change."""
+        return 1 in self._shown
 
-    def _shown(self, sign: int) -> bool:
-        return (self.effect is not None and self.effect.shown and self.effect.effect_ns * sign > 0) or (
-            self.tail is not None and self.tail.shown and self.tail.effect * sign > 0)
+    @property
+    def _shown(self) -> set[int]:
+        return {part.direction for part in (self.effect, self.tail) if part is not None}
 
 
-def try_out(rounds: Sequence[Round], change: Mapping[str, str], load: str, campaign: str = "",
+def try_out(pairs: Sequence[Pair], change: Mapping[str, str], load: str, campaign: str = "",
             confidence: float = CONFIDENCE) -> Tried:
-    """What the rounds say of a change; ``rounds`` are whole ones, in the order of :data:`ORDER`."""
-    effects = paired(rounds, change, confidence)
+    """What the pairs say of a change."""
+    sound, left_out = sound_pairs(pairs, change)
+    effects = paired(pairs, change, confidence)
     if effects is None:
-        _, left_out = sound_rounds(rounds, change)
-        return Tried(change, load, 0, None, None, left_out or (f"fewer than {LEAST_ROUNDS} rounds",), campaign)
+        return Tried(change, load, 0, None, None, left_out or (f"fewer than {LEAST_PAIRS} pairs",), campaign)
     usable = [each for each in effects.effects if each.quantile <= AT]
-    if not usable:
-        return Tried(change, load, effects.rounds, None, None, ("the runs are too short for any quantile",), campaign)
+    if not usable or effects.tail is None:
+        return Tried(change, load, effects.pairs, None, None, ("the runs are too short for any quantile",), campaign)
     effect = max(usable, key=lambda each: each.quantile)
-    sound, _ = sound_rounds(rounds, change)
-    runs = [[_merged([run]) for run in each] for each in sound]
-    arms = [_merged([run for each in sound for run, arm in zip(each, ORDER, strict=True) if arm == which])
-            for which in ("A", "B")]
-    tail = _tail(runs, effect.quantile, confidence)
-    return Tried(change, load, effects.rounds, _widened(effect, arms, confidence), tail, effects.left_out, campaign)
+    arms = _merged([pair.without for pair in sound]), _merged([pair.with_it for pair in sound])
+    return Tried(change, load, effects.pairs, _widened(effect, arms, confidence), effects.tail, effects.left_out,
+                 campaign)
 
 
 def _merged(runs: Sequence[Recording]) -> Merged:
@@ -108,33 +83,6 @@ def _widened(effect: Effect, arms: Sequence[Merged], confidence: float) -> Effec
     lower_ns, upper_ns = drawn.interval(confidence)
     return replace(effect, lower_ns=min(effect.lower_ns, lower_ns), upper_ns=max(effect.upper_ns, upper_ns),
                    chance=max(effect.chance, drawn.chance_of_none()))
-
-
-def _tail(runs: Sequence[Sequence[Merged]], quantile: float, confidence: float) -> TailRate:
-    limit_ns = limit_between(np.array([[Drawn(run).bucket_ns(quantile)[1] for run in each] for each in runs]))
-    rates = np.array([[[count / max(run.judged, 1) for count in run.exceeded(limit_ns)] for run in each]
-                      for each in runs])
-    return rate_effect(rates[..., 0], rates[..., 1], limit_ns, confidence)
-
-
-def limit_between(quantiles_ns: FloatArray) -> float:
-    """Midway between the median run without and the median run with the change, which no run that was held up moves;
-    ``quantiles_ns``: rounds x runs in the order of :data:`ORDER`."""
-    return float(sum(np.median(quantiles_ns[:, _places(which)]) for which in ("A", "B")) / 2)
-
-
-def _places(which: str) -> list[int]:
-    return [place for place, arm in enumerate(ORDER) if arm == which]
-
-
-def rate_effect(surely: FloatArray, possibly: FloatArray, limit_ns: float, confidence: float) -> TailRate:
-    """From rates beyond the limit, rounds x runs in the order of :data:`ORDER`; they differ as buckets do."""
-    without, with_it = _places("A"), _places("B")
-    low, high = surely[:, without].mean(axis=1), possibly[:, without].mean(axis=1)
-    low_with, high_with = surely[:, with_it].mean(axis=1), possibly[:, with_it].mean(axis=1)
-    lower, upper, chance = student(low_with - high, high_with - low, confidence)
-    means = float(high.mean()), float(high_with.mean())
-    return TailRate(limit_ns, *means, means[1] - means[0], lower, upper, chance)
 
 
 def judged_together(tried: Iterable[Tried], confidence: float = CONFIDENCE) -> tuple[Tried, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fastenough import words
@@ -43,9 +44,19 @@ def statement(shown: Shown) -> str:
         said = words.counted(seen.most, "disturbance") if seen.most else "none"
         return f"{said} above {limit} in {words.counted(seen.n, 'activation')}, in {words.measured_time(seen.time_ns)}"
     counted = ("" if not seen.most else f"{words.counted(seen.most, 'disturbance')} in "
-               f"{words.duration(seen.time_ns)}: ")
-    return (f"{counted}no more than one disturbance above {limit} in {words.at_least(shown.every_ns)} "
-            f"({_confidence(shown)})")
+               f"{words.duration(seen.time_ns)}{_in_clusters(shown)}: ")
+    if not seen.clusters.supported:
+        return f"{counted}too few clusters to say how often they come"
+    event = "cluster of disturbances" if seen.clusters.scale else "disturbance"
+    return f"{counted}no more than one {event} above {limit} in {words.at_least(shown.every_ns)} ({_confidence(shown)})"
+
+
+def _in_clusters(shown: Shown) -> str:
+    """To be added where disturbances depend on each other: how many clusters they are, and on which scale."""
+    seen = shown.seen
+    return "" if not seen.clusters.scale else (
+        f", in {words.counted(seen.clusters.most, 'cluster')} (disturbances up to "
+        f"{words.duration(words.round_up(seen.scale_ns))} apart depend on each other)")
 
 
 def rate_text(shown: Shown) -> str:
@@ -110,11 +121,36 @@ def _statement(verdict: Verdict, judgments: Sequence[Judgment]) -> str:
         return {Verdict.NO_LIMIT: _seen(judgments), Verdict.BROKEN: "The measurement is broken: it shows nothing"}.get(
             verdict, "There is nothing to judge")
     return {
-        Verdict.PASS: f"Fast enough: {what}, as far as these samples reach",
+        Verdict.PASS: f"Fast enough{_if_declared(judgments)}: {what}, as far as these samples reach",
         Verdict.FAIL: f"Not fast enough for: {what}",
         Verdict.INCONCLUSIVE: f"Not decided: {what}",
         Verdict.BROKEN: f"The measurement is broken; it cannot say whether: {what}",
     }[verdict]
+
+
+def _declared_bursts(judgments: Sequence[Judgment]) -> list[int]:
+    """The longest bursts declared, not measured, without which something here would not have passed."""
+    return sorted({one.declared_burst for judgment in judgments for one in judgment.shown
+                   if one.declared_burst is not None})
+
+
+def _if_declared(judgments: Sequence[Judgment]) -> str:
+    """To be added to "fast enough" where that rests on a declaration."""
+    bursts = _declared_bursts(judgments)
+    return (f" if, as declared, no disturbance makes more than {words.counted(bursts[-1], 'activation')} late"
+            if bursts else "")
+
+
+def declared(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str]:
+    """That a PASS rests on a declared longest burst, and on what was seen of it."""
+    bursts = _declared_bursts(judgments)
+    if bursts and verdict is Verdict.PASS:
+        seen = max(one.longest for judgment in judgments for one in judgment.shown if one.declared_burst is not None)
+        yield ("This PASS rests on a declaration: no disturbance makes more than "
+               f"{words.counted(bursts[-1], 'activation')} late, including those that one cause makes late seconds "
+               "apart. "
+               + (f"The longest seen had {seen:,}, and fewer than ten disturbances do not test it" if seen else
+                  "Nothing late was seen, so these runs do not test it"))
 
 
 _USUAL_PROBE = "timer"
@@ -151,7 +187,8 @@ def _pass_reason(label: str, judgment: Judgment, missing: str) -> str:
         return f"{label}: nothing was judged"
     several = len(judgment.shown) > 1
     scope = f"on each CPU{' measured' if judgment.not_measured else ''}, " if several else ""
-    return (f"{label}: {scope}{weakest.text}; worst {words.latency(judgment.maximum_ns)} in "
+    rests = f"; rests on the declared longest burst of {burst:,}" if (burst := weakest.declared_burst) else ""
+    return (f"{label}: {scope}{weakest.text}{rests}; worst {words.latency(judgment.maximum_ns)} in "
             f"{words.counted(weakest.n, 'activation')}{' each' if several else ''}{missing}")
 
 
@@ -160,10 +197,25 @@ def _not_measured_text(cpus: Sequence[int]) -> str:
     return f"; {words.cpus(cpus)} {'was' if len(cpus) == 1 else 'were'} not measured" if cpus else ""
 
 
-def _idle_text(judgments: Sequence[Judgment]) -> str:
-    """To be added to a sentence about runs none of which had a load."""
-    loads = {judgment.load for judgment in judgments}
-    return "; the machine was idle: no load was applied" if loads == {"none"} else ""
+def _measured_nowhere(judgments: Sequence[Judgment]) -> list[int]:
+    """CPUs of a board on which none of its runs measured: another probe may have used fewer."""
+    boards: dict[tuple[str, ...], set[int]] = {}
+    for judgment in judgments:
+        missing = set(judgment.not_measured)
+        boards[judgment.setup[:1]] = boards.get(judgment.setup[:1], missing) & missing
+    return sorted(set().union(*boards.values()))
+
+
+def _idle_text(judgments: Sequence[Judgment], measured: Sequence[Recording]) -> str:
+    """To be added to a sentence about runs none of which had a load; what else ran there, the load average tells."""
+    if {judgment.load for judgment in judgments} != {"none"}:
+        return ""
+    averages = [str((recording.head.profile or {}).get("load_average") or "").split(" ")[0] for recording in measured]
+    known = [float(text) for text in averages if _NUMBER.fullmatch(text)]
+    return "; no load was applied" + (f" (load average {max(known):g} before)" if known else "")
+
+
+_NUMBER = re.compile(r"\d{1,6}(\.\d{1,3})?")
 
 
 def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence[Recording], *,
@@ -173,8 +225,8 @@ def headline(verdict: Verdict, judgments: Sequence[Judgment], measured: Sequence
         return _EMULATED
     if verdict is Verdict.NO_LIMIT and measured and all(is_monitor(recording.head) for recording in measured):
         return _watched(measured)
-    missing = sorted({cpu for judgment in judgments for cpu in judgment.not_measured})
-    idle = _idle_text(judgments) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
+    missing = _measured_nowhere(judgments)
+    idle = _idle_text(judgments, measured) if verdict in (Verdict.PASS, Verdict.NO_LIMIT) else ""
     return _statement(verdict, judgments) + idle + (_not_measured_text(missing) if verdict in _REACHES else "")
 
 
@@ -287,18 +339,18 @@ def longer_ones(judgments: Sequence[Judgment], verdict: Verdict) -> Iterator[str
         every = words.number(int(words.round_down(weakest.n / float(poisson_upper(0, weakest.confidence)))))
         sure = words.percent(weakest.confidence)
         yield ("A rate holds for disturbances no longer than those seen. One that makes more activations late in a row "
-               f"may still begin at one in {every} activations ({sure}): where its length is known, --longest-burst "
-               "counts it in")
+               f"may still begin at one in {every} activations ({sure}): if the system's design bounds its length, "
+               "state that before measuring (--longest-burst)")
 
 
 def looked_before(look: int, required: float, confidence: float) -> Iterator[str]:
     """What follows where the requirement was judged before, at the confidence ``required``."""
     if look:
         times = float(poisson_upper(0, confidence) / poisson_upper(0, required))
-        yield (f"This requirement was judged here {words.counted(look, 'time')} before and did not pass, so this look "
-               f"is judged at {words.percent(confidence)} confidence, which takes {times:.1f} times as long if nothing "
-               "is late: who looks until it passes errs more often than stated. Judge all runs of this system together "
-               "(fastenough report RUN...)")
+        yield (f"This requirement, or another one of the same system, was judged here {words.counted(look, 'time')} "
+               f"before and did not pass. This look is therefore judged at {words.percent(confidence)} confidence, "
+               f"which takes {times:.1f} times as long if nothing is late: retesting until it passes inflates false "
+               "passes. Judge all runs of this system together (fastenough report RUN...)")
 
 
 def _planned(recording: Recording, unfit: Sequence[Recording]) -> str:

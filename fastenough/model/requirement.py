@@ -17,8 +17,9 @@ class Requirement:
     """A limit that may be exceeded at no more than a stated rate, shown at a stated confidence.
 
     ``miss_rate`` is misses per activation; 0 is never: nothing seen above the limit, and no disturbance as often as
-    once in ``return_time_ns``.  ``longest_burst``: how many activations one disturbance makes late at most, declared
-    by who knows the system; with it a miss rate can be shown though hardly anything was late.  ``confidence`` lies
+    once in ``return_time_ns``.  ``longest_burst``: how many activations one cause makes late at most, also where they
+    are seconds apart, declared by who knows the system; with it a miss rate can be shown though hardly anything was
+    late.  ``confidence`` lies
     strictly between 0 and 1.
     """
 

@@ -16,8 +16,8 @@ VERSION = 2
 
 Plain = str | int | float | bool | None
 
-MIGRATIONS = "migrations"
-"""The setting, read after the run only, that counts the moves of a pinned thread to another CPU."""
+COUNTED_DURING_THE_RUN = ("migrations", "mode_switches")
+"""Settings read after the run only: moves of a pinned thread to another CPU, and losses to Linux of a core's thread."""
 
 NOT_APPLICABLE = "not applicable: "
 """How the reason begins of a setting that the board does not have."""

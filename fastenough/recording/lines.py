@@ -93,6 +93,13 @@ def plain_content(stream: BinaryIO) -> _Readable:
     return reader
 
 
+def _size(stream: BinaryIO) -> int:
+    at = stream.tell()
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(at)
+    return size
+
+
 class Lines:
     """Whole lines of a recording; what a cut left behind the last newline is not a line.
 
@@ -104,7 +111,7 @@ class Lines:
         self._stream = stream
         self._name = name
         self._digest = hashlib.sha256()
-        self._most = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * os.fstat(stream.fileno()).st_size)
+        self._most = min(MOST_BYTES, ALWAYS_BYTES + MOST_GROWTH * _size(stream))
         self.fault: str | None = None
 
     @property

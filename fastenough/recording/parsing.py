@@ -9,7 +9,7 @@ from typing import Any
 
 from fastenough.model import BadInput, Configuration, Outcome, Requirement, Role, Said, Series
 from fastenough.recording.head import (
-    MIGRATIONS,
+    COUNTED_DURING_THE_RUN,
     Change,
     End,
     Event,
@@ -124,7 +124,7 @@ def changes(before: Sequence[Setting], after: Sequence[Setting]) -> Iterator[Cha
     for setting in before:
         known.setdefault(setting.place, []).append(setting.in_effect)
     for setting in after:
-        earlier = known.get(setting.place) or [0 if setting.name == MIGRATIONS else None]
+        earlier = known.get(setting.place) or [0 if setting.name in COUNTED_DURING_THE_RUN else None]
         was = earlier.pop(0)
         if setting.in_effect is not None and setting.in_effect != was:
             yield Change(setting.name, was, setting.in_effect, setting.cpu, setting.thread)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether disturbances come independently of each other, and the clusters of those that do not.
+
+Several disturbances may have one cause: late activations 3 s apart, a job that disturbs ten times in a minute.  Such a
+cluster is one piece of evidence.  The scale of clusters is the longest time at which disturbances lie closer together,
+or are spread less evenly, than independent ones do; disturbances no further apart than the scale are one cluster.
+Everything here counts in intervals of the recording.
+
+Sources: David & Nagaraja, Order Statistics, section 6.4 (spacings of uniform values); Fisher 1922 (index of
+dispersion); Feller, An Introduction to Probability Theory, volume 1, section II.5 (occupancy).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+IntArray = NDArray[np.int64]
+
+LEVEL = 0.01
+"""Chance, at each scale, at which independent disturbances are taken to be dependent."""
+LEAST_INTERVALS = 10
+"""With fewer intervals nobody knows how disturbances are spread over time."""
+PIECES_TESTED, PIECES_SUPPORTED = 8, 12
+"""A scale is tested if so many times it fit into what was measured, and supports a statement if so many do."""
+_MANY, _MANY_EACH = 20, 2
+"""Of so many events, and so many in each piece of time, the index of dispersion is tested by chi-square."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Clusters of disturbances at the scale at which these depend on each other.
+
+    ``scale``: intervals; 0 where disturbances may be independent.  ``most``, ``least``: number of clusters, counting
+    what possibly and what surely exceeded.  ``largest``: exceedances in the largest one.  ``free``: share of the time
+    in which another cluster could have begun, further than the scale from all others.  ``supported``: whether the scale
+    is short enough, beside what was measured, for clusters to be counted.
+    """
+
+    scale: int
+    most: int
+    least: int
+    largest: int
+    free: float
+    supported: bool = True
+
+
+INDEPENDENT = Clusters(0, 0, 0, 0, 1.0)
+
+
+def clusters_of(possibly: IntArray, surely: IntArray, run_of: IntArray, runs: int) -> Clusters:
+    """Clusters of exceedances per interval, in the order of time; ``INDEPENDENT`` where no dependence shows.
+
+    ``run_of``: which recording each interval is of; ``runs``: how many runs of consecutive exceedances there are.
+    """
+    scale = scale_of(possibly, runs)
+    if not scale:
+        return INDEPENDENT
+    at = np.flatnonzero(possibly)
+    apart = (np.diff(at) > scale) | (np.diff(run_of[at]) != 0)
+    begins = np.flatnonzero(np.r_[True, apart])
+    sizes, sure = (np.add.reduceat(counts[at], begins) for counts in (possibly, surely))
+    ends = np.r_[begins[1:], at.size] - 1
+    free = max(0.0, 1.0 - float((at[ends] - at[begins] + 1 + scale).sum()) / possibly.size)
+    return Clusters(scale, sizes.size, int(np.count_nonzero(sure)), int(sizes.max()), free,
+                    free > 0 and scale * PIECES_SUPPORTED <= possibly.size)
+
+
+def scale_of(counts: IntArray, runs: int) -> int:
+    """The longest scale, in intervals, at which exceedances depend on each other; 0: they may be independent."""
+    if counts.size < LEAST_INTERVALS or not counts.any():
+        return 0
+    busy = np.flatnonzero(counts > np.median(counts))
+    found = 1 if _crowded(int(np.count_nonzero(counts)), runs, counts.size) else 0
+    for scale in _scales(counts.size):
+        uneven = busy.size >= max(_MANY, _MANY_EACH * (counts.size // scale)) and scale > 1
+        if (_chance_of_gaps(busy, scale, counts.size) <= LEVEL
+                or (uneven and _chance_of_dispersion(busy, scale, counts.size) <= LEVEL)):
+            found = scale
+    return found
+
+
+def _scales(intervals: int) -> Iterator[int]:
+    scale, longest = 1, intervals // PIECES_TESTED
+    while scale < longest:
+        yield scale
+        scale *= 2
+    if longest:
+        yield longest
+
+
+def _crowded(busy: int, events: int, intervals: int) -> bool:
+    """Whether so many independent events would have spread over more intervals than these did."""
+    collisions = events - busy
+    if collisions <= 0:
+        return False
+    free, both_free = (intervals * math.exp(events * math.log1p(-some / intervals)) for some in (1, 2))
+    mean = events - intervals + free
+    variance = max(free + (intervals - 1) * both_free - free * free, 1e-9)
+    if mean < LEAST_INTERVALS:
+        return float(special.gammainc(collisions, mean)) <= LEVEL
+    return float(special.ndtr((mean + 0.5 - collisions) / math.sqrt(variance))) <= LEVEL
+
+
+def _chance_of_gaps(busy: IntArray, scale: int, intervals: int) -> float:
+    """Chance of so many gaps no longer than the scale between intervals that are busy independently."""
+    events = busy.size
+    if events < 2:
+        return 1.0
+    short = int(np.count_nonzero(np.diff(busy) <= scale))
+    longer = _log_choose(intervals - scale, events) - _log_choose(intervals, events)
+    return float(special.bdtrc(short - 1, events - 1, -math.expm1(longer))) if short else 1.0
+
+
+def _log_choose(n: int, k: int) -> float:
+    return -math.inf if k > n else math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _chance_of_dispersion(busy: IntArray, scale: int, intervals: int) -> float:
+    """Chance of counts per piece of time as uneven as these, of intervals that are busy independently."""
+    pieces = intervals // scale
+    counts = np.bincount(busy // scale, minlength=pieces)[:pieces]
+    share = busy.size / intervals
+    mean = share * scale
+    variance = mean * (1.0 - share) * intervals / (intervals - 1)
+    return float(special.chdtrc(pieces - 1, float(((counts - mean) ** 2).sum()) / variance))

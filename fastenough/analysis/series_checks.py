@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do the series of a recording show everything that was measured, or does one of them hide it?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from fastenough import words
+from fastenough.analysis.assessment import Finding
+from fastenough.analysis.merged import judged_series, variant
+from fastenough.model import IMPORTED, Outcome, Role, Series, Verdict
+from fastenough.recording import Recording
+from fastenough.recording.wakeups import is_monitor
+
+_GRID = ("wakeup", "wakeup_corrected")
+_WAKE = ("wake",)
+LATENCIES: Mapping[str, tuple[str, ...]] = {
+    "timer": _GRID,
+    "jitter": _GRID,
+    "periodic": (*_GRID, "period-jitter"),
+    "response": ("response_kernel", "response_core", "answer", "latency-falling", "latency-rising"),
+    "spin": ("gap",),
+    "switch": ("switch",),
+    "mutex": ("lock-unlock",),
+    "mutex-contended": ("handover",),
+    "mutex-pi": ("handover",),
+    "inversion": ("recovery",),
+    "spinlock": ("acquire", "handover"),
+    "semaphore": _WAKE,
+    "condvar": _WAKE,
+    "futex": _WAKE,
+    "eventfd": _WAKE,
+    "signal": _WAKE,
+    "barrier": _WAKE,
+    "mqueue": ("message",),
+    "fifo-message": ("message",),
+}
+"""By probe, the series that it and the instrument record; every one of them is a latency.  A probe that is not listed
+says itself what its series are for."""
+
+
+def series_complete(recording: Recording) -> Iterator[Finding]:
+    """Each interval tells of each series: one that could not be read has failed the run."""
+    if recording.outcome is not Outcome.COMPLETED or IMPORTED in recording.head.marks:
+        return
+    for series in recording.series:
+        absent = len(recording.timeline) - recording.timeline.courses[series.id].at.size
+        if absent:
+            yield Finding(Verdict.BROKEN, f"{_name(series)} is missing from {words.counted(absent, 'interval')} of "
+                          f"{words.number(len(recording.timeline))}", "run it again")
+            return
+
+
+def series_as_measured(recording: Recording) -> Iterator[Finding]:
+    """No series that was measured as a latency is declared as something else, and no CPU is without a judged one."""
+    if is_monitor(recording.head) or IMPORTED in recording.head.marks:
+        return
+    judged = judged_series(recording)
+    hidden = next(filter(None, (_hidden(recording, series, judged) for series in recording.series)), None)
+    if hidden is not None:
+        yield Finding(Verdict.BROKEN, hidden, "measure with an unchanged probe of this version")
+    elif judged:
+        yield from _cpus_judged(recording, judged)
+
+
+def _hidden(recording: Recording, series: Series, judged: list[Series]) -> str | None:
+    """Why a series that is not judged should be, None where it need not."""
+    known = LATENCIES.get(recording.head.probe)
+    if known is None or series in judged or _explains(recording, series, judged):
+        return None
+    what = f"refused: {series.refused}" if series.refused is not None else f"for {series.role}"
+    if series.name not in known:
+        return f"the probe {recording.head.probe} does not record {_name(series)}, declared as {what}"
+    return f"{_name(series)} is a latency of the probe {recording.head.probe}, but declared as {what}"
+
+
+def _explains(recording: Recording, series: Series, judged: list[Series]) -> bool:
+    """Whether it is the plain series of a judged one, or one that is late on purpose."""
+    if recording.head.probe == "inversion" and series.labels.get("inheritance") == "no":
+        return series.role is Role.DIAGNOSTIC
+    if series.corrected or series.refused is not None:
+        return False
+    mine = variant(series)
+    plain = Counter(variant(one) for one in recording.series if not one.corrected)
+    return plain[mine] == sum(one.corrected and variant(one) == mine for one in judged)
+
+
+def _cpus_judged(recording: Recording, judged: list[Series]) -> Iterator[Finding]:
+    measured = {series.cpu for series in recording.series if recording.totals[series.id].total}
+    without = sorted(cpu for cpu in measured - {series.cpu for series in judged} if cpu is not None)
+    if without and None not in {series.cpu for series in judged}:
+        yield Finding(Verdict.INCONCLUSIVE, f"{words.cpus(without)}: values were recorded, but in no series that a "
+                      "limit applies to", "measure a latency on each of these CPUs")
+
+
+def _name(series: Series) -> str:
+    return series.name if series.cpu is None else f"{series.name} on CPU {series.cpu}"
