@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,14 +12,15 @@ from pathlib import Path
 
 import pytest
 from cli_calls import command_line, environment
+from privileges import needs_root
 from processes import eventually
 
+from fastenough.analysis.paired import drawn_order
 from fastenough.store import Store
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
-needs_huge_pages = pytest.mark.skipif(os.geteuid() != 0 or not HUGE_PAGES.exists(),
-                                      reason="no setting of this machine may be changed")
+needs_huge_pages = pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no huge pages here")
 
 
 def other() -> str:
@@ -31,6 +31,7 @@ def words(*more: str) -> list[str]:
     return ["ab", "--set", f"transparent-huge-pages={other()}", *more]
 
 
+@needs_root("it changes settings")
 @needs_huge_pages
 def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binary: Path) -> None:
     before, wanted = HUGE_PAGES.read_text(), other()
@@ -42,14 +43,18 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
     store = Store(tmp_path / "fastenough-data")
     runs = [store.load(run) for run in said["runs"]]
     set_ = [[one.in_effect for one in run.head.settings if one.name == "transparent-huge-pages"] for run in runs]
-    assert set_ == [[], [wanted], [wanted], []] * 3
+    order = said["order"]
+    assert set_ == [[wanted] if arm == "B" else [] for arm in order]
+    assert order == list(drawn_order(said["campaign"], 3))
     summaries = store.runs(campaign=said["campaign"])
     assert [run.id for run in sorted(summaries, key=lambda run: run.position or 0)] == said["runs"]
-    assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == ["A:", "B:", "B:", "A:"] * 3
+    assert [title.rpartition(", ")[2][:2] for title in summaries[0].planned] == [f"{arm}:" for arm in order]
     assert [effect["quantile"] for effect in said["effects"]["effects"]] == [0.5, 0.95, 0.99]
     assert "transparent-huge-pages=" in said["conclusion"]
     marks = [line for line in done.stderr.splitlines() if line.startswith("[")]
-    assert len(marks) == 12 and marks[1].startswith("[2/12] timer, load none, B: transparent-huge-pages=")
+    assert len(marks) == 12
+    first = order.index("B")
+    assert marks[first].startswith(f"[{first + 1}/12] timer, load none, B: transparent-huge-pages=")
 
 
 @pytest.mark.skipif(FREQUENCY.exists(), reason="this machine has governors")
@@ -61,6 +66,7 @@ def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe
     assert not list(tmp_path.glob("fastenough-data/runs/*"))
 
 
+@needs_root("it changes settings")
 @needs_huge_pages
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--set", "governor"), "write NAME=VALUE"),
@@ -78,6 +84,7 @@ def test_wrong_usage_is_one_line(tmp_path: Path, probe_binary: Path, arguments: 
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
+@needs_root("it changes settings")
 @needs_huge_pages
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: Path, number: signal.Signals) -> None:
@@ -99,9 +106,10 @@ def test_the_setting_is_put_back_however_it_ends(tmp_path: Path, probe_binary: P
     assert HUGE_PAGES.read_text() == before
 
 
+@needs_root("it changes settings")
 @needs_huge_pages
 def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> None:
-    """In its second round: the first stays, the second is made again, and all runs are one trial."""
+    """Whole pairs stay, the one that was cut is made again, and all runs are one trial."""
     before = HUGE_PAGES.read_text()
     command = words("--rounds", "3", "--duration", "300ms", "--json", "--", "timer", "interval=1ms")
     again = [command[0], "--resume", *command[1:]]
@@ -117,15 +125,18 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path, probe_binary: Path) -> 
     assert refused.returncode in (2, 4) and re.search("by another bench|another fastenough", refused.stderr)
     process.kill()
     process.communicate()
-    kept = [run.id for run in store.runs() if run.position is not None and run.position < 4]
+    ended = sum(run.outcome == "completed" for run in store.runs())
+    whole = ended // 2 * 2
+    kept = [run.id for run in store.runs() if run.position is not None and run.position < whole]
+    assert 4 <= whole < 12
     done = command_line(*again, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert HUGE_PAGES.read_text() == before
     said = json.loads(done.stdout)
     made = {run.id: run for run in store.runs()}
-    assert said["runs"][:4] == kept and [made[run].position for run in said["runs"]] == list(range(12))
-    assert {run.campaign for run in made.values()} == {said["campaign"]} and 12 < len(made) < 16
-    assert said["runs"] == sorted(said["runs"]), "no run of a round is older than those of the round before"
+    assert said["runs"][:whole] == kept and [made[run].position for run in said["runs"]] == list(range(12))
+    assert {run.campaign for run in made.values()} == {said["campaign"]} and 12 < len(made) < 15
+    assert said["runs"] == sorted(said["runs"]), "no run of a pair is older than those of the pair before"
     assert [line.partition("]")[0] for line in done.stderr.splitlines() if line.startswith("[")] == \
-        [f"[{run}/12" for run in range(5, 13)]
+        [f"[{run}/12" for run in range(whole + 1, 13)]
     assert json.loads(command_line(*again, cwd=tmp_path).stdout) == said, "what is whole is told again"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``fastenough ab``: what a setting does, from runs without and with it that take turns."""
+"""``fastenough ab``: what a setting does, from pairs of runs without and with it in random order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 from fastenough.analysis import words
 from fastenough.analysis.compare_wording import GREATER, OPEN, SMALLER, finding, shown_at
 from fastenough.analysis.machine import is_emulated
-from fastenough.analysis.paired import LEAST_ROUNDS, ORDER, Effects, paired
-from fastenough.campaign import Entry, Plan, Progress
+from fastenough.analysis.paired import LEAST_OF_ORDER, LEAST_PAIRS, LEAST_ROUNDS, Effects, paired
+from fastenough.campaign import Entry, Plan
 from fastenough.cli.live import Display
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_json, print_table, say
@@ -42,36 +42,59 @@ def parse_settings(said: Sequence[str]) -> dict[str, str]:
 
 
 def conclusion(effects: Effects, change: str) -> str:
-    """One sentence."""
-    shown = shown_at(effects.effects)
-    if shown is not None:
-        said, tail = shown
-        return (f"with {change}, {effects.series} is {said} (at {words.percent(tail.quantile)} by "
-                f"{micros(tail.effect_ns)} µs, {words.percent(effects.confidence)} interval {micros(tail.lower_ns)} to "
-                f"{micros(tail.upper_ns)} µs)")
+    """One sentence: what is shown of the quantiles, and what of the rate beyond a limit."""
+    said = [each for each in (_of_quantiles(effects), _of_rate(effects)) if each]
+    if said:
+        return f"with {change}, {effects.series}: {'; '.join(said)}"
     if effects.effects:
         widest = effects.effects[-1]
         return (f"no effect of {change} on {effects.series} is shown (at {words.percent(widest.quantile)}: "
-                f"{micros(widest.lower_ns)} to {micros(widest.upper_ns)} µs, "
+                f"{words.microseconds_interval(widest.lower_ns, widest.upper_ns)} µs, "
                 f"{words.percent(effects.confidence)} interval)")
     return f"nothing can be said of {change}: the runs are too short for any quantile"
 
 
+def _of_quantiles(effects: Effects) -> str:
+    shown = shown_at(effects.effects)
+    if shown is None:
+        return ""
+    said, tail = shown
+    interval = words.microseconds_interval(tail.lower_ns, tail.upper_ns)
+    return (f"{said} (at {words.percent(tail.quantile)} by {micros(tail.effect_ns)} µs, "
+            f"{words.percent(effects.confidence)} interval {interval} µs)")
+
+
+def _of_rate(effects: Effects) -> str:
+    tail = effects.tail
+    if tail is None or not tail.direction:
+        return ""
+    return (f"values above {micros(tail.limit_ns)} µs {'more' if tail.direction > 0 else 'less'} often "
+            f"({words.rate(tail.with_it)} instead of {words.rate(tail.without)})")
+
+
 def _print(effects: Effects) -> None:
     print_table(
-        f"\n{effects.series}: with less without, in µs, means over the runs of {effects.rounds} rounds of 4; "
+        f"\n{effects.series}: with less without, in µs, means over the runs of {effects.pairs} pairs in random order; "
         f"n = {words.number(effects.n[0])} without and {words.number(effects.n[1])} with",
         ("quantile", "without", "with", "effect", f"{words.percent(effects.confidence)} interval", "with it"),
-        [(words.percent(each.quantile), micros(each.without_ns), micros(each.with_ns), micros(each.effect_ns),
-          " to ".join(map(micros, each.ends)), finding(each)) for each in effects.effects],
+        [(words.percent(each.quantile), words.microseconds(each.without_ns), words.microseconds(each.with_ns),
+          micros(each.effect_ns), words.microseconds_interval(*each.ends), finding(each)) for each in effects.effects],
     )
+    if effects.tail is not None:
+        tail = effects.tail
+        say(f"rate of values above {micros(tail.limit_ns)} µs: {words.rate(tail.without)} without, "
+            f"{words.rate(tail.with_it)} with: {finding(tail)}")
     for which, maxima in zip(("without", "with"), effects.maxima_ns, strict=True):
-        say(f"maxima of the runs {which}, in µs: {', '.join(map(micros, maxima))}")
+        say(f"maxima of the runs {which}, in µs: {', '.join(map(words.microseconds, maxima))}")
     say("of maxima no test can say whether they differ")
     print()
-    say(f"The intervals come from the spread of the rounds (Student's t), so they hold how much runs differ; "
-        f"\"{GREATER}\" and \"{SMALLER}\" hold for all {len(effects.effects)} quantiles together (Holm), \"{OPEN}\" is "
-        "no proof that they are equal")
+    say(f"The intervals come from the spread of the pairs (Student's t), so they hold how much runs differ; "
+        f"\"{GREATER}\" and \"{SMALLER}\" hold for all {len(effects.effects)} quantiles and the rate together (Holm), "
+        f"\"{OPEN}\" is no proof that they are equal")
+    if effects.period_runs is not None:
+        say(f"warning: latencies rise and fall with a period of about {effects.period_runs:.2g} runs: something recurs "
+            "on this machine. The random order keeps it out of the effect, but it widens the intervals: stop it, or "
+            "give a --duration of several of its periods")
     for text in effects.left_out:
         say(f"left out: {text}")
     say("what differs between a run without and one with it:")
@@ -80,30 +103,23 @@ def _print(effects: Effects) -> None:
 
 
 def _tell(trial: Trial, made: Made, store: Store, as_json: bool) -> ExitStatus:
-    rounds = made.rounds(store.load)
-    effects = paired(rounds, trial.change)
-    change = trial.label(1).removeprefix("B: ")
+    pairs = made.pairs(store.load)
+    effects = paired(pairs, trial.change)
     enough = effects is not None and bool(effects.effects)
-    said = (conclusion(effects, change) if effects is not None else
-            f"nothing can be said of {change}: {LEAST_ROUNDS} sound rounds are needed, and there are fewer")
+    said = (conclusion(effects, trial.name) if effects is not None else
+            f"nothing can be said of {trial.name}: {LEAST_PAIRS} sound pairs are needed, {LEAST_OF_ORDER} of either "
+            "order, and there are fewer")
     if as_json:
         print_json({"conclusion": said, "campaign": made.campaign, "change": trial.change, "runs": made.runs,
-                    "effects": effects})
+                    "order": made.order, "effects": effects})
         return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
     say(said)
-    if any(is_emulated(recording) for each in rounds for recording in each):
+    if any(is_emulated(recording) for pair in pairs for recording in (pair.without, pair.with_it)):
         say("mind: emulated: function is compared here, never speed")
     if effects is not None:
         _print(effects)
     print(f"runs: {made.campaign} (fastenough list), each put back as it was")
     return ExitStatus.DONE if enough else ExitStatus.INCONCLUSIVE
-
-
-def _noting(trial: Trial) -> Display:
-    def note(standing: Progress) -> str:
-        return trial.label(standing.run - 1)
-
-    return Display(note)
 
 
 def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration_ns: int, board: str) -> Plan:
@@ -119,7 +135,7 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
 @click.option("--set", "settings", multiple=True, required=True, metavar="NAME=VALUE",
               help="The setting on trial (docs/settings.md); several are one change.")
 @click.option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=5, show_default=True,
-              help="Of four runs each: without, with, with, without.")
+              help="Of four runs each: two pairs without and with, in random order.")
 @click.option("--duration", "duration_ns", type=DURATION, default="10s", show_default=True, help="Of each run.")
 @click.option("--load", type=Names("load", list(LOADS)), default="none", show_default=True,
               help="What runs in the background.")
@@ -130,16 +146,18 @@ def _plan(probe: str, parameters: tuple[str, ...], load: Sequence[str], duration
 @json_option
 def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...], rounds: int, duration_ns: int,
             load: list[str], board: str, resume: bool, as_granted: bool, store_path: Path, as_json: bool) -> int:
-    """Say what a setting does to PROBE: runs without and with it take turns.
+    """A/B-test a setting: pairs of runs of PROBE without and with it.
 
-    As in: fastenough ab --set governor=performance -- timer interval=200us.  The setting is put back after each run.
-    A trial that was cut short goes on with the same command and --resume: whole rounds are kept.
+    The order within each pair is random.  The setting is put back after each run.  An interrupted trial goes on with
+    the same command and --resume: whole pairs are kept.
+
+    As in: fastenough ab --set transparent-huge-pages=never -- timer interval=1ms.
     """
     change: Mapping[str, str] = parse_settings(settings)
     plan = _plan(probe, parameters, load, duration_ns, board)
     check_plan(plan)
     trial = Trial(plan, change, rounds)
-    with _noting(trial) as display:
+    with Display() as display:
         opened, granted = boards_for(trial.with_change(), as_granted, display.tell)
         trial = trial.measured_by(granted)
         store = Store(store_path)
@@ -150,7 +168,7 @@ def command(*, probe: str, parameters: tuple[str, ...], settings: tuple[str, ...
     if made.signal:
         display.tell(f"stopped after {words.counted(len(made.runs), 'run')} of {trial.runs}; they are kept; to go on: "
                      "the same command with --resume")
-        if len(made.runs) < LEAST_ROUNDS * len(ORDER):
+        if len(made.runs) < 2 * LEAST_PAIRS:
             return 128 + made.signal
     status = _tell(trial, made, store, as_json)
     return 128 + made.signal if made.signal else status

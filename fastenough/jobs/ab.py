@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastenough.analysis.paired import ORDER, judged_name
+from fastenough.analysis.paired import ROUND, Pair, drawn_order, judged_name
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
 from fastenough.campaign.expand import expand, plan_sha256, titles
@@ -58,28 +58,36 @@ class Trial:
 
     @property
     def runs(self) -> int:
-        return self.rounds * len(ORDER)
+        return self.rounds * ROUND
 
-    def arm(self, position: int) -> str:
-        return ORDER[position % len(ORDER)]
+    @property
+    def name(self) -> str:
+        """The change, in words."""
+        return " ".join(self.changed)
 
-    def label(self, position: int) -> str:
-        """Which side a run is on, in words."""
-        return f"B: {' '.join(self.changed)}" if self.arm(position) == "B" else "A: as it is"
+    def label(self, arm: str) -> str:
+        """A side, in words."""
+        return f"B: {self.name}" if arm == "B" else "A: as it is"
 
 
 @dataclass(frozen=True)
 class Made:
-    """The runs there are, in order; ``signal``: the number of what stopped it, or 0."""
+    """The runs there are, in order.  ``order``: the side of each, see :func:`drawn_order`; ``signal``: the number of
+    what stopped it, or 0."""
 
     campaign: str
     runs: tuple[str, ...]
+    order: tuple[str, ...]
     signal: int = 0
 
-    def rounds(self, load: Callable[[str], Recording]) -> list[list[Recording]]:
-        """The recordings of whole rounds."""
-        whole = len(self.runs) // len(ORDER) * len(ORDER)
-        return [[load(run) for run in self.runs[begin:begin + len(ORDER)]] for begin in range(0, whole, len(ORDER))]
+    def pairs(self, load: Callable[[str], Recording]) -> list[Pair]:
+        """The recordings of whole pairs."""
+        found = []
+        for begin in range(0, len(self.runs) // 2 * 2, 2):
+            first, second = map(load, self.runs[begin:begin + 2])
+            with_it_first = self.order[begin] == "B"
+            found.append(Pair(second, first, True) if with_it_first else Pair(first, second, False))
+        return found
 
 
 def require_changeable(trial: Trial, opened: Opened) -> None:
@@ -89,7 +97,7 @@ def require_changeable(trial: Trial, opened: Opened) -> None:
         configuration = trial.with_change().configurations[0]
         with opened(board).boot(configuration) as booted, Settings(booted.link) as settings:
             if all(is_in_effect(booted.link, name, value) for name, value in trial.change.items()):
-                raise BadInput(f"{trial.label(1)[3:]} is in effect already: A and B would be the same; name "
+                raise BadInput(f"{trial.name} is in effect already: A and B would be the same; name "
                                "another value, or undo it first")
             for name, value in trial.change.items():
                 _require_one(settings.apply(name, value))
@@ -109,33 +117,38 @@ def _require_one(entries: Sequence[Setting]) -> None:
 
 @dataclass
 class _Turns(OneCampaign):
-    """The runs of one trial; those of earlier rounds that were whole are made."""
+    """The runs of one trial, in the order that its campaign's name draws; those of earlier pairs that were whole are
+    made."""
 
     trial: Trial
 
     def __post_init__(self) -> None:
         specs = expand(self.trial.plan)
-        title = titles(self.trial.plan, specs)[0]
-        self._planned = tuple(f"{title}, {self.trial.label(position)}" for position in range(self.trial.runs))
+        self._title = titles(self.trial.plan, specs)[0]
         changed = (*sorted(self.trial.change.items()), *((self.trial.booted,) if self.trial.booted else ()),
                    *(("again",) if self.trial.again else ()))
-        said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds))
+        said = repr((plan_sha256(self.trial.plan, specs), list(changed), self.trial.rounds, "pairs"))
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         self.campaign = new_campaign("ab")
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """On which side each run is."""
+        return drawn_order(self.campaign, self.trial.rounds)
 
     def go_on(self) -> None:
         """Be the newest campaign of this trial; raises BadInput where there is none, or another bench makes it.
 
-        The rounds that were whole stay; one that was cut is made again from its first run, since what drifts
+        The pairs that were whole stay; one that was cut is made again from its first run, since what drifts
         cancels only between runs that follow each other.
         """
         mine = self.newest(self.sha256, "trial of this probe, load, board, duration, change and number of rounds")
         sound = {run.position: run.id for run in mine
                  if run.outcome == Outcome.COMPLETED.value and self.store.fault(run.id) is None}
-        for first in range(0, self.trial.runs, len(ORDER)):
-            round_ = range(first, first + len(ORDER))
-            if all(position in sound for position in round_):
-                self.made |= {position: sound[position] for position in round_}
+        for first in range(0, self.trial.runs, 2):
+            pair = (first, first + 1)
+            if all(position in sound for position in pair):
+                self.made |= {position: sound[position] for position in pair}
 
     @property
     def left(self) -> list[int]:
@@ -147,7 +160,8 @@ class _Turns(OneCampaign):
         return tuple(self.made[position] for position in sorted(self.made))
 
     def begin(self, origin: Mapping[str, Any] | None = None) -> Writer:
-        return self.placed(self.sha256, self._planned)
+        planned = tuple(f"{self._title}, {self.trial.label(arm)}" for arm in self.order)
+        return self.placed(self.sha256, planned)
 
 
 @dataclass
@@ -157,10 +171,10 @@ class _Standing:
     trial: Trial
     campaign: str
     left: int
-    tell: Callable[[Progress], None]
+    tell: Callable[[Progress, str], None]
     begun_s: float = field(default_factory=time.monotonic)
 
-    def at(self, position: int, done: int) -> Callable[[Progress], None]:
+    def at(self, position: int, done: int, label: str) -> Callable[[Progress], None]:
         """``done``: how many of them are made."""
         guess_s = self.trial.plan.entries[0].duration_s + _BESIDE_S
         each_s = (time.monotonic() - self.begun_s) / done if done else guess_s
@@ -168,7 +182,7 @@ class _Standing:
 
         def told(progress: Progress) -> None:
             self.tell(replace(progress, campaign=self.campaign, run=position + 1, runs=self.trial.runs,
-                              remaining_s=progress.remaining_s + later_s, later_s=progress.later_s + later_s))
+                              remaining_s=progress.remaining_s + later_s, later_s=progress.later_s + later_s), label)
 
         return told
 
@@ -185,9 +199,10 @@ def _require_measured(recording: Recording, change: Mapping[str, str]) -> None:
     judged_name(recording)
 
 
-def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress], None], *, opened: Opened,
+def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress, str], None], *, opened: Opened,
                resume: bool = False, tell: Callable[[str], None] | None = None) -> Made:
-    """Make the runs in turns; the change is put back after each run that has it.
+    """Make the runs in pairs; the change is put back after each run that has it.  ``on_progress`` is also given on
+    which side the run is, in words.
 
     With ``resume`` the newest campaign of the same trial goes on, where anything of it is left.
     SIGINT and SIGTERM end the run under way in good order and the trial with it.  Raises as ``run_campaign`` and
@@ -201,12 +216,13 @@ def make_trial(trial: Trial, store: Store, on_progress: Callable[[Progress], Non
         require_changeable(trial, opened)
     standing = _Standing(trial, keeper.campaign, len(left), on_progress)
     for done, position in enumerate(left):
-        keeper.position = position
-        has_it = trial.arm(position) == "B"
-        campaign = run_campaign(trial.with_change() if has_it else trial.plan, keeper, standing.at(position, done),
+        keeper.position, arm = position, keeper.order[position]
+        has_it = arm == "B"
+        campaign = run_campaign(trial.with_change() if has_it else trial.plan, keeper,
+                                standing.at(position, done, trial.label(arm)),
                                 opened=opened, stopping=stopping, tell=tell)
         if campaign.stopped:
             keeper.made.pop(position, None)
-            return Made(keeper.campaign, keeper.in_order, campaign.signal)
+            return Made(keeper.campaign, keeper.in_order, keeper.order, campaign.signal)
         _require_measured(store.load(campaign.runs[0]), trial.change if has_it else {})
-    return Made(keeper.campaign, keeper.in_order)
+    return Made(keeper.campaign, keeper.in_order, keeper.order)
