@@ -8,7 +8,10 @@ owner is this user or root; a file is *expected* when it is a regular one of suc
 from __future__ import annotations
 
 import contextlib
+import errno
+import grp
 import os
+import pwd
 import secrets
 import stat
 from collections.abc import Iterator
@@ -18,6 +21,7 @@ from typing import BinaryIO
 from fastenough.model import FastenoughError
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_MOST_LINKS = 40
 
 
 class Untrusted(FastenoughError):
@@ -30,25 +34,70 @@ def _require_owner(path: Path, owner: int) -> None:
                         "name another place, or run this as its owner")
 
 
-def changeable_by_others(path: Path) -> Path | None:
-    """The first place on the way to ``path`` that another user than this one and root could exchange, if any.
+def others_may_write(found: os.stat_result) -> bool:
+    """Whether the mode of a file or folder lets any user but this one and root write: also as a member of its group."""
+    return bool(found.st_mode & stat.S_IWOTH) or bool(found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid))
 
-    What is missing is passed over: whoever makes it must be able to write into what is there.
+
+def _is_own_group(gid: int) -> bool:
+    """Whether a group is root's or has this user's name, and nobody else is in it.
+
+    Users whose primary group it is count.  A group of another name may have members that no file here lists.
     """
-    named = path.absolute()
-    ways = (named, Path(os.path.realpath(named)))
-    for place in sorted({place for way in ways for place in (way, *way.parents)}):
+    allowed = {0, os.geteuid()}
+    try:
+        group = grp.getgrgid(gid)
+        own = pwd.getpwuid(os.geteuid()).pw_name
+        members = {pwd.getpwnam(name).pw_uid for name in group.gr_mem}
+    except KeyError:
+        return False
+    return (gid == 0 or group.gr_name == own) and members <= allowed and all(
+        user.pw_uid in allowed for user in pwd.getpwall() if user.pw_gid == gid)
+
+
+def _places_on_the_way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every folder, link and file that is passed where a path is opened, links at each hop; what is missing is none.
+
+    Raises OSError as ``open`` does.
+    """
+    left, at, links = list(reversed(path.absolute().parts)), Path("/"), 0
+    while left:
+        part = left.pop()
+        at = Path(part) if part.startswith("/") else at.parent if part == ".." else at / part
         try:
-            found = place.lstat()
+            found = at.lstat()
         except FileNotFoundError:
             continue
-        if found.st_uid not in (0, os.geteuid()):
+        yield at, found
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+            left.extend(reversed(at.readlink().parts))
+            at = at.parent
+
+
+def changeable_by_others(path: Path, trusted: int | None = None) -> Path | None:
+    """The first place on the way to ``path`` that another user than this one and root could exchange, if any.
+
+    What is missing is passed over: whoever makes it must be able to write into what is there.  ``trusted``: a user
+    who may as well.
+    """
+    for place, found in _places_on_the_way(path):
+        if found.st_uid not in (0, os.geteuid(), trusted):
             return place
-        others = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
         sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-        if not stat.S_ISLNK(found.st_mode) and not sticky and found.st_mode & others:
+        if not stat.S_ISLNK(found.st_mode) and not sticky and others_may_write(found):
             return place
     return None
+
+
+def require_trusted(path: str, trusted: int | None = None) -> None:
+    """Raises Untrusted for a file that another user than this one, root and ``trusted`` could have put there."""
+    place = changeable_by_others(Path(path), trusted)
+    if place is not None:
+        raise Untrusted(f"{place} can be changed by other users, so {path} is not used as root; move it to a folder "
+                        "that only you can write (chmod go-w), or run fastenough as its owner")
 
 
 def private_directory(path: Path) -> Path:

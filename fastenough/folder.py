@@ -184,8 +184,14 @@ class Folder:
         if found.st_nlink > 1 and found.st_uid != self.owner:
             raise Untrusted(f"{path} is another name (hard link) of a file that is not the folder's owner's; remove it")
 
+    def _require_name(self, name: str) -> None:
+        """A path would leave the folder, or follow links on its way."""
+        if "/" in name:
+            raise Untrusted(f"{name!r} is no name of a file in {self.path}")
+
     def open_file(self, name: str) -> BinaryIO:
         """A regular file, for reading; never waits.  Raises Untrusted or OSError."""
+        self._require_name(name)
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._descriptor)
         except OSError:
@@ -209,13 +215,13 @@ class Folder:
 
     def create(self, name: str, mode: int = 0o644) -> int:
         """A descriptor of a new file, for appending; raises FileExistsError for whatever is there, be it a link."""
-        if "/" in name:
-            raise Untrusted(f"{name!r} is no name of a file in {self.path}")
+        self._require_name(name)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=self._descriptor)
 
     def append(self, name: str) -> int:
         """A descriptor of a regular file that is there, for reading and appending; raises Untrusted or OSError."""
+        self._require_name(name)
         flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.open(name, flags, dir_fd=self._descriptor)
         try:

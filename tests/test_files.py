@@ -4,14 +4,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from privileges import needs_root
 
-from fastenough.files import Untrusted, open_regular, private_directory, read_regular, replace_whole, replacing
+from fastenough.files import (
+    Untrusted,
+    changeable_by_others,
+    open_regular,
+    private_directory,
+    read_regular,
+    replace_whole,
+    replacing,
+)
 
 NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+as_root = needs_root("files of another user")
 
 
 def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
@@ -81,3 +92,65 @@ def test_a_planted_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(planted, NOBODY, NOBODY)
     with pytest.raises(Untrusted, match=f"user {NOBODY}"):
         private_directory(planted)
+
+
+@contextmanager
+def acting_as(user: int, group: int) -> Iterator[None]:
+    os.setegid(group)
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+@pytest.fixture
+def reachable(tmp_path: Path) -> Path:
+    """A folder of root's on whose way any user may look around."""
+    for place in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        place.chmod(0o755)
+    return tmp_path
+
+
+@as_root
+def test_a_primary_group_that_others_have_too_is_no_protection(reachable: Path) -> None:
+    """Debian's users nobody and _apt share nogroup; a checkout with umask 002 can be rewritten by either."""
+    checkout = reachable / "checkout"
+    checkout.mkdir()
+    os.chown(checkout, NOBODY, NOBODY)
+    for mode, place in ((0o775, checkout), (0o755, None)):
+        checkout.chmod(mode)
+        with acting_as(NOBODY, NOBODY):
+            assert changeable_by_others(checkout / "guard.py") == place
+
+
+@as_root
+def test_a_group_of_this_users_own_is_none_of_others(reachable: Path) -> None:
+    own = reachable / "own"
+    own.mkdir(mode=0o775)
+    own.chmod(0o775)
+    assert changeable_by_others(own) is None
+
+
+@as_root
+def test_every_hop_of_a_chain_of_links_is_checked(reachable: Path) -> None:
+    """first -> theirs/second -> program: whoever owns the folder in between decides what runs."""
+    theirs, program = reachable / "theirs", reachable / "program"
+    theirs.mkdir()
+    program.touch()
+    (theirs / "second").symlink_to(program)
+    (reachable / "first").symlink_to(theirs / "second")
+    assert changeable_by_others(reachable / "first") is None
+    theirs.chmod(0o777)
+    assert changeable_by_others(reachable / "first") == theirs
+    theirs.chmod(0o755)
+    os.chown(theirs, NOBODY, NOBODY)
+    assert changeable_by_others(reachable / "first") == theirs
+
+
+def test_links_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="Too many levels"):
+        changeable_by_others(tmp_path / "a")

@@ -25,6 +25,7 @@ import pytest
 import recordings as made
 import zstandard
 from cli_calls import environment, fastenough
+from privileges import require_root
 from test_store_runs import keep_run
 
 from fastenough.folder import Folder
@@ -354,8 +355,7 @@ def test_more_rows_than_the_recording_can_hold_are_not_expanded(store: Store, na
 
 
 def test_columns_of_another_users_folder_are_neither_believed_nor_made(store: Store) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to give a folder away")
+    require_root("it gives a folder away")
     run, bare = keep(store), keep(store)
     (folder_of(store, bare) / TOTALS_FILE).unlink()
     for name in (run, bare):

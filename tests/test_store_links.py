@@ -3,24 +3,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
+from privileges import needs_root
 from test_store_integrity import begin, fastenough, judged, keep, lines
 
 from fastenough.files import Untrusted
 from fastenough.folder import Folder
+from fastenough.history import OWNER, History, catch_up
 from fastenough.model import BadInput, FastenoughError
 from fastenough.report import require_writable
 from fastenough.store import Store
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
+from fastenough.web.pages import PAGES
+from fastenough.web.published import files
+from fastenough.web.site import Site
 
 NOBODY = 65534
 SECRET = '{"type":"head","secret":"hunter2"}\n'
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, and a user whom it does not trust")
+pytestmark = needs_root("a user whom root does not trust")
 
 
 @pytest.fixture
@@ -89,6 +96,51 @@ def test_a_planted_link_is_neither_read_nor_written(
     assert "hunter2" not in shown.stdout + shown.stderr
     assert judged(store, writer.id).verdict == "BROKEN"
     assert unharmed(secret)
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_the_website_serves_no_planted_recording(theirs: Path, secret: Path, tmp_path: Path,
+                                                 plant: Callable[[Path, Path], None]) -> None:
+    """Served and published: neither a root-only file, nor a recording that is not what was sealed."""
+    run = keep(Store(theirs / "store"), 0)
+    place = theirs / "store" / "runs" / run / SEALED_FILE
+    sealed = place.read_bytes()
+    give(theirs)
+    with contextlib.closing(History.temporary()) as history:
+        site = Site(history, OWNER, Store(theirs / "store"))
+        catch_up(history, site.store)
+        (page,) = (one for one in PAGES if one.pattern.endswith(SEALED_FILE))
+        assert page.make(site, run=run) == sealed
+        for put in (lambda: plant(secret, place), lambda: place.write_bytes(zstandard.compress(SECRET.encode()))):
+            place.unlink()
+            put()
+            with pytest.raises(BadInput, match="its recording is"):
+                page.make(site, run=run)
+            assert not [path for path, _ in files(site, [page]) if path.endswith(SEALED_FILE)]
+    assert unharmed(secret)
+
+
+def test_a_history_that_is_a_link_is_not_opened(secret: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for name in ("history.sqlite", "history.sqlite-wal"):
+        (store.path / name).symlink_to(secret)
+        for url in (None, f"sqlite:///{store.path}/history.sqlite"):
+            with pytest.raises(BadInput, match="symbolic link"):
+                History.of(store, url)
+        (store.path / name).unlink()
+    assert unharmed(secret)
+
+
+def test_in_a_store_of_another_user_no_history_is_kept(theirs: Path, tmp_path: Path) -> None:
+    """Root serves it all the same, with a history of its own that is gone afterwards."""
+    keep(Store(theirs / "store"), 0)
+    give(theirs)
+    with pytest.raises(BadInput, match="can be changed by other users"):
+        History.of(Store(theirs / "store"))
+    done = fastenough(Store(theirs / "store"), "web", "--into", str(tmp_path / "site"), "--all-boards")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "board").is_dir()
+    assert not (theirs / "store" / "history.sqlite").exists()
 
 
 def test_beside_names_that_were_predictable(theirs: Path, secret: Path) -> None:

@@ -3,53 +3,58 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from recordings import Plan, recording
+import pytest
+from recordings import Plan, recording, write
 
 from fastenough.analysis import judge
 from fastenough.analysis.gate import Held, Limit
+from fastenough.analysis.left_out import Selection
 from fastenough.jobs.assess import Question, asked_of, judge_asked
 from fastenough.jobs.check import check
 from fastenough.model import Configuration, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import Added, completed_head
 from fastenough.store import Store
-from fastenough.store.looks import LOOKS_FILE, Look, with_some_of
+from fastenough.store.looks import LOOKS_FILE, Look, Topic, with_some_of
 
 LIMIT = Requirement(200_000)
+TOPIC, OTHER = Topic("question"), Topic("another")
 
 
 def test_looks_are_counted_until_one_passes(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     for number, verdict in enumerate((Verdict.INCONCLUSIVE, Verdict.BROKEN, Verdict.FAIL, Verdict.PASS)):
-        assert len(store.looks_before("question", [f"run-{number}"])) == (0, 1, 1, 2)[number]
-        store.note_look("question", [f"run-{number}"], verdict)
-    assert not store.looks_before("question", ["later"]), "a pass ends the question"
-    assert len(store.looks_before("question", ["run-3"])) == 2, "the same runs judged again are the same look"
-    assert not store.looks_before("another", ["run-9"])
-    assert len(Store(store.path).looks_before("question", ["run-2"])) == 1, "it is on disk"
+        assert len(store.looks_before(TOPIC, [f"run-{number}"])) == (0, 1, 1, 2)[number]
+        store.note_look(TOPIC, [f"run-{number}"], verdict)
+    assert not store.looks_before(TOPIC, ["later"]), "a pass ends the question"
+    assert len(store.looks_before(TOPIC, ["run-3"])) == 2, "the same runs judged again are the same look"
+    assert not store.looks_before(OTHER, ["run-9"])
+    assert len(Store(store.path).looks_before(TOPIC, ["run-2"])) == 1, "it is on disk"
 
 
 def test_looks_at_some_of_the_runs_are_found_through_what_was_judged_with_them() -> None:
-    looks = [Look("q", runs, "FAIL") for runs in (("a",), ("x",), ("a", "b"), ("b", "c"))]
+    looks = [Look(TOPIC, runs, "FAIL") for runs in (("a",), ("x",), ("a", "b"), ("b", "c"))]
     assert with_some_of(looks, ["c", "d"]) == [looks[3], looks[2], looks[0]]
     assert with_some_of(looks, ["d"]) == []
 
 
 def test_what_is_no_look_is_passed_over(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    store.note_look("question", ["a"], Verdict.FAIL)
+    store.note_look(TOPIC, ["a"], Verdict.FAIL)
     with (store.path / LOOKS_FILE).open("ab") as stream:
         stream.write(b'rubbish\n[1]\n{"question": 5}\n')
-    assert len(store.looks_before("question", ["b"])) == 1
+    assert len(store.looks_before(TOPIC, ["b"])) == 1
     (store.path / LOOKS_FILE).unlink()
     (store.path / LOOKS_FILE).symlink_to("/etc/passwd")
-    assert not store.looks_before("question", ["b"])
-    store.note_look("question", ["b"], Verdict.FAIL)
+    assert not store.looks_before(TOPIC, ["b"])
+    store.note_look(TOPIC, ["b"], Verdict.FAIL)
 
 
 def _run(folder: Path, run_id: str, seconds: int, **more: object) -> Recording:
@@ -66,7 +71,70 @@ def test_a_further_look_needs_more_and_says_so(tmp_path: Path) -> None:
     assert (first.verdict, second.verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
     assert "97.5 %" in " ".join(second.cautions) and "97.5 %" in " ".join(second.reasons)
     other = Question(replace(LIMIT, limit_ns=300_000), 0.95)
-    assert judge_asked([long], other, store).verdict is Verdict.PASS
+    assert judge_asked([long], other, store).verdict is Verdict.INCONCLUSIVE, "another limit is a further look"
+
+
+REWORDED = (
+    lambda number: replace(LIMIT, limit_ns=LIMIT.limit_ns + number),
+    lambda number: replace(LIMIT, return_time_ns=LIMIT.return_time_ns - number),
+    lambda number: replace(LIMIT, confidence=LIMIT.confidence + number * 1e-6),
+    lambda number: replace(LIMIT, longest_burst=1 + number),
+)
+"""Ways to ask nearly the same, by number."""
+
+
+@pytest.mark.parametrize("reworded", REWORDED)
+def test_a_question_in_other_words_is_a_further_look(tmp_path: Path, reworded: Callable[[int], Requirement]) -> None:
+    """20 rewordings, of new runs or of the same ones, are 20 looks."""
+    new, same = Store(tmp_path / "new"), Store(tmp_path / "same")
+    runs = [_run(tmp_path, f"run-{number}", 3) for number in range(2)]
+    for number in range(20):
+        for store, run in ((new, runs[0] if number == 0 else _named(runs[0], f"other-{number}")), (same, runs[0])):
+            topic = asked_of([run], Question(reworded(number), 0.95))
+            assert topic and len(store.looks_before(topic, [run.run_id])) == number
+            store.note_look(topic, [run.run_id], Verdict.INCONCLUSIVE)
+    said = judge_asked([runs[1]], Question(LIMIT, 0.95), new)
+    assert "judged here 20 times before" in " ".join(said.cautions)
+
+
+def _named(run: Recording, run_id: str) -> Recording:
+    return replace(run, head=replace(run.head, run_id=run_id))
+
+
+def test_a_pass_by_an_easier_requirement_ends_no_other_question(tmp_path: Path) -> None:
+    store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
+    hard, easy = (asked_of([run], Question(replace(LIMIT, limit_ns=limit_ns), 0.95)) for limit_ns in (10_000, 10**9))
+    assert hard and easy
+    for number, (topic, verdict) in enumerate(((hard, Verdict.FAIL), (easy, Verdict.PASS), (hard, Verdict.FAIL))):
+        store.note_look(topic, [f"run-{number}"], verdict)
+    assert len(store.looks_before(hard, ["new"])) == 2
+    store.note_look(hard, ["run-3"], Verdict.PASS)
+    assert not store.looks_before(hard, ["new"])
+
+
+def test_requirements_judged_at_once_are_no_looks_at_each_other(tmp_path: Path) -> None:
+    store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
+    both = [replace(LIMIT, limit_ns=limit_ns) for limit_ns in (10_000, 20_000)]
+    at_once = [asked_of([run], Question(each, 0.95), "gate", both) for each in both]
+    for _ in range(2):
+        for topic in at_once:
+            assert topic and not store.looks_before(topic, ["run"])
+            store.note_look(topic, ["run"], Verdict.INCONCLUSIVE)
+    later = asked_of([run], Question(LIMIT, 0.95), "gate")
+    assert later and len(store.looks_before(later, ["run"])) == 2
+
+
+def test_looks_of_earlier_versions_are_read_and_count_for_their_question(tmp_path: Path) -> None:
+    store, [run] = Store(tmp_path / "store"), [_run(tmp_path, "run", 3)]
+    topic = asked_of([run], Question(LIMIT, 0.95))
+    other = asked_of([run], Question(replace(LIMIT, limit_ns=1), 0.95))
+    assert topic and other
+    store.note_look(other, ["a"], Verdict.FAIL)
+    with (store.path / LOOKS_FILE).open("ab") as stream:
+        stream.write(json.dumps({"question": topic.question, "runs": ["old"], "verdict": "FAIL"}).encode() + b"\n")
+    assert (len(store.looks_before(topic, ["new"])), len(store.looks_before(other, ["new"]))) == (2, 1)
+    store.note_look(topic, ["new"], Verdict.FAIL)
+    assert len(store.looks_before(topic, ["newer"])) == 3
 
 
 def test_what_is_advised_is_enough_for_the_look_that_follows(tmp_path: Path) -> None:
@@ -98,6 +166,7 @@ def test_another_kernel_or_command_line_is_asked_by_itself(tmp_path: Path) -> No
         booted = Configuration("as-booted", kernel, None, words)
         asked.append(asked_of([replace(run, head=replace(run.head, configuration=booted))], Question(LIMIT, 0.95)))
     assert asked[0] == asked[1] and len(set(asked)) == 3
+    assert len({topic.families for topic in asked if topic}) == 3
 
 
 def test_a_pass_of_the_idle_machine_ends_no_question_of_a_load(tmp_path: Path) -> None:
@@ -117,6 +186,48 @@ def test_runs_that_state_requirements_of_their_own_are_asked_together(tmp_path: 
     for_another = Question(LIMIT, 0.95, probe="response")
     assert asked_of(both, for_another) == asked, "a limit for another probe changes nothing"
     assert asked_of([_run(tmp_path, "free", 3)], for_another) is None
+
+
+def _stored(store: Store, scratch: Path, worst_ns: int, **more: object) -> Recording:
+    """A run of 20 s in the store, one value of which is the worst."""
+    values = [[np.append(np.full(999, 5000), worst_ns)] + [np.full(1000, 5000)] * 19]
+    writer = store.begin()
+    plan = Plan(values, run_id=writer.id, views=("wakeup_corrected",), **more)
+    for line in write(scratch / "recording", plan).read_bytes().splitlines(keepends=True):
+        writer.line(line)
+    writer.end()
+    return store.load(writer.id)
+
+
+def test_a_pass_of_the_best_of_several_runs_is_refused_unless_that_is_stated(tmp_path: Path) -> None:
+    """Two runs of the same question exceed the limit and are not given."""
+    store = Store(tmp_path / "store")
+    best, *others = (_stored(store, tmp_path, worst_ns) for worst_ns in (100_000, 250_000, 300_000))
+    _stored(store, tmp_path, 900_000, load="another")
+    assert judge([best], LIMIT).verdict is Verdict.PASS
+    said = {selection: judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
+            for selection in Selection}
+    assert {selection: each.verdict for selection, each in said.items()} == {
+        Selection.CHOSEN: Verdict.INCONCLUSIVE, Selection.CAMPAIGN: Verdict.INCONCLUSIVE,
+        Selection.ONLY_THESE: Verdict.PASS}
+    assert all(run.run_id in said[Selection.CHOSEN].reasons[0] for run in others)
+    assert "only these runs: 2 other runs of the same question left out, 2 of them above" in (
+        said[Selection.ONLY_THESE].headline)
+    together = judge_asked([best, *others], Question(LIMIT, 0.95, selection=Selection.CHOSEN), store)
+    assert together.verdict is Verdict.FAIL
+
+
+def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp_path: Path) -> None:
+    """A campaign is judged by its own runs, which nobody chose; a run that was interrupted counts too."""
+    store = Store(tmp_path / "store")
+    best, _ = _stored(store, tmp_path, 100_000), _stored(store, tmp_path, 110_000, outcome="aborted")
+    chosen, campaign = (judge_asked([best], Question(LIMIT, 0.95, selection=selection), store)
+                        for selection in (Selection.CHOSEN, Selection.CAMPAIGN))
+    assert (chosen.verdict, campaign.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
+    assert "1 run of the store answers the same question" in " ".join(campaign.cautions)
+    _stored(store, tmp_path, 210_000, outcome="aborted")
+    again = judge_asked([best], Question(LIMIT, 0.95), store)
+    assert again.verdict is Verdict.INCONCLUSIVE
 
 
 def _gate(store: Store, *runs: Recording) -> Held:

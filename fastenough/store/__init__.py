@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from sqlalchemy.engine import URL
 
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, changeable_by_others, others_may_write
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.store import looks
-from fastenough.store.directory import RunWriter, mendable, settle
+from fastenough.store.directory import RUN_FILE, RunWriter, mendable, settle
 from fastenough.store.index import Index
-from fastenough.store.looks import Look
+from fastenough.store.looks import Look, Topic
 from fastenough.store.reading import (
     columns_fault_of,
     fault_of,
@@ -33,6 +32,8 @@ from fastenough.store.reading import (
     read_run,
     renew_columns,
     run_folders,
+    run_id_of,
+    sealed_content,
     stamp,
     summary_of,
 )
@@ -79,15 +80,7 @@ def _is_private(path: Path) -> bool:
 
     SQLite opens files by name, follows links and trusts a journal it finds, so it may be let in nowhere else.
     """
-    own = path.resolve()
-    for folder in (own, *own.parents):
-        found = folder.stat()
-        others = found.st_mode & stat.S_IWOTH or (
-            found.st_mode & stat.S_IWGRP and found.st_gid not in (0, os.getegid()))
-        sticky = found.st_mode & stat.S_ISVTX and folder != own
-        if found.st_uid not in (0, os.geteuid()) or (others and not sticky):
-            return False
-    return True
+    return changeable_by_others(path) is None and not others_may_write(path.stat())
 
 
 class Store:
@@ -114,7 +107,7 @@ class Store:
         self._open_index()
 
     def _keeps_index(self) -> bool:
-        return os.access(self.path, os.W_OK, effective_ids=True) and _is_private(self.path)
+        return os.access(self.path, os.W_OK, effective_ids=True) and self.is_private()
 
     def _open(self, url: str | URL) -> None:
         self._index = Index(url, self._place)
@@ -129,7 +122,7 @@ class Store:
             if not self._keeps_index():
                 self._open(_IN_MEMORY)
                 return
-            self._folder.require_replaceable(_INDEX_FILE)
+            self.require_own(_INDEX_FILE)
             self._open(URL.create("sqlite", database=f"{self.path}/{_INDEX_FILE}"))
         except (FastenoughError, OSError) as error:
             self._do_without(str(error))
@@ -232,6 +225,8 @@ class Store:
         return found[0][0]
 
     def _name(self, run_id: str) -> str | None:
+        if run_id and run_id_of(run_id) == run_id and self._runs.status_below(run_id, ".") is not None:
+            return run_id
         return dict(run_folders(self._runs)).get(run_id)
 
     def load(self, run: str) -> Recording:
@@ -239,7 +234,7 @@ class Store:
 
         One that is not what was recorded holds nothing but the reason, in ``damage``.
         """
-        run_id = self.find(run)
+        run_id = run if self._name(run) else self.find(run)
         name = self._name(run_id)
         if name is None:
             place = dict(self._index.starting_with(run_id))[run_id]
@@ -253,6 +248,27 @@ class Store:
             raise BadInput(f"no run {run_id} in {self.path}; see 'fastenough list'")
         return open_recording(self._runs, name)
 
+    def sealed(self, run_id: str) -> bytes:
+        """The file of a sealed run's recording, whose content has its hash; raises BadInput or Untrusted for any
+        other."""
+        name = self._name(run_id)
+        if name is None:
+            raise BadInput(f"no run {run_id} in {self.path}; see 'fastenough list'")
+        return sealed_content(self._runs, name)
+
+    def has(self, run_id: str) -> bool:
+        """Whether the folder of a run is here: an index may know others."""
+        return self._runs.status_below(run_id, RUN_FILE) is not None
+
+    def is_private(self) -> bool:
+        """Whether nobody but this user and root can exchange what lies in the store: SQLite may be let in."""
+        return _is_private(self.path)
+
+    def require_own(self, file: str) -> None:
+        """Raises Untrusted where something else than a file of this user's stands in the place of a database."""
+        for name in (file, *(f"{file}-{ending}" for ending in ("wal", "shm", "journal"))):
+            self._folder.require_replaceable(name)
+
     def folded(self, run_id: str) -> Folded | None:
         """A sealed run at the resolution of its columns, in a tenth of the time that its text takes; None where it has
         no columns that are believed."""
@@ -265,14 +281,14 @@ class Store:
         name = self._name(run_id)
         return None if name is None else kept_of(self._runs, name, file)
 
-    def looks_before(self, question: str, runs: Sequence[str]) -> list[Look]:
-        """The looks at a question that came before one by these runs, since it last passed."""
-        return looks.looks_before(self._folder, question, runs)
+    def looks_before(self, topic: Topic, runs: Sequence[str]) -> list[Look]:
+        """The looks at a family of questions that came before one by these runs, since its question last passed."""
+        return looks.looks_before(self._folder, topic, runs)
 
-    def note_look(self, question: str, runs: Sequence[str], verdict: Verdict) -> None:
+    def note_look(self, topic: Topic, runs: Sequence[str], verdict: Verdict) -> None:
         """Remember a look; a store that takes nothing, such as that of another user, is only read."""
         with suppress(OSError, Untrusted):
-            looks.note(self._folder, question, runs, verdict)
+            looks.note(self._folder, topic, runs, verdict)
 
     def fault(self, run_id: str) -> str | None:
         """What is wrong with a run of this store, None when its recording still has its hash."""
@@ -327,7 +343,7 @@ class Store:
         made = Index(_IN_MEMORY, self._place)
         made.put(entries)
         with suppress(Untrusted, sqlite3.Error):
-            self._folder.require_replaceable(_INDEX_FILE)
+            self.require_own(_INDEX_FILE)
             made.copy_over(f"{self.path}/{_INDEX_FILE}")
             return
         for leftover in self._folder.names():

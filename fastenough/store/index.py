@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from fastenough.files import lock_holder
 from fastenough.model import BadInput, FastenoughError
 from fastenough.store.summary import INTEGERS, LISTS, RunSummary, with_tuples
 
-INDEX_VERSION = 4
+INDEX_VERSION = 5
 """Part of the table's name: an index of another version is not migrated but made anew from the runs."""
 _PER_STATEMENT = 500
 _PATIENCE_S = 10
@@ -34,7 +35,7 @@ def _column(name: str) -> Column[Any]:
         return Column(name, BigInteger)
     if name in LISTS:
         return Column(name, JSON)
-    return Column(name, String, primary_key=name == "id", index=name in {"campaign", "probe", "load"})
+    return Column(name, String, primary_key=name == "id", index=name in {"board", "campaign", "load", "probe", "state"})
 
 
 _NAMES = [field.name for field in fields(RunSummary)]
@@ -80,7 +81,8 @@ class Index:
         self._place = place
         sqlite = parsed.get_backend_name() == "sqlite"
         self.in_memory = memory = sqlite and parsed.database is None
-        arguments = {"timeout": _PATIENCE_S} if sqlite else {}
+        self._turn = threading.RLock() if memory else nullcontext()
+        arguments = {"timeout": _PATIENCE_S, "check_same_thread": not memory} if sqlite else {}
         try:
             self._engine: Engine = create_engine(
                 parsed, poolclass=StaticPool if memory else NullPool, connect_args=arguments)
@@ -97,8 +99,10 @@ class Index:
 
     @contextmanager
     def _mendable(self) -> Iterator[None]:
+        """All threads share the one connection of an index in memory: they take turns."""
         try:
-            yield
+            with self._turn:
+                yield
         except (SQLAlchemyError, ValueError, TypeError) as error:
             if _is_locked(error):
                 raise FastenoughError(f"{self._holder()} has locked the index for more than {_PATIENCE_S} s; the runs "

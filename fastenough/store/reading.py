@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastenough.folder import Folder
 from fastenough.model import BadInput, FastenoughError
+from fastenough.recording.lines import content_sha256
 from fastenough.store.directory import (
     LIVE_FILE,
     RUN_FILE,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fastenough.recording import Recording
     from fastenough.store.sealed import Folded
 
+_MOST_SEALED_BYTES = 1 << 30
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*\Z")
 
 
@@ -100,6 +103,20 @@ def open_recording(runs: Folder, name: str) -> BinaryIO:
             return folder.open_file(recording_name(folder))
     except OSError as error:
         raise BadInput(f"run {run_id_of(name)}: its recording cannot be read: {error.strerror}") from error
+
+
+def sealed_content(runs: Folder, name: str) -> bytes:
+    """The file of a sealed recording, of which the content has its hash; raises BadInput for any other."""
+    run_id = run_id_of(name)
+    try:
+        with runs.below(name) as folder:
+            summary = read_summary(folder, run_id)
+            content = folder.read(SEALED_FILE, _MOST_SEALED_BYTES)
+    except OSError as error:
+        raise BadInput(f"run {run_id}: its recording cannot be read: {error.strerror}") from error
+    if summary.sha256 is None or content_sha256(BytesIO(content), run_id) != summary.sha256:
+        raise BadInput(f"run {run_id}: its recording is not what was sealed")
+    return content
 
 
 def make_columns(runs: Folder, name: str) -> None:

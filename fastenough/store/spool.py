@@ -4,6 +4,9 @@
 A recording's place is ``STORE/pulled/RING/NAME.part``, whole lines only: how long it is says where to go on, whatever
 cut the last pull off.  ``NAME.head`` is the head that it will have in the store.  ``last.json`` tells which recording
 was the last to be stored.
+
+``STORE/pulled/ids/RUN`` names the spool to which a run id is bound while a recording of it is on its way: nothing else
+may bring a recording of that id into the store.
 """
 
 from __future__ import annotations
@@ -12,13 +15,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
+from fastenough import __version__
 from fastenough.files import Untrusted, write_all
 from fastenough.folder import Folder
+from fastenough.model import BadInput
 from fastenough.store.directory import RunWriter
 from fastenough.store.summary import RunSummary
 
@@ -26,9 +31,15 @@ _PULLED = "pulled"
 _LAST = "last.json"
 _PART = ".part"
 _HEAD = ".head"
+_IDS = "ids"
+_REFUSED = "refused.json"
 _MOST_LAST_BYTES = 4096
+_MOST_BINDING_BYTES = 256
+_MOST_REFUSED_BYTES = 1 << 20
+_MOST_REFUSED = 1000
 _MOST_HEAD_BYTES = 32 << 20
 _CHUNK = 1 << 20
+_FOLDER = re.compile(r"[0-9A-Za-z-]*-[0-9a-f]{16}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -46,11 +57,56 @@ class Last:
     gap_told: str = ""
 
 
+class BoundElsewhere(BadInput):
+    """A run id that belongs to a recording of another board, or from another source."""
+
+
 class Spool:
     """Of one ring of one board; whoever holds it is alone with it."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, pulled: Folder, ids: Folder) -> None:
         self._folder = folder
+        self._pulled = pulled
+        self._ids = ids
+
+    def bind(self, name: str, run_id: str) -> None:
+        """Bind a run id to this spool, in which a part of its recording ``name`` lies from now on.
+
+        Raises BoundElsewhere while another spool has a part of a recording of that id.  A binding to a spool that has
+        none is taken over: its process was killed.
+        """
+        with self._ids.turn(lambda: None):
+            bound_to = self._bound_to(run_id)
+            if bound_to is not None and bound_to != self._folder.path.name and self._has_part(bound_to, run_id):
+                raise BoundElsewhere(f"run {run_id} is on its way into the store from another source, "
+                                     f"{bound_to.rpartition('-')[0]}; if that no longer exists, remove "
+                                     f"{self._pulled.path / bound_to}")
+            if bound_to != self._folder.path.name:
+                self._ids.replace(run_id, self._folder.path.name.encode(), 0o600)
+            with suppress(FileExistsError):
+                os.close(self._folder.create(name + _PART, 0o600))
+
+    def release(self, name: str, run_id: str) -> None:
+        """Remove what is here of a recording, and the binding of its id; does nothing where nothing is here."""
+        try:
+            self._folder.status(name + _PART)
+        except FileNotFoundError:
+            return
+        with self._ids.turn(lambda: None):
+            if self._bound_to(run_id) == self._folder.path.name:
+                self._ids.remove(run_id)
+            self._remove(name)
+
+    def _bound_to(self, run_id: str) -> str | None:
+        with suppress(FileNotFoundError):
+            spool = self._ids.read(run_id, _MOST_BINDING_BYTES).decode(errors="replace")
+            return spool if _FOLDER.fullmatch(spool) else None
+        return None
+
+    def _has_part(self, spool: str, run_id: str) -> bool:
+        with suppress(FileNotFoundError), self._pulled.below(spool) as folder:
+            return any(name.endswith(f"-{run_id}.jsonl{_PART}") for name in folder.names())
+        return False
 
     def names(self) -> list[str]:
         """Of the recordings that are on their way, oldest first."""
@@ -97,8 +153,17 @@ class Spool:
     def keep_head(self, name: str, line: bytes) -> None:
         self._folder.replace(name + _HEAD, line, 0o600)
 
-    def remove(self, name: str) -> None:
+    def clear(self, name: str) -> None:
+        """Remove what is here of a recording, but not the binding of its id."""
         self._folder.remove(name + _HEAD)  # first: a head without its recording would be taken for that of the next
+        file = self._folder.append(name + _PART)
+        try:
+            os.ftruncate(file, 0)
+        finally:
+            os.close(file)
+
+    def _remove(self, name: str) -> None:
+        self._folder.remove(name + _HEAD)
         self._folder.remove(name + _PART)
 
     def seal(self, lines: Iterable[bytes], run_id: str, runs: Folder) -> RunSummary:
@@ -121,6 +186,19 @@ class Spool:
         with suppress(OSError, Untrusted, ValueError, TypeError):
             return Last(**json.loads(self._folder.read(_LAST, _MOST_LAST_BYTES)))
         return None
+
+    def refused(self) -> dict[str, str]:
+        """By name, why recordings were refused; they are not fetched again."""
+        with suppress(OSError, Untrusted, ValueError, AttributeError, KeyError, TypeError):
+            said = json.loads(self._folder.read(_REFUSED, _MOST_REFUSED_BYTES))
+            if said["by"] == __version__:  # a newer version may know what this one does not
+                return {str(name): str(why) for name, why in said["recordings"].items()}
+        return {}
+
+    def keep_refused(self, refused: Mapping[str, str]) -> None:
+        newest = dict(sorted(refused.items())[-_MOST_REFUSED:])
+        said = {"by": __version__, "recordings": newest}
+        self._folder.replace(_REFUSED, json.dumps(said).encode() + b"\n", 0o600)
 
     def keep_last(self, last: Last) -> None:
         self._folder.replace(_LAST, json.dumps(asdict(last)).encode() + b"\n", 0o600)
@@ -158,6 +236,6 @@ def _folder_name(board: str, ring: str) -> str:
 @contextmanager
 def spool_of(store: Folder, board: str, ring: str, waiting: Callable[[], None]) -> Iterator[Spool]:
     """The spool of a board's ring, for one at a time; ``waiting`` is called where another pull has it."""
-    with store.below(_PULLED, make=True) as pulled, pulled.below(_folder_name(board, ring), make=True) as folder, \
-            folder.turn(waiting):
-        yield Spool(folder)
+    with store.below(_PULLED, make=True) as pulled, pulled.below(_IDS, make=True) as ids, \
+            pulled.below(_folder_name(board, ring), make=True) as folder, folder.turn(waiting):
+        yield Spool(folder, pulled, ids)
