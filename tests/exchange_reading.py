@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 Told = tuple[int | None, float | None, float | None, float | None, int | None]
 
@@ -23,6 +24,7 @@ def cyclictest_histogram(text: str) -> list[Told]:
     rows = [list(map(int, line.split())) for line in text.splitlines() if re.match(r"\d{6} ", line)]
     low, mean, high, over = (_numbers(text, f"# {name}:") for name in (
         "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"))
+    low = [0 if rows and rows[0][0] == 0 < rows[0][1 + i] else least for i, least in enumerate(low)]
     return [(int(sum(row[1 + i] for row in rows) + over[i]), low[i] * 1e3, high[i] * 1e3, mean[i] * 1e3, int(over[i]))
             for i in range(len(low))]
 
@@ -47,6 +49,11 @@ def json_threads(text: str) -> list[Told]:
         held = entry.get("histogram") or {}
         count = entry.get("cycles", entry.get("count"))
         over = count - sum(held.values()) if held and count else None
+        if "cyclicdeadline" in text and held:
+            entry["min"] = min(int(edge) for edge in held)  # it takes a minimum of 0 for none yet
+        if "freq" in entry and ("." in next(iter(held)) or entry["min"] < int(next(iter(held)))):
+            told.append(oslat_upper(entry, held))
+            continue
         if "sender" in entry:
             count = entry["sender"]["samples"]
         elif "freq" in entry:
@@ -56,13 +63,36 @@ def json_threads(text: str) -> list[Told]:
     return told
 
 
+def oslat_upper(entry: dict[str, Any], held: dict[str, int]) -> Told:
+    """Newer ones: buckets called by their upper ends; an overflow spoils the mean."""
+    fine = "." in next(iter(held))
+    *_, (last, count) = held.items()
+    over = count if entry["max"] >= round(float(last) * (1000 if fine else 1)) else 0
+    unit = 1 if fine else 1000
+    return sum(held.values()), entry["min"] * unit, entry["max"] * unit, None if over else entry["avg"] * 1000, over
+
+
 def oslat(text: str) -> list[Told]:
+    if "Minimum:\t 0." in text:
+        return oslat_fine(text)
     cores = len(_numbers(text, "        Core:"))
     rows = [(int(edge), list(map(int, counts.split()))) for edge, counts in re.findall(
         r"^ +(\d+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)]
     low, mean, high = (_numbers(text, f"     {name}:") for name in ("Minimum", "Average", "Maximum"))
     return [(sum(counts[i] for _, counts in rows), low[i] * 1e3, high[i] * 1e3, mean[i] * 1e3,
              rows[-1][1][i] if high[i] > rows[-1][0] else 0) for i in range(cores)]
+
+
+def oslat_fine(text: str) -> list[Told]:
+    rows = [(float(edge), list(map(int, counts.split()))) for edge, counts in re.findall(
+        r"^ +([\d.]+) \(us\):\t((?: \d+)+)", text, re.MULTILINE)]
+    low, mean, high = (_numbers(text, f"     {name}:") for name in ("Minimum", "Average", "Maximum"))
+    told: list[Told] = []
+    for core, most in enumerate(high):
+        over = rows[-1][1][core] if most >= rows[-1][0] else 0
+        told.append((sum(counts[core] for _, counts in rows), low[core] * 1e3, most * 1e3,
+                     None if over else mean[core] * 1e3, over))
+    return told
 
 
 def rtla(text: str) -> list[Told]:
@@ -142,7 +172,68 @@ def rt_app(text: str) -> list[Told]:
     return [(len(values), min(values), max(values), sum(values) / len(values), 0) for values in (slept, slack)]
 
 
+def like_cyclictest(text: str) -> list[Told]:
+    """signaltest and cyclicdeadline: a line for each thread, quiet."""
+    rows = re.findall(r"C: *(\d+) Min: *(\d+) Act: *\d+ Avg: *(\d+) Max: *(\d+)", text)
+    return [(int(n), int(low) * 1e3, int(high) * 1e3, int(mean) * 1e3, None) for n, low, mean, high in rows]
+
+
+def handovers(text: str) -> list[Told]:
+    """Of its last picture."""
+    *_, last = text.split("#0: ")
+    cycles = re.findall(r"Cycles (\d+)", last)
+    values = re.findall(r"Min +(\d+), Cur +\d+, Avg +(\d+), Max +(\d+)", last)
+    return [(int(n), int(low) * 1e3, int(high) * 1e3, int(mean) * 1e3, None)
+            for n, (low, mean, high) in zip(cycles, values, strict=True)]
+
+
+def rt_dataset(text: str) -> list[Told]:
+    latency = json.loads(text)["latency"]
+    edges, *cores = latency["cores"]
+    told: list[Told] = []
+    for counts, most in zip(cores, latency["maxima"], strict=True):
+        low = next(edge for edge, n in zip(edges, counts, strict=True) if n)
+        beyond = most > edges[-1]
+        told.append((None if beyond else sum(counts), low * 1e3, most * 1e3, None, int(beyond)))
+    return told
+
+
+def rteval(text: str) -> list[Told]:
+    told: list[Told] = []
+    for core in re.findall(r"<core .*?</core>", text, re.DOTALL):
+        samples, low, high, mean = (float(re.findall(rf"<{name}[^>]*>([^<]+)<", core)[0])
+                                    for name in ("samples", "minimum", "maximum", "mean"))
+        told.append((int(samples), low * 1e3, high * 1e3, mean * 1e3, 0))
+    return told
+
+
+def latmus(text: str) -> list[Told]:
+    if "# libevl" in text:
+        low, mean, high, count = (float(re.findall(rf"^# {name}: (.*)$", text, re.MULTILINE)[0]) for name in (
+            "min latency", "avg latency", "max latency", "sample count"))
+        over = re.findall(r"^\d+\+ (\d+)$", text, re.MULTILINE)
+        return [(int(count), low * 1e3, high * 1e3, mean * 1e3, int(over[0]) if over else 0)]
+    words = re.findall(r"^RTS\|(.*)$", text, re.MULTILINE)[0].split("|")
+    low, mean, high = (float(word) * 1e3 for word in words[:3])
+    return [(None, low, high, mean, None)]
+
+
+def perf_sched(text: str) -> list[Told]:
+    return [(None, None, float(most) * 1e6 or None, None, None) for most in re.findall(r"max: *([\d.]+) ms", text)]
+
+
+def hgrm(text: str) -> list[Told]:
+    """In µs, as the tests say."""
+    first = re.findall(r"^ +([\d.]+) 0\.0+ ", text, re.MULTILINE)[0]
+    mean, most, count = (re.findall(pattern, text)[0] for pattern in (
+        r"Mean += +([\d.]+)", r"Max += +([\d.]+)", r"Total count += +(\d+)"))
+    return [(int(count), float(first) * 1e3, float(most) * 1e3, float(mean) * 1e3, 0)]
+
+
 READINGS: list[tuple[str, Callable[[str], list[Told]]]] = [
+    (r'"RT Dataset"', rt_dataset), (r"<rteval ", rteval), (r"^RTT.* CPU\d|^# libevl", latmus),
+    (r"Runtime ms", perf_sched),
+    (r"1/\(1-Percentile\)", hgrm), (r"^\S*#\d+: ID", handovers), (r"^T: .*\) (?:P: *\d+|I:\d+) C:", like_cyclictest),
     (r'"thread"|"cpu": \{', json_threads), (r"^# Histogram", cyclictest_histogram),
     (r"^\S*T: 0 \(", cyclictest_threads), (r"^oslat V", oslat), (r"^# RTLA", rtla), (r"^#idx +perf", rt_app),
     (r" Timer Latency  |(?:System|related) Noise  ", rtla_top),

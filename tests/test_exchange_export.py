@@ -11,7 +11,8 @@ import re
 import struct
 import zlib
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,7 +26,7 @@ from recordings import Plan, latencies, quiet, recording
 from fastenough.exchange import EXPORTERS, export, found_in, read_source, recording_lines
 from fastenough.exchange.hdrhistogram import compressed, payload
 from fastenough.exchange.rows import Held, held_in
-from fastenough.model import BadInput
+from fastenough.model import BadInput, Configuration, Role, Series
 from fastenough.recording import Histogram, Recording, read_recording
 from fastenough.recording.building import line_bytes
 
@@ -116,7 +117,8 @@ def test_the_log_holds_each_series_exactly(own: Recording) -> None:
         counts, _ = decoded(base64.b64decode(encoded))
         assert counts == dict(zip((least_of_bucket(int(high)) for high in total.highest()), total.count.tolist(),
                                   strict=True))
-        assert tag == f"Tag=own/{series.name}/cpu={series.cpu}" and float(length) == own.duration_ns / 1e9
+        assert tag == f"Tag=own/{series.name}/id={series.id}/cpu={series.cpu}/period_ns=1000000"
+        assert float(length) == own.duration_ns / 1e9
         assert float(greatest_ms) == (total.maximum or 0) / 1e6
 
 
@@ -157,6 +159,47 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     assert {(row["run"], row["series"]) for row in rows} == {("'=cmd()", "'+wakeup")}
 
 
+def transfers(tmp_path: Path, run_id: str, interval_ns: int) -> Recording:
+    """Two series of transfers that differ in their number of bytes only."""
+    one = recording(tmp_path, Plan([[np.array([7000])]], run_id=run_id, load=None, views=("transfer", "other")))
+    sizes = [replace(series, name="transfer", bytes=size, labels={"block": "8192"}, corrected=False,
+                     role=Role.THROUGHPUT, from_event="first write", to_event="last read", period_ns=None)
+             for series, size in zip(one.series, (10**6, 10**7), strict=True)]
+    head = replace(one.head, series=tuple(sizes), parameters={"interval_ns": interval_ns}, board="b",
+                   configuration=Configuration("rt"))
+    return replace(one, head=head)
+
+
+def test_series_that_differ_in_size_and_runs_that_differ_in_parameters_are_distinct(tmp_path: Path) -> None:
+    runs = [transfers(tmp_path, "one", 1000), transfers(tmp_path, "two", 2000)]
+    expected = [(run, size, parameter) for run, parameter in (("one", 1000), ("two", 2000)) for size in (10**6, 10**7)]
+    rows = list(csv.DictReader(io.StringIO(export(runs, "csv").decode())))
+    assert [(row["run"], int(row["bytes"]), json.loads(row["parameters"])["interval_ns"]) for row in rows] == expected
+    table = pq.read_table(io.BytesIO(export(runs, "parquet"))).to_pylist()
+    assert [(row["run"], row["bytes"], json.loads(row["parameters"])["interval_ns"]) for row in table] == expected
+    assert {(row["board"], row["configuration"], row["load"]) for row in table} == {("b", "rt", None)}
+    log = export(runs, "hdrhistogram").decode().splitlines()
+    stated = {run["run"]: json.loads(run["parameters"])["interval_ns"] for run in (
+        json.loads(line.removeprefix("#[Run: ").removesuffix("]")) for line in log if line.startswith("#[Run: "))}
+    tags = [re.match(r"Tag=(\w+)/.*/bytes=(\d+)/", line) for line in log if line.startswith("Tag=")]
+    assert [(tag[1], int(tag[2]), stated[tag[1]]) for tag in tags if tag] == expected
+    metrics = export(runs, "openmetrics").decode()
+    assert re.findall(r'_max_seconds\{run="(\w+)",.*?bytes="(\d+)"', metrics) == [(run, str(size)) for run, size, _ in
+                                                                               expected]
+    assert [(run["id"], series["bytes"], run["head"]["parameters"]["interval_ns"]) for run in json.loads(
+        export(runs, "json"))["runs"] for series in run["series"]] == expected
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Series) if field.name not in (
+    "unit", "k", "two_sided", "relative", "tick_ps", "rise_k", "refused", "said")])
+def test_every_field_of_the_identity_of_a_series_is_exported(own: Recording, name: str) -> None:
+    """What is left out says how values are stored, not which values they are."""
+    one = replace(own.series[0], labels={"a": 1})
+    changed = replace(one, **{name: {  # type: ignore[arg-type]
+        "labels": {"a": 2}, "role": Role.THROUGHPUT, "corrected": True}.get(name, 77)})
+    assert Held(own, one, own.totals[0]).identity != Held(own, changed, own.totals[0]).identity
+
+
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')
 
 
@@ -190,10 +233,19 @@ def case_of(recordings: list[Recording]) -> ElementTree.Element:
     return case
 
 
+def test_a_suite_says_where_when_and_how_long(tmp_path: Path) -> None:
+    runs = [recording(tmp_path, Plan(quiet(name), run_id=name)) for name in ("one", "two")]
+    suite, = ElementTree.fromstring(export(runs, "junit"))
+    assert float(suite.get("time") or 0) == pytest.approx(sum(run.duration_ns for run in runs) / 1e9, abs=1e-3)
+    begun = datetime.fromisoformat(suite.get("timestamp") or "").replace(tzinfo=UTC)
+    assert abs(begun.timestamp() - runs[0].head.begin.wall_ns / 1e9) < 1
+    assert suite.get("hostname") == runs[0].head.board
+
+
 @pytest.mark.parametrize(("old", "new"), [
     (b' tests="1"', b""), (b' tests="1"', b' tests="2"'), (b"testcase", b"case"), (b' name="load', b' label="load'),
     (b'time="', b'time="about '), (b"<system-out>", b"<failure /><error /><system-out>"),
-    (b"testsuites", b"suites")])
+    (b"testsuites", b"suites"), (b" timestamp=", b" stamp="), (b' hostname="', b' host="')])
 def test_what_a_ci_server_would_not_take_is_found(tmp_path: Path, old: bytes, new: bytes) -> None:
     content = export([recording(tmp_path, Plan(quiet("run-1")))], "junit")
     assert old in content and faults(content) == []
@@ -227,6 +279,6 @@ def test_the_command_writes_each_form_and_replaces_nothing(tmp_path: Path) -> No
     again = command_line("export", "last", "--to", "csv", "--out", str(out), *there)
     assert again.returncode == 2 and "there already" in again.stderr
     printed = command_line("export", "last", "--to", "csv", *there)
-    assert printed.returncode == 0 and printed.stdout.startswith("run,probe,series")
+    assert printed.returncode == 0 and printed.stdout.startswith("run,board,configuration")
     wrong = command_line("export", "last", "--to", "xml", *there)
     assert wrong.returncode == 2 and all(name in wrong.stderr for name in EXPORTERS)

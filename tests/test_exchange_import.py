@@ -18,7 +18,8 @@ from exchange_reading import Told, told
 from fastenough.analysis import judge
 from fastenough.analysis.estimates import estimates
 from fastenough.analysis.extremal import extremal_indices
-from fastenough.exchange import Found, Source, found_in, read_source, recording_lines
+from fastenough.exchange import Found, Source, found_in, recording_lines
+from fastenough.exchange import read_source as source_at
 from fastenough.model import BadInput, Outcome, Requirement, Role, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.building import line_bytes
@@ -36,13 +37,19 @@ FURTHER = sorted(path for path in Path(MORE).rglob("*") if path.is_file() and pa
 ALL = CASES + FURTHER
 NO_END = ("quiet", "live", "ct24-q", "deadline", "break", "spike", "raw", "csv", "rt-app", "top")
 """Files of which nothing says where they end: cut between two lines, they are whole ones with fewer threads."""
+US = 1000
+"""The unit of the values of those files that state none."""
 CHECKED = ("all", "2.4-histogram", "2.4.json", "0.3.json", "rtla-us", "rtla-ns", "osnoise.txt", "osadl", "xenomai-3",
-           "stress")
+           "stress", "rteval", "percentiles", "latmus-gnuplot")
 """Files that say a count twice."""
 
 
+def read_source(path: Path) -> Source:
+    return source_at(path, US)
+
+
 def of_bytes(content: bytes, name: str = "file") -> Found:
-    return found_in(Source(name, content))
+    return found_in(Source(name, content, US))
 
 
 def told_by(found: Found) -> list[Told]:
@@ -67,13 +74,17 @@ def test_all_importers_have_a_case() -> None:
     names = " ".join(path.name for path in CASES)
     for tool in ("cyclictest-2.4.json", "cyclictest-2.10", "rtla-us", "rtla-ns", "osnoise", "jitterdebugger-0.3.raw",
                  "oslat", "hwlatdetect", "xenomai-gnuplot", "stress-ng", "osadl", "pmqtest", "rt-app",
-                 "rtla-top-6.1", "rtla-top-live", "rtla-osnoise-top"):
+                 "rtla-top-6.1", "rtla-top-live", "rtla-osnoise-top", "rtla-stopped", "rt-dataset",
+                 "oslat-2.8-ns.txt", "oslat-2.8-ns.json", "oslat-2.8.json", "cyclicdeadline-2.8.json",
+                 "signaltest-2.4.json", "signaltest-2.4-quiet", "cyclicdeadline-2.4-quiet", "pmqtest-2.4.txt",
+                 "sigwaittest-2.4-live", "rteval-cyclictest", "rteval-timerlat", "latmus.txt", "latmus-gnuplot",
+                 "perf-sched", "percentiles.hgrm"):
         assert tool in names
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
-    found, expected = told_by(found_in(read_source(path))), told(path)
+    found, expected = told_by(found_in(source_at(path))), told(path)
     if path.name.endswith(".csv"):
         expected = sorted(expected, key=repr) if len(expected) != len(found) else expected
     assert len(found) == len(expected)
@@ -117,7 +128,7 @@ def no_more_than(less: list[Told], whole: list[Told]) -> bool:
 @pytest.mark.parametrize("path", [path for path in ALL if not any(part in path.name for part in NO_END)],
                          ids=lambda path: path.name)
 def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
-    whole = told_by(found_in(read_source(path)))
+    whole = told_by(found_in(source_at(path)))
     refused = 0
     for content in _cuts(path):
         try:
@@ -131,7 +142,7 @@ def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in ALL if any(part in path.name for part in NO_END)],
                          ids=lambda path: path.name)
 def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
-    whole = told_by(found_in(read_source(path)))
+    whole = told_by(found_in(source_at(path)))
     content = path.read_bytes()
     for at in range(0, len(content), max(1, len(content) // 60)):
         try:
@@ -210,7 +221,7 @@ def test_what_is_none_is_refused_with_the_reason(content: bytes, words: str, tmp
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(BadInput, match="not imported") as refused:
-        found_in(read_source(path))
+        found_in(source_at(path))
     assert words in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -378,7 +389,8 @@ def test_no_limit_is_passed_and_one_below_the_maximum_fails_or_is_open(path: Pat
     judged = judge([recording], Requirement(1))
     assert judged.verdict is not Verdict.PASS
     said = [finding.text for judgment in judged.judgments for finding in judgment.findings]
-    assert said and not [text for text in said if re.search(r"\b0 ns\b", text)]
+    assert said or all(series.role is Role.DIAGNOSTIC for series in recording.series)
+    assert not [text for text in said if re.search(r"\b0 ns\b", text)]
 
 
 def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Path) -> None:
@@ -387,6 +399,62 @@ def test_quantiles_among_values_that_were_only_counted_are_at_least(tmp_path: Pa
     assert total.wide == ((42, 30),) and total.standard_deviation is None
     assert judge([recording], Requirement(35_000)).verdict is Verdict.FAIL  # one value of 42 µs is certain
     assert judge([recording], Requirement(43_000)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("name", "old", "new", "tool"), [
+    ("signaltest-2.4.json", "signaltest -l", "/usr/local/bin/sgt -l", "signaltest"),
+    ("cyclicdeadline-2.8.json", "cyclicdeadline -t", "./dl -t", "cyclicdeadline"),
+    ("cyclictest-2.4.json", '"cmdline:": "', '"cmdline:": "/opt/', "cyclictest"),
+    ("signaltest-2.4.json", "signaltest -l", "cyclictest -l", None),
+    ("pmqtest-2.4.json", "pmqtest -", "oslat -", None),
+    ("signaltest-2.4.json", '"file_version": 1', '"file_version": 2', None),
+])
+def test_a_test_of_rt_tests_is_known_by_its_fields(name: str, old: str, new: str, tool: str | None) -> None:
+    content = text_of(name).replace(old, new, 1).encode()
+    assert content != text_of(name).encode()
+    if tool is not None:
+        assert of_bytes(content).tool == tool
+        return
+    with pytest.raises(BadInput, match=r"it was changed|file_version"):
+        of_bytes(content)
+
+
+def test_a_percentile_distribution_needs_its_unit(tmp_path: Path) -> None:
+    path = ROOT / "tests" / "exchange_cases" / "percentiles.hgrm"
+    with pytest.raises(BadInput, match="--unit"):
+        found_in(source_at(path))
+    assert [found_in(source_at(path, unit)).series[0].in_ns(found_in(source_at(path, unit)).series[0].maximum)
+            for unit in (1, US)] == [1234, 1234 * US]
+    there = ("--store", str(tmp_path / "store"))
+    done = command_line("import", str(path), "--unit", "us", "--json", *there)
+    assert done.returncode == 0 and json.loads(done.stdout)["runs"][0]["series"][0]["max"] == 1234 * US
+
+
+def test_rteval_without_numbers_and_with_entities_is_refused() -> None:
+    whole = text_of("rteval-cyclictest.xml")
+    dropped = re.sub(r"<(core|system).*</\1>", "", whole, flags=re.DOTALL)
+    with pytest.raises(BadInput, match="leaves all numbers out"):
+        of_bytes(dropped.encode())
+    bomb = whole.replace("<rteval ", '<!DOCTYPE rteval [<!ENTITY a "aaaa">]>\n<rteval ', 1)
+    with pytest.raises(BadInput):
+        of_bytes(bomb.encode())
+    longest = whole.replace('<maximum unit="us">212<', '<maximum unit="us">3600<').replace(">301<", ">301<")
+    beyond = of_bytes(longest.encode()).series[0]
+    assert (beyond.maximum, beyond.overflow, beyond.count) == (3600, 1, None)
+
+
+def test_rteval_says_that_timerlat_mixes_its_samples() -> None:
+    found = of_bytes(text_of("rteval-timerlat.xml").encode())
+    assert {series.role for series in found.series} == {Role.DIAGNOSTIC} and "caveat" in found.facts
+
+
+def test_a_bucket_of_newer_oslats_ends_below_its_name() -> None:
+    newer = of_bytes(text_of("oslat-2.8.json").encode()).series[0]
+    assert newer.minimum == 0 and newer.buckets[0][:2] == (0, 0)
+    fine = of_bytes(text_of("oslat-2.8-ns.json").encode()).series[0]
+    assert fine.unit_ns == 1 and fine.buckets[0][:2] == (0, 99) and fine.in_ns(fine.minimum) == fine.minimum
+    rows = text_of("oslat-2.4.txt")
+    assert of_bytes(rows.encode()).series[0].buckets[0][:2] == (1, 1)
 
 
 def text_of(name: str) -> str:
@@ -426,3 +494,12 @@ def test_a_latency_longer_than_jitterdebugger_measured_is_refused(name: str) -> 
         content = bytearray(b"".join(lines))
     with pytest.raises(BadInput, match="longer than the CPU was measured"):
         of_bytes(bytes(content))
+
+
+def test_json_that_no_tool_writes_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read 45 MB of it took a minute."""
+    monkeypatch.setattr("fastenough.exchange.source.json.loads", lambda *_, **__: pytest.fail("it was read"))
+    path = tmp_path / "long.json"
+    path.write_bytes(b'{"cpu":{"0":{"histogram":{' + b'"1":1,' * (3 << 20) + b'"2":1}}}}\n')
+    with pytest.raises(BadInput, match="MiB of JSON"):
+        found_in(source_at(path))

@@ -34,6 +34,10 @@ _NS_WIDTH = 8
 """Columns that Act and Avg take with -N; without, they take 5 unless they need more.  Nothing else tells the unit."""
 
 
+_NO_ZERO = "minimum of 0 left out"
+"""Only cyclicdeadline, which prints the same histogram, says so: it takes a minimum of 0 for none yet."""
+
+
 @dataclass
 class _Parts:
     """The lines of a file by what they are; ``cycles``: how many overflows of a thread are listed, or counted there."""
@@ -57,7 +61,8 @@ class _Cyclictest:
 
     def recognises(self, source: Source) -> bool:
         return any(line.startswith("# Histogram") or _THREAD.fullmatch(line) for line in source.lines[:200]) or (
-            bool(_UP.search(source.text[:4096])) and " P:" in source.text and " Max:" in source.text)
+            bool(_UP.search(source.text[:4096])) and " P:" in source.text and " I:" in source.text
+            and " Max:" in source.text)
 
     def read(self, source: Source) -> Found:
         source.whole()
@@ -69,7 +74,9 @@ class _Cyclictest:
         settings = tuple(Setting("priority", None, int(match[3]), thread=match[1]) for match in parts.threads)
         events = tuple(_events(source, parts, len(series)))
         facts = parts.facts | {name: " ".join(map(str, parts.footers[name])) for name in _TOLD if name in parts.footers}
-        return Found("cyclictest", None, "linux-user", series, settings=settings, facts=facts, events=events)
+        missed_zero = parts.facts.pop(_NO_ZERO, False)
+        return Found("cyclicdeadline" if missed_zero else "cyclictest", None, "linux-user", series,
+                     settings=settings, facts=facts, events=events)
 
 
 IMPORTER = _Cyclictest()
@@ -175,6 +182,8 @@ def _histogram(reading: Reading, parts: _Parts) -> Iterator[FoundSeries]:
         if parts.cycles.get(thread, beyond[thread]) != beyond[thread]:
             reading.refuse(f"# Thread {thread} does not list its {beyond[thread]} overflows: it was cut or changed")
         count = placed + beyond[thread]
+        if buckets and buckets[0][0] == 0 < low[thread] and "Total" not in parts.footers:
+            low[thread], parts.facts[_NO_ZERO] = 0, True
         period_ns = int(parts.threads[thread][4]) * 1000 if len(parts.threads) == columns else None
         yield FoundSeries("wakeup", FROM, TO, 1000, count, low[thread] if count else None,
                           high[thread] if count else None, Decimal(mean[thread]) if count else None,

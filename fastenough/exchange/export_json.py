@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastenough.analysis import measure, merge_samples
-from fastenough.exchange.rows import Held, held_in
+from fastenough.exchange.rows import SERIES_COLUMNS, Held, held_in
 from fastenough.recording import Recording
 from fastenough.recording.building import end_line, head_line
 
 
 def _series(held: Held) -> dict[str, Any]:
+    identity = dict(zip(SERIES_COLUMNS, held.identity, strict=True))
     measures = measure(merge_samples([(held.recording, held.series)]))
     return {
-        "id": held.series.id, "name": held.series.name, "cpu": held.series.cpu, "labels": held.series.labels,
-        "role": held.series.role.value, "count": measures.n, "lost": measures.lost, "missed": measures.missed,
+        "name": identity.pop("series"), **identity, "labels": held.series.labels,
+        "count": measures.n, "lost": measures.lost, "missed": measures.missed,
         "min_ns": measures.minimum_ns, "max_ns": measures.maximum_ns, "mean_ns": measures.mean_ns,
         "quantiles": [{"quantile": one.quantile, "ns": one.value_ns, "at_least_ns": one.at_least_ns,
                        "lower_ns": one.lower_ns, "upper_ns": one.upper_ns, "reason": one.reason}

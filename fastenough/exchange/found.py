@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from fastenough.model import Configuration, Role
-from fastenough.recording.head import Event, Setting
+from fastenough.recording.head import Event, LoadStated, Setting
 
 Bucket = tuple[int, int, int]
 """(least value, greatest value, count), in the series' unit."""
@@ -76,7 +76,8 @@ class Sample:
 class Found:
     """A whole file: one run.  ``begin_wall_ns`` and ``duration_ns`` are None where it does not say.
 
-    ``aborted``: why its tool ended in good order before its time; empty where it did not.
+    ``aborted``: why its tool ended in good order before its time; empty where it did not.  ``load``: what it says ran
+    beside it; nothing proves it.
     """
 
     tool: str
@@ -95,6 +96,7 @@ class Found:
     profile: Mapping[str, Any] | None = None
     samples: tuple[Sample, ...] = ()
     aborted: str = ""
+    load: LoadStated | None = None
 
 
 def faults(found: Found) -> Iterator[str]:

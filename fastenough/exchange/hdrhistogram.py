@@ -9,6 +9,7 @@ Source: the encoding as the HdrHistogram project defines it (V2EncodingCookieBas
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 import struct
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fastenough.exchange.rows import Held, held_in
+from fastenough.exchange.rows import Held, held_in, run_identity
 from fastenough.model import BadInput
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_index
@@ -66,8 +67,16 @@ def compressed(held: Held) -> bytes:
 
 
 def _tag(held: Held) -> str:
-    cpu = "" if held.series.cpu is None else f"cpu={held.series.cpu}"
-    return _UNTAGGED.sub("_", "/".join(filter(None, (held.recording.run_id, held.series.name, cpu, held.labels))))
+    """Of the run and all that distinguishes the series; the id, for two series may differ in their events only."""
+    one = held.series
+    parts = {"id": one.id, "cpu": one.cpu, "bytes": one.bytes, "period_ns": one.period_ns}
+    named = [f"{name}={value}" for name, value in parts.items() if value is not None]
+    return _UNTAGGED.sub("_", "/".join(filter(None, (held.recording.run_id, one.name, *named, held.labels))))
+
+
+def _run_comments(recordings: Sequence[Recording]) -> str:
+    """A comment for each run: what distinguishes it, as one JSON object."""
+    return "".join(f"#[Run: {json.dumps(run_identity(recording.head))}]\n" for recording in recordings)
 
 
 def _lines(held: Held, start_s: float) -> Iterator[str]:
@@ -90,5 +99,6 @@ def export(recordings: Sequence[Recording]) -> bytes:
     start_s = min((recording.head.begin.wall_ns for recording in recordings), default=0) / 1e9
     head = ("#[Histogram log format version 1.3]\n"
             f"#[StartTime: {start_s:.3f} (seconds since epoch)]\n"
+            f"{_run_comments(recordings)}"
             '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
     return (head + "".join(line for held in series for line in _lines(held, start_s))).encode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 from fastenough.analysis import judge, words
@@ -33,6 +34,21 @@ class Case:
     reasons: Sequence[str]
     seen: str
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and when the cases of a suite were measured: ``hosts``: the boards' names; ``begun_s``: begin of the first
+    run, in seconds of the wall clock, None where nothing was measured."""
+
+    hosts: Sequence[str]
+    begun_s: float | None
+
+    @classmethod
+    def of(cls, recordings: Sequence[Recording]) -> Place:
+        hosts = dict.fromkeys(recording.head.board or "" for recording in recordings)
+        return cls(list(filter(None, hosts)),
+                   min((recording.head.begin.wall_ns / 1e9 for recording in recordings), default=None))
 
 
 def _text(text: str) -> str:
@@ -63,9 +79,13 @@ def _element(case: Case) -> ElementTree.Element:
     return found
 
 
-def _document(elements: Sequence[ElementTree.Element]) -> bytes:
+def _document(elements: Sequence[ElementTree.Element], place: Place) -> bytes:
     """The whole file, of test cases."""
-    suite = ElementTree.Element("testsuite", name="fastenough", tests=str(len(elements)))
+    begun = datetime.now(UTC) if place.begun_s is None else datetime.fromtimestamp(place.begun_s, UTC)
+    seconds = sum(float(each.get("time", "0")) for each in elements)
+    suite = ElementTree.Element("testsuite", name="fastenough", tests=str(len(elements)), time=f"{seconds:.3f}",
+                                timestamp=f"{begun:%Y-%m-%dT%H:%M:%S}",
+                                hostname=_text(", ".join(place.hosts) or "unknown"))
     for kind in ("failure", "error", "skipped"):
         suite.set({"failure": "failures", "error": "errors"}.get(kind, kind),
                   str(sum(one.find(kind) is not None for one in elements)))
@@ -77,9 +97,9 @@ def _document(elements: Sequence[ElementTree.Element]) -> bytes:
     return written + b"\n"
 
 
-def suite(cases: Sequence[Case]) -> bytes:
+def suite(cases: Sequence[Case], place: Place) -> bytes:
     """A file of these cases."""
-    return _document([_element(case) for case in cases])
+    return _document([_element(case) for case in cases], place)
 
 
 def export(recordings: Sequence[Recording]) -> bytes:
@@ -87,11 +107,11 @@ def export(recordings: Sequence[Recording]) -> bytes:
     seconds = {recording.run_id: recording.duration_ns / 1e9 for recording in recordings}
     cases = [_element(_case(one, sum(seconds.get(run, 0.0) for run in one.run_ids))) for one in assessment.judgments]
     for run, reason in assessment.not_applicable:
-        case = ElementTree.Element("testcase", classname="fastenough.run", name=_text(run))
+        case = ElementTree.Element("testcase", classname="fastenough.run", name=_text(run), time="0.000")
         ElementTree.SubElement(case, "skipped", message=_text(f"not applicable: {reason}"))
         cases.append(case)
     if not cases:
-        nothing = ElementTree.Element("testcase", classname="fastenough", name="anything to judge")
+        nothing = ElementTree.Element("testcase", classname="fastenough", name="anything to judge", time="0.000")
         ElementTree.SubElement(nothing, "error", message=_text(assessment.headline), type=assessment.verdict.value)
         cases.append(nothing)
-    return _document(cases)
+    return _document(cases, Place.of(recordings))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fastenough.exchange.openmetrics_text import END, family, labelled
-from fastenough.exchange.rows import Held, held_in
+from fastenough.exchange.rows import Held, held_in, run_identity
 from fastenough.recording import Recording
 
 _STEPS = (1, 2, 5)
@@ -26,8 +26,8 @@ _COUNTERS = (
 
 def _of(held: Held) -> dict[str, object]:
     pairs: dict[str, object] = {"run": held.recording.run_id, "series": held.series.name}
-    if held.series.cpu is not None:
-        pairs["cpu"] = held.series.cpu
+    pairs |= {name: value for name, value in (("cpu", held.series.cpu), ("bytes", held.series.bytes),
+                                              ("period_ns", held.series.period_ns)) if value is not None}
     return pairs | ({"labels": held.labels} if held.labels else {}) | {"id": held.series.id}
 
 
@@ -60,10 +60,9 @@ def _metrics(recordings: Sequence[Recording]) -> Iterator[str]:
     greatest_ns = max((held.buckets_ns()[-1][1] for held in one_sided if held.total.total), default=0.0)
     yield from family("fastenough_run", "info", "What was run.")
     for recording in recordings:
-        head = recording.head
+        head, run = recording.head, run_identity(recording.head)
         yield "fastenough_run_info" + labelled({
-            "run": recording.run_id, "probe": head.probe, "implementation": head.implementation,
-            "board": head.board or "unknown", "load": head.load.name if head.load else "unknown",
+            **{name: value if value is not None else "unknown" for name, value in run.items()},
             "outcome": recording.outcome.value if recording.outcome else "cut-off",
             "marks": " ".join(sorted(head.marks)), "tool": f"{head.tool.name} {head.tool.version}"}) + " 1\n"
     yield from family("fastenough_latency_seconds", "histogram", "Latencies of a run; series with negative values "

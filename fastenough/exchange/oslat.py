@@ -1,61 +1,131 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""oslat's text and JSON: gaps that a busy loop sees, each rounded up to whole µs by oslat itself."""
+"""oslat's text and JSON: gaps that a busy loop sees.
+
+Older ones round each gap up to whole µs, and a bucket is called by that.  Newer ones round extremes down and call a
+bucket by its upper end, which no value in it reaches; with --bucket-width (-W) their times are ns.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import gcd
 
 from fastenough.exchange.found import Bucket, Found, FoundSeries
-from fastenough.exchange.rt_tests import found_in, histogram_of, is_of, mean_of, number, threads_of
+from fastenough.exchange.rt_tests import found_in, histogram_of, mean_of, number, test_of, threads_of
 from fastenough.exchange.source import Reading, Source
 
-_ROW = re.compile(r"\s*(Core|Counter Freq|CPU Freq|\d+ \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
+_ROW = re.compile(r"\s*(Core|Counter Freq|CPU Freq|\d+(?:\.\d{3})? \(us\)|Minimum|Average|Maximum|Max-Min|Duration):\t"
                   r"((?: \d+(?:\.\d+)?)+)\s*(\([A-Za-z ]+\))?\s*")
 _OPTION = re.compile(r"([A-Z][A-Za-z ]+): *\t+(.+)")
 _NEEDED = ("Core", "Minimum", "Average", "Maximum", "Max-Min", "Duration")
-_ENDED = "Test completed."
+_STARTED, _ENDED = "Test starts...", "Test completed."
+"""Neither with -q: there the duration of each core, its last line, ends it."""
 _LEFT_OUT = "..."
 """Empty buckets, with -z."""
+
+
+@dataclass(frozen=True)
+class _Core:
+    """What is said of one core, in units; ``counts`` by the names of its filled buckets, ascending."""
+
+    cpu: int
+    low: int
+    high: int
+    mean: Decimal
+    mean_step: Decimal
+    counts: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """How buckets are called.  ``upper``: by an end that no value reaches.  ``biased``: the first may hold one less."""
+
+    unit_ns: int
+    width: int
+    upper: bool
+    biased: bool
+
+    def bucket(self, name: int, count: int) -> Bucket:
+        return (max(0, name - self.width), name - 1, count) if self.upper else (name, name, count)
 
 
 class _Oslat:
     what = "oslat: text and JSON"
 
     def recognises(self, source: Source) -> bool:
-        return source.text.startswith("oslat V ") or is_of(source, "freq", "duration", "max")
+        return source.text.startswith("oslat V ") or test_of(source) == "oslat"
 
     def read(self, source: Source) -> Found:
-        return _read_text(source) if source.text.startswith("oslat V ") else found_in(
-            source, "oslat", _with_own_means(list(_of_json(source))))
+        if source.text.startswith("oslat V "):
+            return _read_text(source)
+        cores, fine = _of_json(source)
+        return found_in(source, "oslat", _gaps(cores, _naming(cores, fine, _biased(source))))
 
 
 IMPORTER = _Oslat()
 
 
-def _gap(low: int, high: int, mean: Decimal, step: str, buckets: tuple[Bucket, ...]) -> FoundSeries:
-    """The last bucket also holds what is longer; where the maximum lies beyond it, that bucket is no more than that."""
-    count = sum(n for _, _, n in buckets)
-    overflow = buckets[-1][2] if buckets and high > buckets[-1][1] else 0
-    return FoundSeries(
-        "gap", "a reading of the clock in a busy loop", "the next reading", 1000, count, low if count else None,
-        high if count else None, mean if count else None, Decimal(step), overflow=overflow,
-        overflow_from=buckets[-1][0] if buckets else None, buckets=buckets[:-1] if overflow else buckets)
+def _biased(source: Source) -> bool:
+    """Whether all buckets are shifted by the least gap (-B)."""
+    words = str(source.json.get("cmdline:", "")).split() if source.text.lstrip().startswith("{") else []
+    return any(re.fullmatch(r"--bias|-[a-zA-Z]*B", word) for word in words) or any(
+        line.startswith("Global bias set to") for line in source.lines[:20])
 
 
-def _with_own_means(cores: Sequence[FoundSeries]) -> Iterator[FoundSeries]:
+def _naming(cores: Sequence[_Core], fine: bool, biased: bool) -> _Naming:
+    """What the extremes tell of it, for no version is sure to be named."""
+    names = [name for core in cores for name in core.counts]
+    width = gcd(*(name - names[0] for name in names), *(names if not biased else ())) if names else 1
+    filled = [core for core in cores if core.counts]
+    if biased:
+        upper = fine or any(core.high == max(core.counts) - 1 for core in filled)
+    else:
+        upper = fine or any(core.low < min(core.counts) for core in filled)
+    return _Naming(1 if fine else 1000, width or 1, upper, biased)
+
+
+def _gaps(cores: Sequence[_Core], naming: _Naming) -> Iterator[FoundSeries]:
     """oslat adds what overflowed on the first core to the sum of every core: such a mean is not told."""
-    for place, core in enumerate(cores):
-        yield replace(core, mean=None) if place and (core.overflow or cores[0].overflow) else core
+    series = [_gap(core, naming) for core in cores]
+    for place, one in enumerate(series):
+        wrong = one.overflow if naming.upper else place and (one.overflow or series[0].overflow)
+        yield replace(one, mean=None) if wrong else one
 
 
-def _of_json(source: Source) -> Iterator[FoundSeries]:
-    for entry in threads_of(source).values():
-        buckets = histogram_of(source, entry)
+def _gap(core: _Core, naming: _Naming) -> FoundSeries:
+    """The last bucket also holds what is longer; where the maximum lies beyond it, that bucket is no more than that."""
+    buckets = [naming.bucket(name, count) for name, count in core.counts.items()]
+    if buckets and naming.biased and core.low == buckets[0][0] - 1:
+        buckets[0] = (core.low, *buckets[0][1:])
+    count = sum(n for _, _, n in buckets)
+    overflow = buckets[-1][2] if buckets and core.high > buckets[-1][1] else 0
+    step = core.mean_step + 2 * (naming.width if naming.upper else naming.biased)
+    return FoundSeries(
+        "gap", "a reading of the clock in a busy loop", "the next reading", naming.unit_ns, count,
+        core.low if count else None, core.high if count else None, core.mean if count else None, step,
+        overflow=overflow, overflow_from=buckets[-1][0] if buckets else None,
+        buckets=tuple(buckets[:-1] if overflow else buckets), cpu=core.cpu)
+
+
+def _of_json(source: Source) -> tuple[list[_Core], bool]:
+    """The cores, and whether their times are ns: then names of buckets have three decimals, and are µs as the mean."""
+    entries = list(threads_of(source).values())
+    fine = any("." in name for entry in entries for name in entry.get("histogram", {}))
+    scale = 1000 if fine else 1
+    cores = []
+    for entry in entries:
+        held = entry.get("histogram", {})
+        if fine and isinstance(held, dict):
+            if not all(re.fullmatch(r"\d{1,15}\.\d{3}", name) for name in held):
+                source.refuse("a bucket of its histogram is no number of µs with three decimals")
+            held = {str(int(name.replace(".", ""))): n for name, n in held.items()}
         low, high, cpu = (number(source, entry, name) for name in ("min", "max", "cpu"))
-        yield replace(_gap(low, high, mean_of(source, entry), "0.000001", buckets), cpu=cpu)
+        cores.append(_Core(cpu, low, high, mean_of(source, entry) * scale, Decimal("0.000001") * scale,
+                           {name: count for name, _, count in histogram_of(source, {"histogram": held})}))
+    return cores, fine
 
 
 def _read_text(source: Source) -> Found:
@@ -73,29 +143,48 @@ def _read_text(source: Source) -> Found:
         elif line.strip() not in ("", _LEFT_OUT) and rows:
             reading.refuse(f"no line of oslat's: {line[:60]!r}")
     missing = [name for name in _NEEDED if name not in rows]
-    if missing or _ENDED not in source.lines:
+    if missing or (_STARTED in source.lines and _ENDED not in source.lines):
         source.refuse(f"it has no line {missing[0] if missing else _ENDED!r}: it was cut off, or oslat was killed")
     if len({len(words) for words in rows.values()}) != 1:
         source.refuse("its lines are not of equally many cores: it was cut or changed")
     facts["duration_s"] = " ".join(rows["Duration"])
     longest_s = max(map(Decimal, rows["Duration"]))
-    return Found("oslat", source.lines[0].removeprefix("oslat V ").strip() or None, "linux-user",
-                 tuple(_with_own_means(list(_of_rows(reading, rows)))), facts=facts, duration_ns=int(longest_s * 10**9))
+    fine = "." in rows["Minimum"][0]
+    biased = _biased(source)
+    names = _names(reading, rows, biased)
+    cores = list(_of_rows(reading, rows, names, 1000 if fine else 1))
+    series = list(_gaps(cores, _naming(cores, fine, biased)))
+    for one, core in zip(series, cores, strict=True):
+        if one.overflow and max(core.counts) != max(names):
+            source.refuse(f"the maximum of core {core.cpu} is beyond its buckets, and the last is empty: it was "
+                          "changed")
+    return Found("oslat", source.lines[0].removeprefix("oslat V ").strip() or None, "linux-user", tuple(series),
+                 facts=facts, duration_ns=int(longest_s * 10**9))
 
 
-def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]]) -> Iterator[FoundSeries]:
-    named = {int(name.split()[0]): words for name, words in rows.items() if name.endswith("(us)")}
-    if list(named) != sorted(named):
+def _names(reading: Reading, rows: Mapping[str, Sequence[str]], biased: bool) -> dict[int, Sequence[str]]:
+    """The counts of its buckets by their names in units."""
+    named = {int(name.split()[0].replace(".", "")): words for name, words in rows.items() if name.endswith("(us)")}
+    names = list(named)
+    if names != sorted(names) or not names:
         reading.refuse("its buckets do not ascend")
-    if _LEFT_OUT not in map(str.strip, reading.source.lines) and list(named) != list(range(1, len(named) + 1)):
+    step = names[1] - names[0] if len(names) > 1 else 1
+    first = names[0] if biased else step
+    if _LEFT_OUT not in map(str.strip, reading.source.lines) and names != list(
+            range(first, first + len(names) * step, step)):
         reading.refuse("a bucket is missing, and none was left out (-z): it was cut or changed")
+    return named
+
+
+def _of_rows(reading: Reading, rows: Mapping[str, Sequence[str]], named: Mapping[int, Sequence[str]],
+             scale: int) -> Iterator[_Core]:
+    def whole(name: str, place: int) -> int:
+        return reading.count(rows[name][place].replace(".", ""), name)
+
     for place, core in enumerate(rows["Core"]):
-        counts = {edge: reading.count(words[place], "a count") for edge, words in named.items()}
-        low, high, spread = (reading.count(rows[name][place], name) for name in ("Minimum", "Maximum", "Max-Min"))
+        counts = {name: reading.count(words[place], "a count") for name, words in named.items()}
+        low, high, spread = (whole(name, place) for name in ("Minimum", "Maximum", "Max-Min"))
         if high - low != spread:
             reading.refuse(f"Max-Min of core {core} is not its maximum less its minimum: it was changed")
-        buckets = tuple((edge, edge, n) for edge, n in counts.items() if n)
-        gap = _gap(low, high, Decimal(rows["Average"][place]), "0.001", buckets)
-        if gap.overflow and gap.overflow_from != max(named):
-            reading.refuse(f"the maximum of core {core} is beyond its buckets, and the last is empty: it was changed")
-        yield replace(gap, cpu=reading.count(core, "Core"))
+        yield _Core(reading.count(core, "Core"), low, high, Decimal(rows["Average"][place]) * scale,
+                    Decimal("0.001") * scale, {name: n for name, n in counts.items() if n})

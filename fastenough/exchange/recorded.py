@@ -67,7 +67,7 @@ def _head(found: Found, source: Source, run_id: str) -> Head:
         series=tuple(_series(number, series) for number, series in enumerate(found.series)), settings=found.settings,
         cost_ns={}, interval_ns=max(_SECOND_NS, 0 if found.samples else found.duration_ns or 0),
         begin=Instant(begin_mono_ns, found.begin_wall_ns or 0), marks=frozenset({IMPORTED}), board=found.board,
-        configuration=found.configuration, profile=found.profile,
+        load=found.load, configuration=found.configuration, profile=found.profile,
         origin=Origin(source.path.rpartition("/")[2], source.sha256, len(source.content), found.facts, text or None))
 
 

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastenough.model import BadInput, Series
-from fastenough.recording import Histogram, Recording
+from fastenough.recording import Head, Histogram, Recording
 
-COLUMNS = ("run", "probe", "series", "cpu", "labels", "role", "least_ns", "greatest_ns", "count")
+RUN_COLUMNS = ("run", "board", "configuration", "load", "implementation", "probe", "parameters")
+"""What distinguishes one run from another."""
+SERIES_COLUMNS = ("id", "series", "cpu", "labels", "bytes", "period_ns", "clock", "from_event", "to_event", "corrected",
+                  "role")
+"""What distinguishes one series of a run from another."""
+COLUMNS = (*RUN_COLUMNS, *SERIES_COLUMNS, "least_ns", "greatest_ns", "count")
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,13 @@ class Held:
     def labels(self) -> str:
         """What tells it from others of its name, but for the CPU."""
         return " ".join(f"{name}={value}" for name, value in sorted(self.series.labels.items()))
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The values of SERIES_COLUMNS."""
+        one = self.series
+        return (one.id, one.name, one.cpu, self.labels, one.bytes, one.period_ns, one.clock, one.from_event,
+                one.to_event, one.corrected, one.role.value)
 
     @property
     def only_counted(self) -> int:
@@ -53,10 +67,17 @@ def held_in(recordings: Sequence[Recording]) -> Iterator[Held]:
             yield Held(recording, series, recording.totals[series.id])
 
 
+def run_identity(head: Head) -> dict[str, Any]:
+    """The values of RUN_COLUMNS by their names, None where the run does not state one; parameters as JSON."""
+    parameters = json.dumps(dict(head.parameters), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return dict(zip(RUN_COLUMNS, (
+        head.run_id, head.board, head.configuration.name if head.configuration else None,
+        head.load.name if head.load else None, head.implementation, head.probe, parameters), strict=True))
+
+
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[object, ...]]:
     """As COLUMNS says, one for each bucket that is not empty."""
     for held in held_in(recordings):
-        named = (held.recording.run_id, held.recording.head.probe, held.series.name, held.series.cpu, held.labels,
-                 held.series.role.value)
+        named = (*run_identity(held.recording.head).values(), *held.identity)
         for bucket in held.buckets_ns():
             yield (*named, *bucket)

@@ -31,13 +31,36 @@ def threads_of(source: Source) -> dict[int, Mapping[str, Any]]:
     return {int(number): thread for number, thread in threads.items()}
 
 
-def is_of(source: Source, *keys: str) -> bool:
-    """Whether this is a JSON file of rt-tests whose first thread has these keys."""
+_FIELDS = (
+    ("oslat", {"cpu", "freq", "duration", "min", "max"}),
+    ("pairs", {"sender", "receiver"}),
+    ("cyclictest", {"cycles", "min", "max", "cpu", "node"}),
+    ("signaltest", {"cycles", "min", "max", "cpu"}),
+    ("cyclicdeadline", {"cycles", "min", "max"}),
+)
+"""The fields of a thread by the test that writes them; the first that are all there name the test."""
+_PAIRS = ("pmqtest", "ptsematest", "sigwaittest", "svsematest")
+
+
+def test_of(source: Source) -> str:
+    """Which test of rt-tests wrote this JSON, empty where none did; ``pairs`` for those of pairs of threads.
+
+    Raises BadInput where its command line names another test than its fields.
+    """
     if not source.text.lstrip().startswith("{") or '"rt_test_version:"' not in source.text:
-        return False
-    threads = source.json.get("thread")
+        return ""
+    document = source.json
+    if document.get("file_version") != 1:
+        source.refuse(f"its file_version is {str(document.get('file_version'))[:40]!r}; only version 1 can be read")
+    threads = document.get("thread")
     first = next(iter(threads.values()), None) if isinstance(threads, dict) else None
-    return isinstance(first, dict) and all(key in first for key in keys)
+    fields = set(first) if isinstance(first, dict) else set()
+    found = next((name for name, wanted in _FIELDS if wanted <= fields), "")
+    named = tool_of(source)
+    known = {name for name, _ in _FIELDS if name != "pairs"} | set(_PAIRS)
+    if found and named in known and named != found and not (found == "pairs" and named in _PAIRS):
+        source.refuse(f"its command line names {named}, and its fields are those of {found}: it was changed")
+    return found
 
 
 def number(source: Source, entry: Mapping[str, Any], name: str) -> int:

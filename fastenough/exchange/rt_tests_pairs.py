@@ -8,15 +8,18 @@ from decimal import Decimal
 from typing import Any
 
 from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.rt_tests import found_in, is_of, mean_of, number, threads_of, tool_of
+from fastenough.exchange.rt_tests import found_in, mean_of, number, test_of, threads_of, tool_of
 from fastenough.exchange.source import Source
+
+FROM = "the sender wakes the receiver"
+TO = "the receiver reads its clock"
 
 
 class _Pairs:
     what = "pmqtest, ptsematest, svsematest, sigwaittest: JSON"
 
     def recognises(self, source: Source) -> bool:
-        return is_of(source, "sender", "receiver")
+        return test_of(source) == "pairs"
 
     def read(self, source: Source) -> Found:
         return found_in(source, tool_of(source), _series(source))
@@ -33,7 +36,7 @@ def _series(source: Source) -> Iterator[FoundSeries]:
         mean = mean_of(source, receiver)
         cpu = receiver.get("cpu")
         yield FoundSeries(
-            "handover", "the sender wakes the receiver", "the receiver reads its clock", 1000, count,
+            "handover", FROM, TO, 1000, count,
             low if count else None, high if count else None, mean if count else None, Decimal("0.01"),
             cpu=cpu if type(cpu) is int and cpu >= 0 else None, period_ns=max(0, interval_us) * 1000 or None,
             labels={"pair": pair})

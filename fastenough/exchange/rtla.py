@@ -24,7 +24,11 @@ EVENTS = {
     "Usr": ("user", "the instant the timer was due", "the thread is back in user space"),
     "CPU": ("noise", "the begin of an interruption of a busy loop", "its end"),
 }
+STOPPED = re.compile(r"(?:rtla )?(?:timerlat|osnoise) hit stop tracing\s*")
+"""Said behind all numbers where a threshold (-a, -i, -T, -s) ended the run; its analysis follows."""
 MISSED = re.compile(r"\d+ .*(?:missed|lost|dropped)")
+
+STOPPED_FACT = {"stopped": "at the first latency above its threshold, not at a time chosen before"}
 
 
 @dataclass
@@ -36,6 +40,7 @@ class _Table:
     summary: dict[str, list[str]] = field(default_factory=dict)
     all_columns: list[str] = field(default_factory=list)
     all_summary: dict[str, list[str]] = field(default_factory=dict)
+    stopped: bool = False
 
 
 class _Rtla:
@@ -56,7 +61,8 @@ class _Rtla:
         if which == "timerlat" and "count:" in table.summary:
             _check_all(reading, table)
         return Found("rtla", None, "linux-kernel", tuple(_series(reading, table, unit_ns)), probe=f"rtla-{which}",
-                     facts={"command": f"rtla {which} hist", "unit": "ns" if unit_ns == 1 else "µs"},
+                     facts={"command": f"rtla {which} hist", "unit": "ns" if unit_ns == 1 else "µs"} | (
+                         STOPPED_FACT if table.stopped else {}),
                      duration_ns=duration_ns or None)
 
 
@@ -83,7 +89,8 @@ def _table(reading: Reading) -> _Table:
     table = _Table()
     for line in reading:
         words = line.split()
-        if not words:
+        table.stopped = table.stopped or bool(table.summary and STOPPED.fullmatch(line))
+        if not words or table.stopped:
             continue
         if not table.columns:
             _take_columns(reading, table, words)

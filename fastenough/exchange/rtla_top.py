@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from fastenough.exchange.found import Found, FoundSeries
-from fastenough.exchange.rtla import EVENTS, MISSED, lasted_ns
+from fastenough.exchange.rtla import EVENTS, MISSED, STOPPED, STOPPED_FACT, lasted_ns
 from fastenough.exchange.source import Reading, Source
 from fastenough.model import Role
 
@@ -62,7 +62,8 @@ class _RtlaTop:
         series = _latencies(reading, before) if before.which == "timerlat" else _noises(reading, before)
         return Found("rtla", None, "linux-kernel", tuple(series), probe=f"rtla-{before.which}",
                      facts={"command": f"rtla {before.which} top", "unit": "ns" if before.unit_ns == 1 else "µs",
-                            "end": "not marked: a file cut between two CPUs is not told from one of fewer CPUs"},
+                            "end": "not marked: a file cut between two CPUs is not told from one of fewer CPUs"}
+                     | (STOPPED_FACT if any(map(STOPPED.fullmatch, source.lines)) else {}),
                      duration_ns=before.duration_ns or None)
 
 
@@ -87,7 +88,7 @@ def _picture(reading: Reading, lines: Iterator[str], which: str) -> tuple[_Pictu
         elif match := _ALL.fullmatch(line):
             _check_all(reading, picture, match)
         elif line.strip("-| ") and not told and not MISSED.match(line):
-            if not line.startswith(("rtla ", "##")):
+            if not line.startswith(("rtla ", "##")) and not STOPPED.fullmatch(line):
                 reading.refuse(f"no line of rtla's: {line[:60]!r}")
             told = True  # why it stopped, in many forms
     return picture, ""

@@ -17,9 +17,12 @@ from fastenough.model import BadInput
 
 MOST_BYTES = 256 << 20
 """A histogram of 10,000 rows for 512 CPUs is a quarter of it, and so are 2 million samples of raw data."""
+MOST_JSON = 16 << 20
+"""A histogram of 10,000 rows for 64 CPUs; to read JSON takes some 400 times as long as to read as many bytes."""
 MOST_LINE = 1 << 20
 MOST_NUMBER = 2**62
 _MOST_DEPTH = 32
+_BLANK_MOST = 4096
 _SAID = 80
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _ENDLESS = re.compile(r"\d{100}")
@@ -30,10 +33,14 @@ _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 
 @dataclass(frozen=True)
 class Source:
-    """``path`` as it was named; ``content`` all of it, at most 256 MiB."""
+    """``path`` as it was named; ``content`` all of it, at most 256 MiB.
+
+    ``unit_ns``: length of the unit of its values, stated by whoever imports it, for files that do not state it.
+    """
 
     path: str
     content: bytes = field(repr=False)
+    unit_ns: int | None = None
 
     @cached_property
     def sha256(self) -> str:
@@ -57,8 +64,10 @@ class Source:
     @cached_property
     def json(self) -> dict[str, Any]:
         """The object that it holds, empty where it begins otherwise; raises BadInput for JSON that is cut or wrong."""
-        if not self.text.lstrip().startswith("{"):
+        if not self.content[:_BLANK_MOST].lstrip().startswith(b"{"):
             return {}
+        if len(self.content) > MOST_JSON:
+            self.refuse(f"it holds {len(self.content) >> 20} MiB of JSON; the tools write {MOST_JSON >> 20} at most")
         try:
             found = json.loads(self.text, object_pairs_hook=_each_once, parse_constant=_no_number, parse_int=_integer)
         except RecursionError:
@@ -103,8 +112,11 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def read_source(path: Path) -> Source:
-    """Raises BadInput for what cannot be read, is no file, is empty, or too long to be any tool's output."""
+def read_source(path: Path, unit_ns: int | None = None) -> Source:
+    """``unit_ns`` as of :class:`Source`.
+
+    Raises BadInput for what cannot be read, is no file, is empty, or too long to be any tool's output.
+    """
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
@@ -121,7 +133,7 @@ def read_source(path: Path) -> Source:
         raise BadInput(f"{path}: not imported: it is longer than {MOST_BYTES >> 20} MiB; no output of these tools is")
     if not content.strip():
         raise BadInput(f"{path}: not imported: it is empty")
-    return Source(str(path), content)
+    return Source(str(path), content, unit_ns)
 
 
 @dataclass
@@ -139,7 +151,7 @@ class Reading:
             yield line
 
     def refuse(self, reason: str) -> NoReturn:
-        self.source.refuse(reason, self.number)
+        self.source.refuse(reason, self.number or None)
 
     def integer(self, text: str, what: str) -> int:
         """Of at most 62 bits; raises BadInput naming ``what``."""

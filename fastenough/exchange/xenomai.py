@@ -45,8 +45,11 @@ class _Xenomai:
     what = "Xenomai: latency, with and without its histogram, and its gnuplot file"
 
     def recognises(self, source: Source) -> bool:
+        """EVL's latmus prints like columns, and says which CPU it ran on."""
         return any(_MODE.fullmatch(line) or line.startswith(("RTS|", "RTD|", "== Test mode: "))
-                   for line in source.lines[:200])
+                   for line in source.lines[:200]) and not any(
+                       line.startswith("# libevl version: ") or re.match(r"RTT\|.* CPU\d+(-noisol)?\)\s*$", line)
+                       for line in source.lines[:200])
 
     def read(self, source: Source) -> Found:
         source.whole()

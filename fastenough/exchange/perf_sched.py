@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``perf sched latency``: for each task how long it waited for a CPU, mean and maximum in ms.
+
+Its number of switches is not one of waits, so how many values there were, and what their mean stands for, is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.source import Reading, Source
+from fastenough.model import Role
+
+_TITLE = re.compile(r"\s*Task\s*\|\s*Runtime ms\s*\|\s*(?:Switches|Count)\s*\|\s*(?:Avg|Average) delay ms\s*\|\s*"
+                    r"(?:Max|Maximum) delay(?: ms)?\s*\|.*")
+_ROW = re.compile(r"\s{2}(.{1,40}?):(\((\d+)\)|\d+)\s*\|\s*(\d+\.\d{3}) ms \|\s*(\d+) \|"
+                  r"\s*(?:avg:)?\s*(\d+\.\d{3}) ms \|\s*(?:max:)?\s*(\d+\.\d{3}) ms \|(.*)")
+_TOTAL = re.compile(r"\s*TOTAL:\s*\|\s*(\d+\.\d{3}) ms \|\s*(\d+) \|\s*")
+_LOST = re.compile(r"\s*INFO: .*")
+_RULE = re.compile(r"\s*-+\s*")
+
+
+class _Task(NamedTuple):
+    name: str
+    runtime_us: int
+    switches: int
+    mean_us: int
+    most_us: int
+
+
+class _PerfSched:
+    what = "perf: sched latency"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_TITLE.fullmatch(line) for line in source.lines[:50])
+
+    def read(self, source: Source) -> Found:
+        source.whole()
+        tasks, facts = _tasks(Reading(source))
+        return Found("perf-sched", None, "linux-kernel", tuple(_series(tasks)), facts=facts)
+
+
+IMPORTER = _PerfSched()
+
+
+def _us(text: str) -> int:
+    return int(text.replace(".", ""))
+
+
+def _tasks(reading: Reading) -> tuple[list[_Task], dict[str, str]]:
+    tasks: list[_Task] = []
+    facts: dict[str, str] = {}
+    titled, ended = False, False
+    for line in reading:
+        if _TITLE.fullmatch(line):
+            titled = True
+        elif (match := _ROW.fullmatch(line)) and titled and not ended:
+            tasks.append(_Task(f"{match[1]}:{match[2]}", _us(match[4]), reading.count(match[5], "Switches"),
+                               _us(match[6]), _us(match[7])))
+            if tasks[-1].mean_us > tasks[-1].most_us:
+                reading.refuse("its mean is above its maximum: it was changed")
+        elif match := _TOTAL.fullmatch(line):
+            ended = True
+            if int(match[2]) != sum(task.switches for task in tasks) or abs(
+                    _us(match[1]) - sum(task.runtime_us for task in tasks)) > len(tasks) + 1:
+                reading.refuse("its tasks do not add up to its TOTAL: it was cut or changed")
+        elif _LOST.fullmatch(line):
+            facts[f"note {len(facts) + 1}"] = line.strip()[:200]
+        elif line.strip() and not _RULE.fullmatch(line) and titled:
+            reading.refuse(f"no line of perf's: {line[:60]!r}")
+    if not ended or not tasks:
+        reading.refuse("its line TOTAL is not there, or no task: it was cut off")
+    return tasks, facts
+
+
+def _series(tasks: list[_Task]) -> Iterator[FoundSeries]:
+    """Tasks of one name and number are told apart by their order.  No wait at all is printed as 0."""
+    seen: dict[str, int] = {}
+    for task in tasks:
+        seen[task.name] = seen.get(task.name, 0) + 1
+        labels = {"task": task.name} | ({"row": seen[task.name]} if seen[task.name] > 1 else {})
+        waited = task.most_us > 0
+        yield FoundSeries(
+            "runqueue", "the task becomes runnable", "it runs", 1000, None, None, task.most_us if waited else None,
+            None, labels=labels, role=Role.DIAGNOSTIC)

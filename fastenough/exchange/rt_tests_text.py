@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Text of the tests of rt-tests whose threads wake each other, and of those that are like cyclictest.
+
+pmqtest, ptsematest, svsematest, sigwaittest print two lines for each pair, signaltest and cyclicdeadline one for each
+thread.  Without -q they draw one picture over the other; the last one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from fastenough.exchange import rt_tests_cycles
+from fastenough.exchange.found import Found, FoundSeries
+from fastenough.exchange.rt_tests_pairs import FROM, TO
+from fastenough.exchange.source import Reading, Source
+from fastenough.recording.head import Setting
+
+_MOVED = re.compile(r"\x1b\[\d*[A-Z]")
+_SENDER = re.compile(r"#(\d+): ID\d+, P(\d+), CPU(\d+), I(\d+); #(\d+): ID\d+, P(\d+), CPU(\d+)(, TO \d+)?, "
+                     r"Cycles (\d+)\s*")
+_RECEIVER = re.compile(r"#(\d+) -> #(\d+), Min\s+(\d+), Cur\s+(\d+), Avg\s+(\d+), Max\s+(\d+)\s*")
+_THREAD = re.compile(r"T:\s*(\d+) \(\s*\d+\) (?:P:\s*(?P<priority>\d+)|I:\s*(?P<interval>\d+)) C:\s*(\d+) Min:\s*(\d+) "
+                     r"Act:\s*(\d+) Avg:\s*(\d+) Max:\s*(\d+)\s*")
+_SAID_BEFORE = 200
+"""Lines in which the first number is looked for."""
+
+
+@dataclass
+class _Pair:
+    sender: re.Match[str]
+    receiver: re.Match[str] | None = None
+
+
+def _lines(source: Source) -> list[str]:
+    return [_MOVED.sub("", line) for line in source.lines]
+
+
+class _RtTestsText:
+    what = "pmqtest, ptsematest, svsematest, sigwaittest, signaltest, cyclicdeadline: text"
+
+    def recognises(self, source: Source) -> bool:
+        return any(_SENDER.fullmatch(line) or _THREAD.fullmatch(line) for line in _lines(source)[:_SAID_BEFORE])
+
+    def read(self, source: Source) -> Found:
+        if not source.text.endswith("\n") and not _MOVED.search(source.lines[-1]):
+            source.whole()
+        threads = [match for line in _lines(source) if (match := _THREAD.fullmatch(line))]
+        if not threads:
+            return _of_pairs(source)
+        test = "cyclicdeadline" if threads[-1]["interval"] else "signaltest"
+        last = _last_threads(source, threads)
+        return Found(test, None, "linux-user", tuple(_of_threads(Reading(source), last, test)))
+
+
+IMPORTER = _RtTestsText()
+
+
+def _last_threads(source: Source, threads: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The last picture; signaltest draws its first thread alone, and all of them at its end."""
+    begins = [place for place, match in enumerate(threads) if match[1] == "0"]
+    last = list(threads[begins[-1]:]) if begins else []
+    most = max(int(match[1]) for match in threads) + 1
+    if [int(match[1]) for match in last] != list(range(most)):
+        source.refuse("its threads are not numbered from 0 on, or its last picture is not whole: it was cut")
+    return last
+
+
+def _of_threads(reading: Reading, threads: Sequence[re.Match[str]], test: str) -> Iterator[FoundSeries]:
+    for match in threads:
+        count, low, now, mean, high = (reading.count(match[group], "a number") for group in (4, 5, 6, 7, 8))
+        if count and not low <= now <= high:
+            reading.refuse(f"thread {match[1]}: a latency lies beyond its own extremes: it was changed")
+        period_us = int(match["interval"] or 0)
+        yield FoundSeries(
+            *rt_tests_cycles.EVENTS[test], 1000, count, low if count else None, high if count else None,
+            Decimal(mean) if count else None, labels={"thread": int(match[1])}, period_ns=period_us * 1000 or None)
+
+
+def _of_pairs(source: Source) -> Found:
+    pairs, series = _last_pairs(Reading(source)), []
+    for number, pair in enumerate(pairs):
+        series.append(_of_pair(Reading(source), number, pair))
+    timed_out = any(pair.sender[8] for pair in pairs)
+    facts = {} if timed_out else {"test": "ptsematest, svsematest or sigwaittest: the text does not say which"}
+    settings = tuple(Setting("priority", None, int(pair.sender[6]), thread=str(number))
+                     for number, pair in enumerate(pairs))
+    return Found("pmqtest" if timed_out else "rt-tests", None, "linux-user", tuple(series), facts=facts,
+                 settings=settings, probe="pmqtest" if timed_out else "handover")
+
+
+def _last_pairs(reading: Reading) -> list[_Pair]:
+    """Those of the last picture, which has as many as the one before it."""
+    pictures: list[list[_Pair]] = [[]]
+    for line in reading:
+        plain = _MOVED.sub("", line)
+        if match := _SENDER.fullmatch(plain):
+            if match[1] == "0" and pictures[-1]:
+                pictures.append([])
+            pictures[-1].append(_Pair(match))
+        elif match := _RECEIVER.fullmatch(plain):
+            _join(reading, pictures[-1], match)
+        elif plain.strip() and pictures[-1]:
+            reading.refuse(f"no line of these tests: {plain[:60]!r}")
+    last = pictures[-1]
+    if not last or any(pair.receiver is None for pair in last) or len(last) < max(map(len, pictures)):
+        reading.refuse("its last picture of the pairs is not whole: it was cut, or the test was killed")
+    return last
+
+
+def _join(reading: Reading, pairs: Sequence[_Pair], match: re.Match[str]) -> None:
+    """A receiver's line to its sender's."""
+    pair = next((pair for pair in pairs if (pair.sender[5], pair.sender[1]) == (match[1], match[2])), None)
+    if pair is None or pair.receiver is not None:
+        reading.refuse("a line tells of a pair that is not there, or twice")
+    pair.receiver = match
+
+
+def _of_pair(reading: Reading, number: int, pair: _Pair) -> FoundSeries:
+    assert pair.receiver is not None
+    count = reading.count(pair.sender[9], "Cycles")
+    low, now, mean, high = (reading.count(pair.receiver[group], "a latency") for group in (3, 4, 5, 6))
+    if count and not low <= now <= high:
+        reading.refuse(f"pair {number}: a latency lies beyond its own extremes: it was changed")
+    return FoundSeries(
+        "handover", FROM, TO, 1000, count, low if count else None, high if count else None,
+        Decimal(mean) if count else None, cpu=int(pair.sender[7]), period_ns=int(pair.sender[4]) * 1000 or None,
+        labels={"pair": number})
