@@ -16,6 +16,7 @@ from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report import write_report
 from fastenough.report.context import make_context
+from fastenough.report.document import Folded
 from fastenough.report.sections import long_term
 
 HOUR_NS = 3600 * 10**9
@@ -134,6 +135,18 @@ def test_no_stretch_is_left_out_of_the_ridge_where_the_first_is_a_part_of_one(tm
     assert section is not None
     (ridge,) = (part for part in section.parts if getattr(part, "name", "").startswith("ridge"))
     assert "n = 720" in ridge.caption  # type: ignore[union-attr]
+
+
+def test_a_ridge_has_a_linear_axis_and_a_logarithmic_one_folded(tmp_path: Path) -> None:
+    runs = [_run(tmp_path, "one", [[90, *[20] * 239]])]
+    section = long_term.section(make_context(runs, judge(runs)))
+    assert section is not None
+    (linear,) = (part for part in section.parts if getattr(part, "name", "") == "ridge-1")
+    (folded,) = (part for part in section.parts if isinstance(part, Folded))
+    (logarithmic,) = folded.parts
+    assert "logarithmic; the dots" not in linear.svg  # type: ignore[union-attr]
+    assert logarithmic.name == "ridge-1-logarithmic" and "logarithmic; the dots" in logarithmic.svg
+    assert linear.data == logarithmic.data  # type: ignore[union-attr]
 
 
 def test_an_hour_is_no_long_term(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ from fastenough.recording import Recording
 from fastenough.report import write_report
 from fastenough.report.context import make_context
 from fastenough.report.document import Folded, Picture, Table
-from fastenough.report.sections import experiment, primitives, stress_matrix
+from fastenough.report.own import own_figure
+from fastenough.report.sections import experiment, kernels, primitives, stress_matrix
+from fastenough.report.source_tables import maxima_by_kernel
 from fastenough.report.texts import latex, markdown
 
 NAMES = {4: "response-{}percentiles", 5: "response-{}frequencies", 6: "periodic-{}percentiles",
@@ -125,7 +127,7 @@ def test_latency_by_load_comes_out_again(p2041: dict[str, Table], whose: str, si
         assert [(next(kernel for kernel in published.ENEA if kernel in row[0]), row[1],
                  [round(number(cell)) for cell in row[2:]]) for row in rows] == expected
     name, first = single
-    each = [row for place in range(4) for row in p2041[name.format(first + place)].rows]
+    each = [row for place in range(4) for row in p2041[name.format(first + place)].csv_rows()[1:]]
     assert [(row[0], [round(ns / 1000) for ns in row[1:]]) for row in each] == [
         (title, numbers) for _, title, numbers in expected]
 
@@ -168,6 +170,30 @@ def by_the_board(folder: Path, probe: str, load: str = "none") -> list[Recording
                                            "implementation": implementation}))
         for scale, (configuration, implementation) in enumerate(
             [("stock", "linux-kernel"), ("rt", "linux-user"), ("stock", "linux-user")], start=1)]
+
+
+def test_several_boards_and_kernels_fill_the_table_of_maxima_and_that_of_kernels(tmp_path: Path) -> None:
+    """AT91SAM's maxima by board and kernel, and table 3 of Brown and Martin."""
+    runs = [recording(tmp_path, Plan(
+        [[np.arange(1000, 1000 * scale)]], run_id=f"run-{scale}", views=("wakeup_corrected",),
+        head={"probe": "response", "configuration": kernel, "board": board, "profile": {
+            "kernel": {"release": f"6.{scale}", "preemption": "preempt-rt" if kernel == "rt" else "preempt"},
+            "kernel_config": {"sha256": f"{scale}" * 64, "of_interest": {"CONFIG_HZ": "250"}},
+            "cmdline": f"quiet {kernel}"}}))
+        for scale, (board, kernel) in enumerate((("a", "stock"), ("a", "rt"), ("b", "stock")), start=2)]
+    context = make_context(runs, judge(runs))
+    compared = kernels.section(context)
+    assert compared is not None
+    (maxima,) = maxima_by_kernel("maxima", "", [own_figure(group, group.kinds[0]) for group in context.groups])
+    assert [[cell.value if cell.value != "" else None for cell in maxima.cells(row)] for row in maxima.rows] == [
+        ["a", 1999.0, 2999.0], ["b", 3999.0, None]]
+    (table,) = compared.leaves()
+    assert isinstance(table, Table)
+    held = {row[0]: row[1:] for row in table.rows}
+    assert [column.title for column in table.columns][1:] == ["stock on a", "rt on a", "stock on b"]
+    assert held["release"] == ["6.2", "6.3", "6.4"] and held["real-time core"] == ["none"] * 3
+    assert held["preemption"] == ["preempt", "preempt-rt", "preempt"] and held["command line"][1] == "quiet rt"
+    assert kernels.section(make_context(runs[:1], judge(runs[:1]))) is None
 
 
 @pytest.mark.parametrize("probe", ["response", "periodic", "timer"])

@@ -75,13 +75,18 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: W
     store = existing_store(store_path)
     chosen = {store.find(name) for name in names}
     runs = [run for run in current_runs(store) if run.id in chosen or not chosen]
-    probe = probe_of(list(dict.fromkeys(run.probe for run in runs if run.probe)), wanted.probe or None)
+    probes = list(dict.fromkeys(run.probe for run in reversed(runs) if run.probe))
+    probe = probe_of(probes[:1], wanted.probe or None)
     fitting = [run for run in runs if run.probe in (None, probe)]
     with Work("reading the runs") as work:
         recordings = read_runs(store, [run.id for run in fitting], work.step)
         work.step("judging each approach")
         wanted = replace(wanted, probe=probe)
         advice = advise_by_runs(recordings, wanted, store)
+        others = [name for name in probes if name != probe]
+        if others:
+            caution = f"This is about the probe {probe} alone; there are runs of {', '.join(others)} too (--probe)"
+            advice = replace(advice, cautions=(*advice.cautions, caution))
         if out is not None:
             work.step("making the report")
             report_advice(advice, recordings, wanted, out)
@@ -91,7 +96,7 @@ def _by_runs(names: Sequence[str], out: Path | None, store_path: Path, wanted: W
 @click.command()
 @click.argument("runs", nargs=-1)
 @requirement_options
-@click.option("--probe", help="Which probe's runs decide, where there are several.")
+@click.option("--probe", help="Which probe's runs decide  [default: the newest run's]")
 @click.option("--board", help="Which board's, where there are several.")
 @click.option("--marginal", "times", type=click.FloatRange(min=1, min_open=True), default=MARGINAL_TIMES,
               show_default=True, help="What keeps a limit so many times as long is marginal; what does not is awful.")

@@ -30,6 +30,7 @@ from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.reference import Reference
 from fastenough.store import RunSummary, Store
+from fastenough.store.looks import Topic
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,9 @@ def _candidates(runs: Sequence[Recording], wanted: Wanted, store: Store) -> list
             for some in setups(runs)]
 
 
-def _question(runs: Sequence[Recording], wanted: Wanted) -> str:
+def _question(runs: Sequence[Recording], wanted: Wanted) -> Topic:
     """As ``report`` asks it of the same runs, so that looks are counted together."""
-    return asked_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or ""
+    return asked_of(runs, Question(wanted.requirement, wanted.requirement.confidence)) or Topic("")
 
 
 def _box(candidates: Sequence[Candidate], requirement: Requirement, loads: Sequence[str], wanted: Wanted,

@@ -19,6 +19,7 @@ NAMES = (
     "p2041",
     "at91sam",
     "rtlinux",
+    "osadl",
 )
 
 _HERE = Path(__file__).parent

@@ -60,7 +60,7 @@ COLUMNS = (
     Shown("load", _text("load"), numeric=False),
     Shown("n", _value("n"), words.number),
     Shown("duration", _text("duration")),
-    Shown("min [µs]", _value("minimum_ns"), words.microseconds),
+    Shown("min [µs]", _value("minimum_ns"), words.microseconds_down),
     Shown("mean [µs]", _value("mean_ns"), words.microseconds),
     Shown("median [µs]", _value("median_ns"), words.microseconds),
     Shown("95 % [µs]", _value("p95_ns"), words.microseconds),

@@ -55,7 +55,9 @@ class Figure:
     @property
     def words(self) -> frozenset[str]:
         """By which words it can be named."""
-        return frozenset(f"{self.probe} {self.configuration} {self.implementation} {self.load}".split())
+        named = (self.probe, self.configuration, self.implementation, self.load, self.variant, self.transfer, self.size,
+                 self.place)
+        return frozenset(" ".join(named).replace(",", "").split())
 
 
 @dataclass(frozen=True)

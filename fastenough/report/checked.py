@@ -33,7 +33,7 @@ def _quantiles(comparison: Comparison) -> list[str]:
         if one.first_ns is None:
             continue
         interval = ("–" if one.ends is None else
-                    f"{words.microseconds_down(one.ends[0])} to {words.microseconds(one.ends[1])}")
+                    words.microseconds_interval(*one.ends))
         rows.append((words.percent(one.quantile), words.microseconds(one.first_ns), words.microseconds(one.second_ns),
                      interval, "shown" if one.shown else "not shown"))
     rows.append(("maximum (no test)", *map(words.microseconds, comparison.maxima_ns), "–", "–"))

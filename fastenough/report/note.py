@@ -47,7 +47,7 @@ class Chapter:
 
 RESULT = "result"
 _CHAPTERS = {
-    "set-up": ("Set-up", ("planned", "settings")),
+    "set-up": ("Set-up", ("planned", "kernels", "settings")),
     RESULT: ("Result", ()),
     "verdict": ("Verdict", ("checks", "bounds", "supported")),
     "to-do": ("Advice", ("advice", "next-steps")),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fastenough.analysis import highest_frequency_hz, words
@@ -45,13 +46,11 @@ def at_home(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def across_kernels(figures: Sequence[Figure]) -> list[Figure]:
-    """Those whose implementation was measured on several kernels: tables 8 and 9.  None where that is every one of
-    those at home: the first table shows them in the same order."""
+    """Those whose implementation was measured on several kernels: tables 8 and 9."""
     kernels: dict[str, set[str]] = {}
     for one in figures:
         kernels.setdefault(one.implementation, set()).add(one.configuration)
-    across = [one for one in figures if len(kernels[one.implementation]) > 1]
-    return [] if across == at_home(figures) else across
+    return [one for one in figures if len(kernels[one.implementation]) > 1]
 
 
 def _maximum(one: Figure) -> Cell:
@@ -90,24 +89,56 @@ def _bare(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [[value.value if isinstance(value, Cell) else value for value in row] for row in rows]
 
 
-_OF: tuple[tuple[str, Of], ...] = (
-    ("Min", lambda one: one.minimum_ns), ("Average", lambda one: one.mean_ns), ("Max", lambda one: one.maximum_ns))
+@dataclass(frozen=True)
+class Rounding:
+    """How a time is shown, and how the least of several is."""
+
+    time: Callable[[Any], str] = words.microseconds
+    least: Callable[[Any], str] = words.microseconds_down
+
+
+def _stress_rows(figures: Sequence[Figure | None], rounding: Rounding) -> list[list[Any]]:
+    """Minimum, average and maximum, each with its name before it; None for a figure that is lacking."""
+    least = [None if one is None or one.minimum_ns is None else Cell(one.minimum_ns, rounding.least(one.minimum_ns))
+             for one in figures]
+    return [["Min", *least], ["Average", *(one and one.mean_ns for one in figures)],
+            ["Max", *(one and one.maximum_ns for one in figures)]]
+
+
+def maxima_by_kernel(name: str, caption: str, figures: Sequence[Figure], note: str = "") -> list[Table]:
+    """AT91SAM's table: a row for each board, a column for each kernel; none unless several boards ran several kernels.
+
+    Of several figures of one board and kernel the greatest counts.
+    """
+    boards = list(dict.fromkeys(one.board for one in figures))
+    kernels = list(dict.fromkeys(one.configuration for one in figures))
+    if len(boards) < 2 or len(kernels) < 2:
+        return []
+
+    def cell(board: str, kernel: str) -> Cell | None:
+        found = [one for one in figures if (one.board, one.configuration) == (board, kernel) and one.maximum_ns]
+        return _maximum(max(found, key=lambda one: one.maximum_ns or 0.0)) if found else None
+
+    rows = [[board, *(cell(board, kernel) for kernel in kernels)] for board in boards]
+    columns = (Column("board", numeric=False), *(Column(f"{kernel} [µs]") for kernel in kernels))
+    return [Table(name, caption, columns, rows, over="maximum", note=note,
+                  csv=(["board", *(f"{kernel}, max_ns" for kernel in kernels)], _bare(rows)))]
+
 
 def _stress_columns(loads: Sequence[str], first: Sequence[str], show: Callable[[Any], str]) -> tuple[Column, ...]:
     return (*(Column(title, numeric=False) for title in first),
             *(Column(_STRESS.get(load, load), show) for load in loads))
 
 
-def stress_table(name: str, caption: str, figures: Sequence[Figure], show: Callable[[Any], str],
-                 note: str = "") -> Table:
+def stress_table(name: str, caption: str, figures: Sequence[Figure], note: str = "", *,
+                 rounding: Rounding = Rounding()) -> Table:
     """One of tables A.2 to A.5: minimum, average and maximum of one setup under each load."""
-    rows = [[title, *map(of, figures)] for title, of in _OF]
-    return Table(name, caption, _stress_columns([one.load for one in figures], ("latency [µs]",), show), rows,
-                 over="by load", note=note)
+    columns = _stress_columns([one.load for one in figures], ("latency [µs]",), rounding.time)
+    return Table(name, caption, columns, _stress_rows(figures, rounding), over="by load", note=note)
 
 
-def stress_beside(name: str, caption: str, setups: Mapping[str, Sequence[Figure]],
-                  show: Callable[[Any], str]) -> list[Table]:
+def stress_beside(name: str, caption: str, setups: Mapping[str, Sequence[Figure]], *,
+                  rounding: Rounding = Rounding()) -> list[Table]:
     """Tables A.2 to A.5 beside each other: all setups in one table; a load that one lacks stays empty there.
 
     One that was measured under two loads of one name has no one row in it, and is left out.
@@ -117,7 +148,7 @@ def stress_beside(name: str, caption: str, setups: Mapping[str, Sequence[Figure]
     if len(by_load) < 2:
         return []
     loads = list(dict.fromkeys(load for figures in by_load.values() for load in figures))
-    rows = [[setup, title, *(of(figures[load]) if load in figures else None for load in loads)]
-            for setup, figures in by_load.items() for title, of in _OF]
-    return [Table(name, caption, _stress_columns(loads, ("configuration", "latency [µs]"), show), rows,
+    rows = [[setup, *row] for setup, figures in by_load.items()
+            for row in _stress_rows([figures.get(load) for load in loads], rounding)]
+    return [Table(name, caption, _stress_columns(loads, ("configuration", "latency [µs]"), rounding.time), rows,
                   over="by load")]

@@ -33,7 +33,7 @@ def _margins(answer: TaskAnswer) -> Table:
 def _terms(answer: TaskAnswer) -> Table:
     rows = [row for on in answer.cpus for row in _terms_of(on)]
     columns = (Column("term", numeric=False), Column("CPU"), Column("seen"), Column("each time [µs]", _NS),
-               Column("at least apart [µs]", _NS))
+               Column("at most together"))
     return Table("task-terms", "The measured terms: the worst under any load", columns, rows)
 
 
@@ -42,7 +42,7 @@ def _terms_of(on: OnCpu) -> list[tuple[object, ...]]:
     return [("longest wake-up: each release is so much later", measured.cpu, measured.wakeups, terms.release_ns, None),
             ("median wake-up: what each job costs beside its compute time", measured.cpu, measured.wakeups,
              terms.dispatch_ns, None),
-            *((f"taken from a busy loop: {one.name}", measured.cpu, None, one.cost_ns, one.spacing_ns)
+            *((f"taken from a busy loop: {one.name}", measured.cpu, None, one.cost_ns, one.most_together)
               for one in terms.interference)]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastenough import words
+from fastenough.analysis.compare_wording import finding
 from fastenough.analysis.tried import Tried
 from fastenough.report.document import Column, Part, Section, Table, Text
 
@@ -21,22 +22,21 @@ def _rate(value: float | None) -> str:
     return _NOTHING if value is None else words.rate(value)
 
 
-_COLUMNS = (Column("change", numeric=False), Column("load", numeric=False), Column("rounds"),
+_COLUMNS = (Column("change", numeric=False), Column("load", numeric=False), Column("pairs"),
             Column("at", _percent), Column("without [µs]", _NS), Column("effect [µs]", _NS),
-            Column("from [µs]", _NS), Column("to [µs]", _NS), Column("beyond the limit without", _rate),
-            Column("with it", _rate), Column("shown", numeric=False))
-_MEANS = ("From rounds of runs without and with the change in turns. The interval (95 %) is the wider of that of the "
-          "rounds (Student's t) and of a block bootstrap over time. What is shown holds for all changes and loads of "
-          "a table together (Holm); that nothing could be shown is no proof that there is nothing.")
+            Column("from [µs]", _NS), Column("to [µs]", _NS), Column("quantile", numeric=False),
+            Column("beyond the limit without", _rate), Column("with it", _rate), Column("rate", numeric=False))
+_MEANS = ("From pairs of runs without and with the change in random order. The interval (95 %) is the wider of that of "
+          "the pairs (Student's t) and of a block bootstrap over time. What is shown holds for all changes and loads "
+          "of a table together (Holm); that nothing could be shown is no proof that there is nothing.")
 
 
 def _row(tried: Tried) -> tuple[object, ...]:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
-        return (tried.name, tried.load, tried.rounds, *(None,) * 7, "; ".join(tried.reasons) or "nothing can be said")
-    shown = " and ".join([*(["smaller"] if tried.helps else []), *(["greater"] if tried.harms else [])])
-    return (tried.name, tried.load, tried.rounds, effect.quantile, effect.without_ns, effect.effect_ns, effect.lower_ns,
-            effect.upper_ns, tail.without, tail.with_it, shown or "nothing")
+        return (tried.name, tried.load, tried.pairs, *(None,) * 8, "; ".join(tried.reasons) or "nothing can be said")
+    return (tried.name, tried.load, tried.pairs, effect.quantile, effect.without_ns, effect.effect_ns, effect.lower_ns,
+            effect.upper_ns, finding(effect), tail.without, tail.with_it, finding(tail))
 
 
 def tried_section(conclusions: Sequence[str], tables: Sequence[tuple[str, Sequence[Tried]]],

@@ -13,7 +13,9 @@ from fastenough.report.document import Section
 SECTIONS: tuple[Callable[[Context], Section | None], ...] = tuple(listed(__name__, "section", (
     "advice",
     "set_up",
+    "kernels",
     "checks",
+    "latency_parts",
     "stations",
     "culprits",
     "experiment:response",

@@ -11,12 +11,15 @@ from matplotlib.text import Annotation
 
 from fastenough.analysis import words
 from fastenough.analysis.advice import APPROACHES, Advice, Ending, Turn
-from fastenough.analysis.standing import NOTHING, Answer
+from fastenough.analysis.standing import NOTHING, OFF_THE_MAP_TIMES, Answer
 from fastenough.report import plot
 from fastenough.report.context import Context
 from fastenough.report.document import Column, Picture, Section, Table, Text
 
 _HARDWARE, _DELIVER = "hardware", "deliver"
+_OFF_THE_MAP = "no: off the map"
+_MARGIN = 0.005
+"""Where what is off the map is led down, beside all boxes, in shares of the width."""
 _ROW_IN = 1.1
 _COLUMNS = {"user-rt": 0.16, _DELIVER: 0.92}
 """In shares of the width; all others stand in one column, one below the other, and what is delivered half-way down."""
@@ -35,6 +38,8 @@ def _edges(chart: Mapping[str, Turn]) -> list[tuple[str, str, str]]:
             found += [(box, turn.marginal, "no: marginal"), (box, turn.awful, "no: awful")]
         else:
             found.append((box, turn.awful, "no"))
+        if turn.awful != _HARDWARE:
+            found.append((box, _HARDWARE, _OFF_THE_MAP))
         found.append((box, _DELIVER, "yes"))
     return found
 
@@ -75,6 +80,17 @@ def _edge(axes: Axes, begin: Annotation, end: Annotation, said: str, on_path: bo
                                                    "edgecolor": "none"})
 
 
+def _straight_to_hardware(axes: Axes, begin: Annotation, end: Annotation, on_path: bool) -> None:
+    """From a box along the margin to the last one, past all between."""
+    (x, y), (to_x, to_y) = begin.xy, end.xy
+    colour, width, above = (_ON_PATH, 2.5, 2.5) if on_path else (_OFF_PATH, 1.0, 1.5)
+    axes.plot([x, _MARGIN, _MARGIN], [y, y, to_y], color=colour, linewidth=width, zorder=above)
+    axes.annotate("", (to_x, to_y), (_MARGIN, to_y), zorder=above, arrowprops={
+        "arrowstyle": "-|>", "color": colour, "linewidth": width, "patchB": end.get_bbox_patch(), "shrinkA": 0,
+        "shrinkB": 1})
+    axes.annotate(_OFF_THE_MAP, (_MARGIN, y + 0.32), fontsize=9, ha="left", va="center", color="#000000", zorder=5)
+
+
 def _drawn(advice: Advice) -> Picture:
     walked, edges = _walked(advice), _edges(advice.chart)
     taken = set(itertools.pairwise(walked))
@@ -85,7 +101,10 @@ def _drawn(advice: Advice) -> Picture:
     axes.set_ylim(-0.4, len(places) - 1.6)
     boxes = {name: _box(axes, advice, name, place, name in walked) for name, place in places.items()}
     for begin, end, said in edges:
-        _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
+        if said == _OFF_THE_MAP:
+            _straight_to_hardware(axes, boxes[begin], boxes[end], (begin, end) in taken)
+        else:
+            _edge(axes, boxes[begin], boxes[end], said, (begin, end) in taken)
     rows = [(begin, end, said, advice.standings.get(begin, NOTHING).answer, "yes" if (begin, end) in taken else "no")
             for begin, end, said in edges]
     caption = (f"The path taken, drawn bold: {' → '.join(_spoken(walked))}. In each box: is it good at "
@@ -104,7 +123,8 @@ def _table(advice: Advice) -> Table:
              step.approach.cost) for step in advice.steps]
     return Table("advice-path", "The boxes that the path came to, in order", columns, rows, note=(
         f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
-        f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Each of these is a verdict with its "
+        f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Off the map: not even "
+        f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with its "
         f"bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."))
 
 

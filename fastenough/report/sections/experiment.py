@@ -13,7 +13,15 @@ from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Folded, Part, Picture, Section, Table
 from fastenough.report.own import own_figure
 from fastenough.report.source_figures import Drawn, bars, histograms, overlay
-from fastenough.report.source_tables import across_kernels, at_home, frequency_table, names, percentile_table, rank
+from fastenough.report.source_tables import (
+    across_kernels,
+    at_home,
+    frequency_table,
+    maxima_by_kernel,
+    names,
+    percentile_table,
+    rank,
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,8 @@ def _tables(task: _Task, name: str, figures: Sequence[Figure], note: str, whose:
     if across:
         tables.append(percentile_table(f"{name}-across-kernels", f"{whose}The same implementation on each kernel: "
                                        f"{said}", task.quantity, across, note))
-    return tables
+    return [*tables, *maxima_by_kernel(f"{name}-maxima", f"{whose}Maximum {task.quantity} of each board on each kernel",
+                                       ordered, note)]
 
 
 def _pictures(task: _Task, cases: Sequence[_Case], load: str = "") -> list[Picture]:

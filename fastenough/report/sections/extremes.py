@@ -27,8 +27,8 @@ def _broken(context: Context, group: Group) -> bool:
 def _level(level: ReturnLevel | None) -> Cell:
     if level is None:
         return Cell(None, "–")
-    low, high = words.microseconds(level.low_ns), words.microseconds(words.round_up(level.high_ns, 3))
-    return Cell(level.level_ns, words.microseconds(words.round_up(level.level_ns, 3)), f"{low} to {high}")
+    interval = words.microseconds_interval(level.low_ns, words.round_up(level.high_ns, 3))
+    return Cell(level.level_ns, words.microseconds(words.round_up(level.level_ns, 3)), interval)
 
 
 def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[Any]:

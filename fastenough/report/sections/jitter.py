@@ -99,8 +99,9 @@ def _table(groups: Sequence[Group]) -> Table:
             rows.append([task, group.load, kind.series.labels.get("traffic", "none"), m.n, m.missed, m.minimum_ns,
                          m.mean_ns, m.quantile(0.5).value_ns, m.quantile(0.999).value_ns, m.maximum_ns])
     us = words.microseconds
-    times = ("min", "average", "median", "99.9 %", "max")
+    times = ("average", "median", "99.9 %", "max")
     columns = (*(Column(title, numeric=False) for title in ("task", "load", "traffic")), Column("n"), Column("missed"),
+               Column("min", words.microseconds_down),
                *(Column(title, us) for title in times))
     return Table("jitter", "Latency in µs at 1 kHz, missed periods charged", columns, rows)
 

@@ -29,7 +29,7 @@ from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.recording.timeline import INTERVAL_K
 from fastenough.report import plot
 from fastenough.report.context import Context, Entry
-from fastenough.report.document import Data, Picture, Section, Text
+from fastenough.report.document import Data, Folded, Picture, Section, Text
 
 _HOUR_NS = 3600 * 10**9
 _DAY_NS = 24 * _HOUR_NS
@@ -126,8 +126,11 @@ def _stairs(stretch: Stretch) -> tuple[FloatArray, FloatArray]:
     return np.maximum(bucket_lowest(index, INTERVAL_K) / 1000.0, _LEAST_US), decades
 
 
-def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
-    """The oldest stretch at the back, on top; the most recent one in front, at the bottom."""
+def _ridge_figure(entry: Entry, found: Sequence[Stretch], scale: str) -> Figure:
+    """The oldest stretch at the back, on top; the most recent one in front, at the bottom.
+
+    ``scale`` of the latencies: linear, as OSADL's article recommends, or log.
+    """
     figure, axes = plot.new_figure(f"Latency plots over time, the most recent in front: {entry.name}",
                                    (plot.WIDE_IN[0], 2.2 + 0.13 * len(found)))
     for row, stretch in enumerate(found):
@@ -137,9 +140,14 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
         axes.stairs(foot + decades, edges_us, baseline=foot, color=plot.COLOURS[0], linewidth=0.8, zorder=row + 2.3)
         axes.plot([max(stretch.maximum_ns / 1000.0, _LEAST_US)], [foot], marker="o", color=plot.COLOURS[1],
                   markersize=3, zorder=row + 2.6)
-    axes.set_xscale("log")
-    plot.plain_log_axis(axes.xaxis)
-    axes.set_xlabel("latency [µs], logarithmic; the dots mark the maxima")
+    axes.set_xlabel("latency [µs]; the dots mark the maxima")
+    if scale == "log":
+        axes.set_xscale("log")
+        plot.plain_log_axis(axes.xaxis)
+        axes.set_xlabel("latency [µs], logarithmic; the dots mark the maxima")
+    else:
+        axes.set_xlim(0, None)
+        axes.xaxis.set_major_formatter(plot.plain)
     step = max(1, len(found) // 10)
     feet = range(0, len(found), step)
     axes.set_yticks([foot * _ROW_DECADES for foot in feet],
@@ -149,20 +157,23 @@ def _ridge_figure(entry: Entry, found: Sequence[Stretch]) -> Figure:
     return figure
 
 
-def _ridge(entry: Entry, found: FiveMinutes, number: int) -> Picture | None:
+def _ridges(entry: Entry, found: FiveMinutes, number: int) -> Iterator[Picture | Folded]:
+    """On a linear axis, and folded away on a logarithmic one, which shows the body beside a far tail."""
     length_ns = stretch_for(found.span_ns, MOST_STRETCHES - 1)  # the first and the last may be parts of one
     held = stretches(entry.kind.all_cpus.parts, length_ns)[-MOST_STRETCHES:]
     if len(held) < LEAST_STRETCHES:
-        return None
+        return
     rows = [[words.minute(stretch.begin_wall_ns), int(low_ns), int(high_ns), int(count)] for stretch in held
             for low_ns, high_ns, count in zip(bucket_lowest(stretch.index, INTERVAL_K),
                                               bucket_highest(stretch.index, INTERVAL_K), stretch.count, strict=True)]
     n = sum(stretch.n for stretch in held)
-    return plot.picture(
-        _ridge_figure(entry, held), f"ridge-{number}", f"{len(held)} stretches of {words.duration(length_ns)}, "
-        f"{entry.kind.name}, n = {n:,}, {entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from "
-        "the foot of one plot to that of the next is a factor of ten.",
-        (["begin_utc", "from_ns", "to_ns", "values"], rows), wide=True)
+    caption = (f"{len(held)} stretches of {words.duration(length_ns)}, {entry.kind.name}, n = {n:,}, "
+               f"{entry.group.title}, {entry.group.instrument}. Heights are logarithmic: from the foot of one plot to "
+               "that of the next is a factor of ten.")
+    data: Data = (["begin_utc", "from_ns", "to_ns", "values"], rows)
+    yield plot.picture(_ridge_figure(entry, held, "linear"), f"ridge-{number}", caption, data, wide=True)
+    yield Folded("The same on a logarithmic axis", [plot.picture(
+        _ridge_figure(entry, held, "log"), f"ridge-{number}-logarithmic", caption, data, wide=True)])
 
 
 def section(context: Context) -> Section | None:
@@ -170,10 +181,9 @@ def section(context: Context) -> Section | None:
               if (found := five_minutes(entry.kind.all_cpus.parts)) is not None and found.span_ns > LEAST_NS]
     if not chosen:
         return None
-    parts: list[Picture | Text] = []
+    parts: list[Picture | Text | Folded] = []
     for number, (entry, found) in enumerate(chosen[:MOST_ENTRIES], start=1):
-        ridge = _ridge(entry, found, number)
-        parts += itertools.chain(_maxima(entry, found, number), [ridge] if ridge else [])
+        parts += itertools.chain(_maxima(entry, found, number), _ridges(entry, found, number))
     if len(chosen) > MOST_ENTRIES:
         parts.append(Text(f"{len(chosen) - MOST_ENTRIES} more are not drawn; the tables hold all of them."))
     return Section("long-term", "The long term",

@@ -22,8 +22,7 @@ def _cell(quantile: Quantile) -> Cell:
         return Cell(None, f"≥ {words.microseconds_down(quantile.at_least_ns)}", "beyond the histogram")
     if quantile.value_ns is None:
         return Cell(None, "–", "n too small")
-    interval = ("–" if quantile.lower_ns is None or quantile.upper_ns is None else
-                f"{words.microseconds(quantile.lower_ns)} … {words.microseconds(quantile.upper_ns)}")
+    interval = words.microseconds_interval(quantile.lower_ns, quantile.upper_ns, " … ")
     return Cell(quantile.value_ns, words.microseconds(quantile.value_ns), interval)
 
 
@@ -50,7 +49,7 @@ def _csv(rows: Sequence[tuple[Group, Kind, str, Measures]]) -> tuple[list[str], 
 def _table(name: str, caption: str, rows: Sequence[tuple[Group, Kind, str, Measures]]) -> Table:
     us = words.microseconds
     columns = (Column("load", numeric=False), Column("series", numeric=False), Column("CPU", numeric=False),
-               Column("n"), Column("min", us), Column("mean", us), Column("s.d.", us),
+               Column("n"), Column("min", words.microseconds_down), Column("mean", us), Column("s.d.", us),
                *(Column(quantile) for quantile in _NAMES), Column("max", us))
     lacking = {quantile.reason for *_, measures in rows for quantile in measures.quantiles
                if quantile.value_ns is not None and quantile.reason}

@@ -10,7 +10,7 @@ from fastenough.reference import Figure, find_reference
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Folded, Section, Table
 from fastenough.report.own import own_figure
-from fastenough.report.source_tables import stress_beside, stress_table
+from fastenough.report.source_tables import Rounding, stress_beside, stress_table
 
 Member = tuple[Group, Kind]
 """One kind of series under one load."""
@@ -22,17 +22,21 @@ def _whole_us(ns: float) -> str:
     return f"{ns / 1000:g}"
 
 
+_WHOLE = Rounding(_whole_us, _whole_us)
+"""Published in whole microseconds."""
+
+
 def _enea() -> Folded:
     kernels: dict[str, list[Figure]] = {}
     for one in find_reference("p2041").figures:
         kernels.setdefault(f"{one.place}: {one.configuration}", []).append(one)
     how = ("on a P2041 (four PowerPC cores): cyclictest, 100,000 cycles, priority 99, one stress instance per core; "
            "measured by the board itself")
-    tables = [stress_table(f"enea-a{number}", f"Published, {kernel} kernel {how}", figures, _whole_us)
+    tables = [stress_table(f"enea-a{number}", f"Published, {kernel} kernel {how}", figures, rounding=_WHOLE)
               for number, (kernel, figures) in enumerate(kernels.items(), start=2)]
     return Folded("Beside it: the figures Enea published for a P2041",
-                  [*stress_beside("enea-all", f"Published, four kernels beside each other {how}", kernels, _whole_us),
-                   *tables])
+                  [*stress_beside("enea-all", f"Published, four kernels beside each other {how}", kernels,
+                                  rounding=_WHOLE), *tables])
 
 
 def _figures(members: Sequence[Member]) -> list[Figure]:
@@ -45,7 +49,7 @@ def _matrix(number: int, members: Sequence[Member]) -> Table:
                   for group, kind in members)
     setup = f", {group.setup}" if group.setup else ""
     return stress_table(f"stress-matrix-{number}", f"{kind.name}{setup}, all CPUs together", _figures(members),
-                        words.microseconds, f"n: {n}; {group.instrument}.")
+                        f"n: {n}; {group.instrument}.")
 
 
 def section(context: Context) -> Section | None:
@@ -60,7 +64,7 @@ def section(context: Context) -> Section | None:
     chosen = {said: members for said, members in matrices.items() if len(members) > 1 or len(matrices) <= _FEW}
     beside = stress_beside(
         "stress-matrix-all", "All configurations beside each other, all CPUs together",
-        {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()}, words.microseconds)
+        {" · ".join(filter(None, said)): _figures(members) for said, members in chosen.items()})
     several = len({group.load for group in context.groups}) > 1
     tables = [_matrix(number, members) for number, members in enumerate(chosen.values(), start=1)] if several else []
     if not beside and not tables:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels that were compared, how each was built and booted: table 3 of Brown and Martin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastenough.recording import Recording
+from fastenough.report.context import Context
+from fastenough.report.document import Column, Section, Table
+
+_CORES = {"CONFIG_XENOMAI": "Xenomai", "CONFIG_EVL": "EVL", "CONFIG_DOVETAIL": "Dovetail", "CONFIG_IPIPE": "I-pipe"}
+"""Options of patches that bring a core of their own, or what it stands on."""
+_UNKNOWN = "not recorded"
+
+
+def _label(recording: Recording) -> str:
+    """The configuration, and the board where it is known."""
+    head = recording.head
+    name = head.configuration.name if head.configuration else ""
+    return " on ".join(filter(None, (name or "no configuration named", head.board)))
+
+
+def _fact(recording: Recording, name: str) -> Mapping[str, Any]:
+    found: Any = (recording.head.profile or {}).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _patches(recording: Recording) -> str:
+    """The real-time patches that its options tell; PREEMPT_RT is in the preemption model."""
+    if not (options := _fact(recording, "kernel_config").get("of_interest")):
+        return _UNKNOWN
+    return ", ".join(name for option, name in _CORES.items() if options.get(option) in ("y", "m")) or "none"
+
+
+def _hz(recording: Recording) -> str:
+    options = _fact(recording, "kernel_config").get("of_interest")
+    return str(options.get("CONFIG_HZ", _UNKNOWN)) if isinstance(options, dict) else _UNKNOWN
+
+
+def _said(recording: Recording, name: str) -> str:
+    """Of the configuration as it was recorded, else of the profile."""
+    configuration, kernel = recording.head.configuration, _fact(recording, "kernel")
+    if name == "command line":
+        stated = configuration.command_line if configuration else None
+        return str(stated or (recording.head.profile or {}).get("cmdline") or _UNKNOWN)
+    if name == "options' SHA-256":
+        stated = configuration.kernel_config_sha256 if configuration else None
+        return str(stated or _fact(recording, "kernel_config").get("sha256") or _UNKNOWN)[:16]
+    if name == "release":
+        stated = configuration.kernel_release if configuration else None
+        return str(stated or kernel.get("release") or _UNKNOWN)
+    return str(kernel.get(name) or _UNKNOWN)
+
+
+def _row(name: str, kernels: Sequence[Recording]) -> list[str]:
+    of = {"real-time core": _patches, "timer frequency [Hz]": _hz}.get(name)
+    return [name, *(of(one) if of else _said(one, name) for one in kernels)]
+
+
+_ROWS = ("release", "version", "preemption", "real-time core", "timer frequency [Hz]", "command line",
+         "options' SHA-256")
+
+
+def section(context: Context) -> Section | None:
+    """None where all runs are of one kernel."""
+    kernels: dict[str, Recording] = {}
+    for group in context.groups:
+        for recording in group.recordings:
+            kernels.setdefault(_label(recording), recording)
+    if len(kernels) < 2:
+        return None
+    columns = [Column("kernel", numeric=False), *(Column(label, numeric=False) for label in kernels)]
+    rows = [row for name in _ROWS if set((row := _row(name, list(kernels.values())))[1:]) != {_UNKNOWN}]
+    return Section("kernels", "Kernels compared",
+                   "How each kernel was built and booted, as recorded with the first run of each configuration.",
+                   [Table("kernels", "Configurations of the operating system", columns, rows)])
