@@ -20,7 +20,7 @@ _KERNEL = {
 }
 
 
-_STAT = ("{} ({}) S 1 0 0 0 -1 4194304 0 0 0 0 0 0 0 0 0 0 1 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 {} {} 0 0 0 0 "
+STAT = ("{} ({}) S 1 0 0 0 -1 4194304 0 0 0 0 0 0 0 0 0 0 1 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 {} {} 0 0 0 0 "
          "0 0 0 0 0 0 0\n")
 
 
@@ -77,7 +77,7 @@ def laptop() -> dict[str, str]:
         "/etc/security/limits.conf": "# an example\n#@realtime - rtprio 99\n", "/etc/group": "root:x:0:\naudio:x:29:\n",
         "/proc/self/mountinfo": "22 1 259:2 / / rw,relatime - ext4 /dev/nvme0n1p2 rw\n"
                                 "23 22 259:3 / /home rw - btrfs /dev/nvme0n1p3 rw\n",
-        "/proc/700/task/700/stat": _STAT.format(700, "irqbalance", 0, 0), "/proc/701/task/701/stat": _STAT.format(
+        "/proc/700/task/700/stat": STAT.format(700, "irqbalance", 0, 0), "/proc/701/task/701/stat": STAT.format(
             701, "cron", 0, 0), "/sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
     } | _cpus(4, "cpufreq", {"scaling_governor": "powersave\n", "scaling_driver": "intel_pstate\n",
                              "energy_performance_preference": "balance_power\n", "scaling_min_freq": "400000\n",
@@ -104,7 +104,7 @@ def server() -> dict[str, str]:
         "/sys/devices/virtual/workqueue/cpumask": "ff\n", "/sys/bus/workqueue/devices/writeback/cpumask": "7f\n",
         "/sys/kernel/tracing/current_tracer": "function\n", "/proc/stat": "cpu 1 1 1 1 1 1 1 0 0 0\n",
         "/proc/sys/kernel/sched_rt_runtime_us": "-1\n", "/proc/sys/kernel/sched_rt_period_us": "1000000\n",
-        "/proc/900/task/900/stat": _STAT.format(900, "corosync", 80, 1),
+        "/proc/900/task/900/stat": STAT.format(900, "corosync", 80, 1),
         "/sys/devices/system/machinecheck/machinecheck0/check_interval": "12c\n",
         "/sys/devices/system/machinecheck/machinecheck0/ignore_ce": "0\n",
         "/proc/filesystems": "nodev\tresctrl\n\text4\n",

@@ -8,39 +8,42 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from paired_truth import SPAN_US, WIDTH, Machine
+from paired_truth import SPAN_US, WIDTH, Machine, order_of
 
-from fastenough.analysis.paired import ORDER, Effect, student
-from fastenough.analysis.tried import AT, Tried, best_of, judged_together, limit_between, rate_effect
+from fastenough.analysis.paired import AT, BoolArray, Effect, limit_between, rate_effect, student
+from fastenough.analysis.tried import Tried, best_of, judged_together
 
 CONFIDENCE = 0.95
 
 
-def _runs(machine: Machine, random: np.random.Generator, rounds: int, intervals: int,
-          effect_us: float) -> NDArray[np.float64]:
-    """Values in µs, rounds x runs x values; with the change the tail is later by the effect: one value in fifty."""
-    found = np.empty((rounds, len(ORDER), intervals * WIDTH))
-    for place in np.ndindex(found.shape[:2]):
+def _pairs(machine: Machine, random: np.random.Generator, rounds: int, intervals: int,
+           effect_us: float) -> tuple[NDArray[np.float64], BoolArray]:
+    """Values in µs, pairs x (without, with the change) x values, and of each pair whether that with the change was
+    first; with the change the tail is later by the effect: one value in fifty."""
+    order = order_of(random, rounds)
+    found = np.empty((len(order) // 2, 2, intervals * WIDTH))
+    for number, arm in enumerate(order):
         values = machine.values(random, intervals, WIDTH).ravel() * SPAN_US
         values += random.normal(0.0, machine.run_us) if machine.run_us else 0.0
-        values += machine.drift_us * (place[0] * len(ORDER) + place[1]) / (rounds * len(ORDER))
+        values += machine.drift_us * number / len(order)
         late = random.random(values.size) < 1 / 50
-        found[place] = values + late * (100.0 + (effect_us if ORDER[place[1]] == "B" else 0.0))
-    return found
+        found[number // 2, int(arm == "B")] = values + late * (100.0 + (effect_us if arm == "B" else 0.0))
+    return found, np.array(order[0::2]) == "B"
 
 
 def tried_once(machine: Machine, random: np.random.Generator, name: str, effect_us: float, *, rounds: int = 5,
                intervals: int = 4) -> Tried:
     """One change on trial, by the program's arithmetic."""
-    values = _runs(machine, random, rounds, intervals, effect_us) * 1000.0
+    values, first = _pairs(machine, random, rounds, intervals, effect_us)
+    values *= 1000.0
     quantiles = np.quantile(values, AT, axis=2, method="inverted_cdf")
-    without, with_it = quantiles[:, [0, 3]].mean(axis=1), quantiles[:, [1, 2]].mean(axis=1)
-    lower, upper, chance = student(with_it - without, with_it - without, CONFIDENCE)
+    without, with_it = quantiles.T
+    lower, upper, chance = student(with_it - without, with_it - without, first, CONFIDENCE)
     effect = Effect(AT, float(without.mean()), float(with_it.mean()), float((with_it - without).mean()), lower, upper,
                     chance)
     limit_ns = limit_between(quantiles)
     rates = (values > limit_ns).mean(axis=2)
-    return Tried({name: "on"}, "none", rounds, effect, rate_effect(rates, rates, limit_ns, CONFIDENCE), ())
+    return Tried({name: "on"}, "none", 2 * rounds, effect, rate_effect(rates, rates, first, limit_ns, CONFIDENCE), ())
 
 
 @dataclass

@@ -25,7 +25,7 @@ def test_what_weighs_most_is_told_first(machine: str, columns: int, capsys: pyte
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     found = audit_of("local", MACHINES[machine])
-    print_audit(found, everything=False)
+    print_audit(found, everything=False, verbose=True)
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if " " in line.strip()) <= min(columns, 100)
     marks = [line.split()[0] for line in lines if line.startswith(tuple(f"{each} " for each in SEVERITIES))]
@@ -33,7 +33,12 @@ def test_what_weighs_most_is_told_first(machine: str, columns: int, capsys: pyte
     assert sum(line.strip().startswith("why:") for line in lines) == len(marks)
     assert bool(marks) == (machine != "nothing-at-all")
     "\n".join(lines).encode("latin-1")
-    print_audit(found, everything=True)
+    print_audit(found, everything=False, verbose=False)
+    short = capsys.readouterr().out.splitlines()
+    assert max(map(len, short)) <= min(columns, 100)
+    assert [line.split()[0] for line in short if line.startswith(tuple(f"{each} " for each in SEVERITIES))] == marks
+    assert not any(line.startswith(" ") for line in short), "one line for each finding"
+    print_audit(found, everything=True, verbose=False)
     heads = ("unknown  ", "fine     ", *(each.ljust(9) for each in SEVERITIES))
     assert sum(line.startswith(heads) for line in capsys.readouterr().out.splitlines()) == len(CHECKS)
 

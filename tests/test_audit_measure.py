@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import command_line, environment
+from privileges import needs_root
 from processes import eventually
 
 from fastenough.analysis.tried import judged_together, try_out
@@ -46,8 +47,10 @@ while True:
 """
 """Takes its CPU for so many µs every 5 ms, above the probe's priority, as long as the file holds a value."""
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not STATISTICS.exists() or int(STATISTICS.read_text()) >= 10,
-                                reason="no setting of this machine may be changed, or it is changed already")
+pytestmark = [
+    needs_root("it changes settings"),
+    pytest.mark.skipif(not STATISTICS.exists() or int(STATISTICS.read_text()) >= 10, reason="it is changed already"),
+]
 
 
 @contextmanager
@@ -123,8 +126,8 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
                 configurations=("slow",))
 
     trial = Trial(plan, {}, 3, booted="quick")
-    made = make_trial(trial, store, lambda progress: None, opened=lambda name: TwoKernels())
-    tried, = judged_together([try_out(made.rounds(store.load), {"boot": "quick"}, "none", made.campaign)])
+    made = make_trial(trial, store, lambda progress, side: None, opened=lambda name: TwoKernels())
+    tried, = judged_together([try_out(made.pairs(store.load), {"boot": "quick"}, "none", made.campaign)])
     assert tried.helps and tried.name == "boot=quick"
     unsaid = replace(tried, effect=None, tail=None, reasons=("too few rounds",))
     measured = Measured((tried, unsaid))
@@ -132,12 +135,12 @@ def test_what_is_booted_is_tried_as_a_setting_is(tmp_path: Path, probe_binary: P
     report_measured(measured, section, store, tmp_path / "report")
     assert [one.lead for one in kept_on(store, [made.runs[0]])] == [section.lead] == ["It helps."]
     row, other = json.loads((tmp_path / "report" / "report.json").read_text())["tables"]["tried-1"]["rows"][1:]
-    assert (row[0], row[2], row[-1]) == ("boot=quick", 3, "smaller") and row[5] < 0
+    assert (row[0], row[2], row[8]) == ("boot=quick", 6, "smaller") and row[5] < 0
     assert other[-1] == "too few rounds"
     assert "It helps." in (tmp_path / "report" / "index.html").read_text()
     runs = [store.load(run.id) for run in sorted(store.runs(), key=lambda run: run.position or 0)]
     booted = [run.head.configuration.name for run in runs if run.head.configuration is not None]
-    assert booted == ["slow", "quick", "quick", "slow"] * 3
+    assert booted == [{"A": "slow", "B": "quick"}[arm] for arm in made.order]
 
 
 def test_after_kill_9_the_next_one_puts_it_back(tmp_path: Path, probe_binary: Path) -> None:

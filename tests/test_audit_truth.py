@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,9 @@ import pytest
 from audit_truth import count, tried_once
 from paired_truth import MACHINES
 from scipy import stats
-from test_ab_truth import rounds_of
+from test_ab_truth import ORDER, pairs_of
 
+from fastenough.analysis.paired import Pair
 from fastenough.analysis.tried import Tried, best_of, judged_together, try_out
 from fastenough.campaign import Entry, Plan
 from fastenough.jobs.ab import Made, Trial
@@ -46,7 +47,7 @@ def test_where_nothing_has_an_effect_none_is_shown() -> None:
 
 @pytest.mark.parametrize("shift_ns", [-3000, 0, 3000])
 def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) -> None:
-    tried, = judged_together([try_out(rounds_of(tmp_path, 4, shift_ns), ON, "none")])
+    tried, = judged_together([try_out(pairs_of(tmp_path, 4, shift_ns), ON, "none")])
     assert tried.effect is not None and tried.tail is not None and tried.effect.quantile == 0.999
     assert tried.effect.lower_ns <= shift_ns <= tried.effect.upper_ns
     assert (tried.helps, tried.harms) == (shift_ns < 0, shift_ns > 0)
@@ -54,15 +55,15 @@ def test_recordings_say_what_was_put_into_them(tmp_path: Path, shift_ns: int) ->
     assert best_of([tried]) == (ON if shift_ns < 0 else {})
 
 
-def test_too_few_sound_rounds_say_nothing(tmp_path: Path) -> None:
-    tried, = judged_together([try_out(rounds_of(tmp_path, 3, -3000, lost=5), ON, "none")])
-    assert tried.effect is None and not tried.helps and tried.reasons[0].startswith("round 2: ")
+def test_too_few_sound_pairs_say_nothing(tmp_path: Path) -> None:
+    tried, = judged_together([try_out(pairs_of(tmp_path, 3, -3000, lost=5), ON, "none")])
+    assert tried.effect is None and not tried.helps and tried.reasons[0].startswith("pair 3: ")
 
 
 def _tried(name: str, effect_us: float, load: str = "none") -> Tried:
 
     each = tried_once(MACHINES["independent values"], np.random.default_rng(1), name, effect_us)
-    return judged_together([Tried(each.change, load, each.rounds, each.effect, each.tail, ())])[0]
+    return judged_together([Tried(each.change, load, each.pairs, each.effect, each.tail, ())])[0]
 
 
 def test_what_harms_under_one_load_is_not_among_the_best() -> None:
@@ -77,11 +78,17 @@ def _folder(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def _in_order(pairs: Sequence[Pair]) -> list[Recording]:
+    """The runs as they were made."""
+    return [run for pair in pairs for run in ((pair.with_it, pair.without) if pair.with_it_first else
+                                              (pair.without, pair.with_it))]
+
+
 def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
     """By a maker of runs that has them ready: what is asked for, in which order, and what is refused."""
     shifts: Mapping[tuple[str, ...], int] = {("a",): -3000, ("b",): 0, ("c",): -6000, ("c", "a"): -9000}
     asked: list[tuple[tuple[str, ...], str]] = []
-    ready = {names: [run for each in rounds_of(_folder(tmp_path, "-".join(names)), 3, shift) for run in each]
+    ready = {names: _in_order(pairs_of(_folder(tmp_path, "-".join(names)), 3, shift))
              for names, shift in shifts.items()}
     held = {f"{'-'.join(names)}/{place}": run for names, runs in ready.items() for place, run in enumerate(runs)}
 
@@ -90,7 +97,7 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
         asked.append((names, load))
         if names == ("refused",):
             raise NotApplicable("this machine has none")
-        return Made("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))))
+        return Made("campaign", tuple(f"{'-'.join(names)}/{place}" for place in range(len(ready[names]))), ORDER * 2)
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
@@ -110,16 +117,16 @@ def test_each_is_tried_alone_and_then_the_best_at_once(tmp_path: Path) -> None:
 
 def test_what_is_not_shown_again_is_not_recommended(tmp_path: Path) -> None:
     """A change that helped by chance: its second trial shows nothing."""
-    made = {False: rounds_of(_folder(tmp_path, "first"), 3, -3000), True: rounds_of(_folder(tmp_path, "again"), 3, 0)}
-    held = {f"{again}/{place}": run for again, rounds in made.items()
-            for place, run in enumerate(run for each in rounds for run in each)}
+    made = {False: pairs_of(_folder(tmp_path, "first"), 3, -3000), True: pairs_of(_folder(tmp_path, "again"), 3, 0)}
+    held = {f"{again}/{place}": run for again, pairs in made.items()
+            for place, run in enumerate(_in_order(pairs))}
 
     class Held(Store):
         def load(self, run_id: str) -> Recording:
             return held[run_id]
 
     def make(trial: Trial) -> Made:
-        return Made("campaign", tuple(f"{trial.again}/{place}" for place in range(12)))
+        return Made("campaign", tuple(f"{trial.again}/{place}" for place in range(12)), ORDER * 2)
 
     found = measure(Plan("audit", (Entry("timer", ("none",), 1.0, {}),)), {"a": "on"}, ["none"], 3,
                     store=Held(tmp_path / "store"), make=make)

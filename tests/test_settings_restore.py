@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from privileges import needs_root, require_root
 from processes import eventually, start_bench
 
 from fastenough.facts.cpu import list_form
@@ -26,8 +27,6 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CPUFREQ = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
 IDLE = "/sys/devices/system/cpu/cpu0/cpuidle/state{}/{}"
 BOOT_ID = {"/proc/sys/kernel/random/boot_id": "aaaa\n"}
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change settings")
 
 
 def _governors() -> FakeLink:
@@ -43,6 +42,7 @@ def _value(link: FakeLink | LocalLink, path: str) -> str:
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A task of real-time priority 20 that does nothing."""
+    require_root("real-time priorities")
     process = subprocess.Popen(["sleep", "1000"])
     try:
         os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(20))
@@ -111,7 +111,7 @@ def test_values_that_cannot_be(tmp_path: Path, name: str, requested: str | int) 
         settings.apply(name, requested)
 
 
-@needs_root
+@needs_root("it changes settings")
 @pytest.mark.skipif(not HUGE_PAGES.exists(), reason="no transparent huge pages")
 def test_huge_pages_of_this_machine(tmp_path: Path) -> None:
     before = HUGE_PAGES.read_text()

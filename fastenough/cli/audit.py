@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,21 @@ from fastenough.settings import SETTINGS, restore, restored_text
 from fastenough.store import Store
 
 
-def _tell(found: Audit, measured: Measured | None, everything: bool, as_json: bool) -> None:
+@dataclass(frozen=True)
+class _Details:
+    """``everything``: findings that are fine or unknown, too; ``verbose``: reasons, all changes and sources."""
+
+    everything: bool
+    verbose: bool
+
+
+def _tell(found: Audit, measured: Measured | None, details: _Details, as_json: bool) -> None:
     if as_json:
         said: dict[str, Any] = {"board": found.board, "machine": found.machine, "conclusion": summary(found),
                                 "findings": [_with_how(asdict(each), each.changes) for each in found.findings]}
         print_json(said if measured is None else said | {"measured": as_document(measured)})
         return
-    print_audit(found, everything)
+    print_audit(found, details.everything, details.verbose)
     if measured is not None:
         print_measured(measured)
 
@@ -80,6 +88,7 @@ def _put_back(link: Link) -> None:
 @click.command()
 @click.option("--board", default="local", show_default=True, help="Which board to look at.")
 @click.option("--all", "everything", is_flag=True, help="Also what is fine, and why something cannot be known.")
+@click.option("--verbose", "-v", is_flag=True, help="With the reason, all changes and the source of each finding.")
 @click.option("--measure", "measuring", is_flag=True,
               help="Try each change that can be made now, one at a time, and then the best of them at once.")
 @click.option("--only", type=Names("setting", list(SETTINGS)), default=None, metavar="SETTINGS",
@@ -105,9 +114,9 @@ def _put_back(link: Link) -> None:
 @as_granted_option
 @store_option
 @json_option
-def command(*, board: str, everything: bool, measuring: bool, only: list[str] | None, loads: list[str], rounds: int,
-            duration_ns: int, interval: str, cpus: str, boots: str, resume: bool, folder: Path | None,
-            report_path: Path | None, as_granted: bool, store_path: Path, as_json: bool) -> int:
+def command(*, board: str, everything: bool, verbose: bool, measuring: bool, only: list[str] | None,
+            loads: list[str], rounds: int, duration_ns: int, interval: str, cpus: str, boots: str, resume: bool,
+            folder: Path | None, report_path: Path | None, as_granted: bool, store_path: Path, as_json: bool) -> int:
     """Say what in this system costs latency or hides it, why, and what would change it.
 
     It looks at facts and changes nothing; status 0 when it could look.  What is not known is never called fine.  With
@@ -117,6 +126,7 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         raise BadInput("--only, --cpus, --boot, --report and --resume say how to measure: add --measure")
     if report_path is not None:
         require_writable(report_path)
+    details = _Details(everything, verbose)
     asked = Asked(board, loads, rounds, duration_ns, interval, only or (), as_granted, resume, _names(boots), cpus)
     with looked_at(board, asked.configuration) as (link, _):
         if measuring:
@@ -124,7 +134,7 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         found = audit_board(board, link)
     if not measuring:
         _emit(found, {}, folder)
-        _tell(found, None, everything, as_json)
+        _tell(found, None, details, as_json)
         return ExitStatus.DONE
     if folder is not None:
         make_folder(folder, emit(found.findings, {}))
@@ -133,7 +143,7 @@ def command(*, board: str, everything: bool, measuring: bool, only: list[str] | 
         measured = measured_audit(asked, found, store)
     except Refused as error:
         raise BadInput(in_parameters(str(error))) from error
-    _tell(found, measured, everything, as_json)
+    _tell(found, measured, details, as_json)
     section = tell_measured(measured, list(conclusions(measured)), store)
     if report_path is not None:
         with Work("making the report"):

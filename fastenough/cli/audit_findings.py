@@ -17,6 +17,7 @@ _NARROW = 80
 _INDENT = " " * 9
 _STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: ""}
 _LABEL = len("elsewhere: ")
+_CUT = "..."
 
 
 def _said(counts: Sequence[Finding], what: str) -> str:
@@ -61,20 +62,33 @@ def _print_short(mark: str, style: str, findings: Sequence[Finding], width: int)
         print_marked(mark.ljust(len(_INDENT)), style, "\n".join([first.removeprefix(_INDENT), *rest]))
 
 
-def print_audit(audit: Audit, everything: bool) -> None:
-    """The machine, the sentence, and the findings; ``everything``: what is fine or not known, too."""
+def _line(finding: Finding, width: int) -> str:
+    """Title, finding and first change in one line of at most ``width`` columns."""
+    hides = " (hides latency)" if finding.standing is Standing.HIDES else ""
+    change = f" -> {finding.changes[0].how}" if finding.changes else ""
+    text = " ".join(clean(f"{finding.title}{hides}: {finding.text.partition(': ')[0]}{change}").split())
+    return text if len(text) <= width else f"{text[:width - len(_CUT)]}{_CUT}"
+
+
+def print_audit(audit: Audit, everything: bool, verbose: bool) -> None:
+    """The machine, a summary, and a line for each finding.
+
+    ``everything``: findings that are fine or unknown, too; ``verbose``: with reasons, all changes and sources.
+    """
     width = min(table_width(_NARROW), _WIDTH)
     for text in (f"{audit.board}: {audit.machine}", summary(audit)):
         print("\n".join(textwrap.wrap(clean(text), width, break_on_hyphens=False)))
     for finding in ordered([*audit.of(Standing.COSTS), *audit.of(Standing.HIDES)]):
-        first, *rest = _lines(finding, width)
+        lines = list(_lines(finding, width)) if verbose else [_line(finding, width - len(_INDENT))]
         print_marked(str(finding.severity).ljust(len(_INDENT)), _STYLES[finding.severity],
-                     "\n".join([first.removeprefix(_INDENT), *rest]))
+                     "\n".join([lines[0].removeprefix(_INDENT), *lines[1:]]))
     not_known, well = audit.of(Standing.UNKNOWN), audit.of(Standing.FINE)
     if everything:
         _print_short("unknown", "yellow", not_known, width)
         _print_short("fine", "green", well, width)
     elif not_known:
-        named = ", ".join(finding.title for finding in not_known)
-        print("\n".join(textwrap.wrap(clean(f"unknown: {named} (why, and what is fine: --all)"), width,
-                                      subsequent_indent=_INDENT, break_on_hyphens=False)))
+        print(f"{'unknown'.ljust(len(_INDENT))}{words.counted(len(not_known), 'matter')}")
+    more = [*([] if verbose else ["reasons, changes and sources: --verbose"]),
+            *([] if everything else ["what is unknown or fine: --all"])]
+    if more:
+        print("\n".join(textwrap.wrap(f"({'; '.join(more)})", width, break_on_hyphens=False)))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fastenough import words
-from fastenough.analysis.compare_wording import OPEN
-from fastenough.analysis.tried import AT, Tried
+from fastenough.analysis.compare_wording import finding
+from fastenough.analysis.paired import AT, ROUND
+from fastenough.analysis.tried import Tried
 from fastenough.audit import changeable_now
 from fastenough.audit.emit.lines import Remark
 from fastenough.board import AS_BOOTED, open_board
-from fastenough.campaign import Entry, Plan, Progress
+from fastenough.campaign import Entry, Plan
 from fastenough.cli.live import Display
 from fastenough.cli.making import check_plan
 from fastenough.cli.output import micros, print_table, say
@@ -59,7 +60,7 @@ class Asked:
     @property
     def runs(self) -> int:
         """Of one change."""
-        return 4 * self.rounds * len(self.loads)
+        return ROUND * self.rounds * len(self.loads)
 
     def changes(self, audit: Audit) -> dict[str, str]:
         """Name and value of each setting that is tried: with ``boots`` only what is named; raises BadInput for one that
@@ -98,10 +99,7 @@ def _tell_before(asked: Asked, changes: Sequence[str]) -> None:
 
 def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
     def make(trial: Trial) -> Made:
-        def note(standing: Progress) -> str:
-            return trial.label(standing.run - 1)
-
-        with Display(note) as display:
+        with Display() as display:
             opened, granted = boards_for(trial.with_change(), asked.as_granted, lambda said: None)
             ready = trial.measured_by(granted)
             return make_trial(ready, store, display, opened=opened, tell=display.tell,
@@ -110,22 +108,16 @@ def _making(asked: Asked, store: Store) -> Callable[[Trial], Made]:
     return make
 
 
-def _found(tried: Tried) -> str:
-    if tried.helps and tried.harms:
-        return "smaller and greater"
-    return "smaller" if tried.helps else "greater" if tried.harms else OPEN
-
-
 def _row(tried: Tried) -> tuple[str, ...]:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
-        return (tried.name, tried.load, *("–",) * 5, "; ".join(tried.reasons) or "nothing can be said")
+        return (tried.name, tried.load, *("–",) * 6, "; ".join(tried.reasons) or "nothing can be said")
     return (tried.name, tried.load, words.percent(effect.quantile), micros(effect.without_ns), micros(effect.effect_ns),
-            " to ".join(map(micros, effect.ends)),
-            f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}", _found(tried))
+            words.microseconds_interval(*effect.ends), finding(effect),
+            f"{words.rate(tail.without)} -> {words.rate(tail.with_it)}", finding(tail))
 
 
-_COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "beyond the limit", "with it")
+_COLUMNS = ("change", "load", "at", "without", "effect", "95 % interval", "quantile", "beyond the limit", "rate")
 
 
 def said_of(tried: Tried) -> str:
@@ -133,20 +125,20 @@ def said_of(tried: Tried) -> str:
     effect, tail = tried.effect, tried.tail
     if effect is None or tail is None:
         return f"under load {tried.load}: nothing can be said ({'; '.join(tried.reasons)})"
-    interval = f"{micros(effect.lower_ns)} to {micros(effect.upper_ns)} us"
+    interval = f"{words.microseconds_interval(effect.lower_ns, effect.upper_ns)} us"
     said = []
-    if effect.shown:
-        said.append(f"{words.percent(effect.quantile)} {_direction(effect.effect_ns)} by {micros(effect.effect_ns)} us "
+    if effect.direction:
+        said.append(f"{words.percent(effect.quantile)} {_direction(effect.direction)} by {micros(effect.effect_ns)} us "
                     f"({interval})")
-    if tail.shown:
-        said.append(f"values beyond {micros(tail.limit_ns)} us {_direction(tail.effect)}: {words.rate(tail.with_it)} "
-                    f"instead of {words.rate(tail.without)}")
+    if tail.direction:
+        said.append(f"values beyond {micros(tail.limit_ns)} us {_direction(tail.direction)}: "
+                    f"{words.rate(tail.with_it)} instead of {words.rate(tail.without)}")
     nothing = f"no effect could be shown ({words.percent(effect.quantile)}: {interval})"
     return f"under load {tried.load}: {'; '.join(said) or nothing}"
 
 
-def _direction(effect: float) -> str:
-    return "smaller" if effect < 0 else "greater"
+def _direction(direction: int) -> str:
+    return "smaller" if direction < 0 else "greater"
 
 
 def remarks(measured: Measured) -> dict[str, Remark]:
@@ -183,15 +175,15 @@ def print_measured(measured: Measured) -> None:
     for text in conclusions(measured):
         say(text)
     if measured.alone:
-        print_table("\nEach change alone, in µs, from rounds of runs without and with it in turns", _COLUMNS,
+        print_table("\nEach change alone, in µs, from pairs of runs without and with it in random order", _COLUMNS,
                     [_row(each) for each in measured.alone], texts=2)
         for title, tried in (("Once more, to confirm", measured.again), ("All of these at once", measured.together)):
             if tried:
                 print_table(f"\n{title}", _COLUMNS, [_row(each) for each in tried], texts=2)
         say(f"\"at\": {words.percent(AT)}, or less where the runs are too short for it; the interval is the wider of "
-            "that of the rounds (Student's t) and of a block bootstrap over time")
+            "that of the pairs (Student's t) and of a block bootstrap over time")
         say("\"beyond the limit\": how often a value lies beyond the middle of the median runs without and with it")
-        say("\"smaller\" and \"greater\" hold for all changes and loads together (Holm)")
+        say("\"smaller\" and \"greater\", of quantile and rate, hold for all changes and loads together (Holm)")
     for name, reason in measured.refused:
         say(f"not tried: {name}: {reason}")
 

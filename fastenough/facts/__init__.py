@@ -37,6 +37,9 @@ FACTS: tuple[Fact, ...] = tuple(fact for family in listed(__name__, "FACTS", (
     "cache",
     "machine_check",
     "latency_request",
+    "activity",
+    "scheduler",
+    "devices",
 )) for fact in family)
 
 _GZIP = b"\x1f\x8b"

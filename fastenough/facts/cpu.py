@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastenough.facts.fact import Fact, Inputs
+from fastenough.link import Link
+from fastenough.model import FastenoughError
 
 _CPUINFO = "/proc/cpuinfo"
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -40,6 +42,14 @@ def cpu_list(text: str) -> list[int]:
             raise ValueError(f"CPU {int(last or first)}: no machine has so many")
         cpus.extend(range(int(first), int(last or first) + 1))
     return cpus
+
+
+def cpus_of(link: Link, which: str) -> list[int]:
+    """The CPUs of a board that are ``online`` or ``present``; raises OSError, FastenoughError for what is no list."""
+    try:
+        return cpu_list(link.read(f"/sys/devices/system/cpu/{which}").decode(errors="replace"))
+    except ValueError as error:
+        raise FastenoughError(f"{link.name}: its kernel does not say which CPUs are {which}: {error}") from error
 
 
 def list_form(cpus: set[int]) -> str:

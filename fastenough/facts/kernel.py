@@ -26,14 +26,17 @@ _OF_INTEREST = re.compile(
 def parse_preemption(version: str, realtime: str | None, chosen: str, options: dict[str, str]) -> str:
     """The preemption model in force: preempt-rt, preempt, lazy, voluntary or none; stock where only that is sure.
 
-    A dynamic kernel chooses at boot: ``chosen`` holds debugfs' answer in round brackets or the command line's
-    ``preempt=``; without either the configured default holds.
+    A dynamic kernel chooses at boot: ``chosen`` holds debugfs' answer in round brackets or the command line; of
+    several ``preempt=`` the last counts, and a kernel that is not dynamic ignores them all.
     """
     if realtime == "1" or re.search(r"PREEMPT[ _]RT", version):
         return "preempt-rt"
-    named = re.search(r"\((\w+)\)", chosen) or re.search(r"\bpreempt=(\w+)", chosen)
+    named = re.findall(r"\((\w+)\)", chosen)
+    dynamic = "PREEMPT_DYNAMIC" in version or options.get("CONFIG_PREEMPT_DYNAMIC") == "y"
+    if not named and dynamic:
+        named = re.findall(r"(?:^|\s)preempt=(\w+)", chosen)
     if named:
-        return "preempt" if named[1] == "full" else named[1]
+        return "preempt" if named[-1] == "full" else named[-1]
     for option, name in (("PREEMPT", "preempt"), ("PREEMPT_LAZY", "lazy"), ("PREEMPT_VOLUNTARY", "voluntary"),
                          ("PREEMPT_NONE", "none")):
         if options.get(f"CONFIG_{option}") == "y":

@@ -22,9 +22,9 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 
 def chosen(text: str | None) -> str | None:
-    """The word in brackets in a file that lists its possible values."""
-    found = re.search(r"\[(\w+)\]", text or "")
-    return found[1] if found else None
+    """The word in brackets, square or round, in a file that lists its possible values."""
+    found = re.search(r"\[(\w+)\]|\((\w+)\)", text or "")
+    return found[1] or found[2] if found else None
 
 
 def _memory(inputs: Inputs) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What saves power and costs latency: frequency scaling and idle states."""
+"""What saves power and costs latency: frequency scaling, idle states, power limits."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _BOOST = "/sys/devices/system/cpu/cpufreq/boost"
 _NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
 _IDLE_DRIVER = "/sys/devices/system/cpu/cpuidle/current_driver"
 _IDLE_GOVERNOR = "/sys/devices/system/cpu/cpuidle/current_governor"
+_CAP = "/sys/class/powercap/*/{}"
+_PROFILE = "/sys/firmware/acpi/platform_profile"
+_COOLING = "/sys/class/thermal/cooling_device*/{}"
+_INJECTORS = ("intel_powerclamp", "thermal-idle", "idle")
 
 
 def _number(text: str) -> int | str:
@@ -45,7 +49,40 @@ def _idle(inputs: Inputs) -> dict[str, Any]:
     return {"driver": driver, "governor": inputs.get(_IDLE_GOVERNOR), "states": states}
 
 
+def _power_caps(inputs: Inputs) -> dict[str, dict[str, Any]]:
+    """By zone: its name, whether it is enforced, and the long-term limit beside the greatest possible, in µW."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, file in (("name", "name"), ("enabled", "enabled"), ("limit_uw", "constraint_0_power_limit_uw"),
+                      ("max_uw", "constraint_0_max_power_uw")):
+        for (zone,), content in inputs.matching(_CAP.format(file)):
+            found.setdefault(zone, {})[key] = _number(content)
+    if not found:
+        raise Absent("the kernel controls no power limits here (no powercap)")
+    return found
+
+
+def _profile(inputs: Inputs) -> str:
+    return inputs.text(_PROFILE)
+
+
+def _idle_injection(inputs: Inputs) -> dict[str, int]:
+    """Cooling devices that make CPUs idle by force, by kind: the greatest state in effect (0: none)."""
+    states = {device: int(text) for (device,), text in inputs.matching(_COOLING.format("cur_state"))}
+    found: dict[str, int] = {}
+    for (device,), kind in inputs.matching(_COOLING.format("type")):
+        if kind.startswith(_INJECTORS):
+            found[kind] = max(found.get(kind, 0), states.get(device, 0))
+    if not states:
+        raise Absent("the kernel shows no cooling device here")
+    return found
+
+
 FACTS = (
+    Fact("power_caps", _power_caps, files=tuple(_CAP.format(file) for file in (
+        "name", "enabled", "constraint_0_power_limit_uw", "constraint_0_max_power_uw"))),
+    Fact("platform_profile", _profile, files=(_PROFILE,)),
+    Fact("idle_injection", _idle_injection, volatile=True, files=(_COOLING.format("type"),
+                                                                  _COOLING.format("cur_state"))),
     Fact("frequency", _frequency, files=(*(_FREQ + name for name in _FREQ_NAMES), _BOOST, _NO_TURBO)),
     Fact("idle", _idle, files=(*(_IDLE + name for name in _IDLE_NAMES), _IDLE_DRIVER, _IDLE_GOVERNOR)),
 )

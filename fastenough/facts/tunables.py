@@ -27,8 +27,12 @@ _FILES = {
     "rcu_expedited": "/sys/kernel/rcu_expedited",
     "rcu_normal": "/sys/kernel/rcu_normal",
     "tracer": "/sys/kernel/tracing/current_tracer",
+    "schedstats": "/proc/sys/kernel/sched_schedstats",
+    "delay_accounting": "/proc/sys/kernel/task_delayacct",
     "haltpoll_ns": "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
 }
+
+_WORK_QUEUES = "/sys/devices/virtual/workqueue/*/cpumask"
 
 
 def _value(text: str) -> int | str:
@@ -43,4 +47,12 @@ def _tunables(inputs: Inputs) -> dict[str, int | str | None]:
     return {name: None if (text := inputs.get(path)) is None else _value(text) for name, path in _FILES.items()}
 
 
-FACTS = (Fact("tunables", _tunables, files=tuple(_FILES.values())),)
+def _work_queues(inputs: Inputs) -> dict[str, str]:
+    """Work queues with a mask of CPUs of their own, by name."""
+    return {name: mask for (name,), mask in inputs.matching(_WORK_QUEUES)}
+
+
+FACTS = (
+    Fact("tunables", _tunables, files=tuple(_FILES.values())),
+    Fact("work_queue_masks", _work_queues, files=(_WORK_QUEUES,)),
+)

@@ -116,7 +116,7 @@ def _made(planned: Sequence[Trial], store: Store,
     tried: list[Tried] = []
     refused: dict[str, str] = {}
     for trial in planned:
-        name = trial.label(1).removeprefix("B: ")
+        name = trial.name
         if name in refused:
             continue
         try:
@@ -125,7 +125,7 @@ def _made(planned: Sequence[Trial], store: Store,
             refused[name] = str(reason)
             continue
         _, load = _known_as(trial)
-        tried.append(try_out(made.rounds(store.load), _change(trial), load, made.campaign))
+        tried.append(try_out(made.pairs(store.load), _change(trial), load, made.campaign))
         if made.signal:
             return tried, tuple(refused.items()), made.signal
     return tried, tuple(refused.items()), 0

@@ -45,6 +45,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in listed(_
     "rt_ceiling",
     "irq_threads",
     "timer_threads",
+    "preemption",
     "control_priority",
     "housekeeping",
     "pin",
@@ -106,7 +107,7 @@ def left_behind(link: Link, journal: Path) -> tuple[str, ...]:
 
 def _boot_id(link: Link) -> str | None:
     try:
-        return link.read("/proc/sys/kernel/random/boot_id").decode().strip()
+        return link.read("/proc/sys/kernel/random/boot_id").decode(errors="replace").strip()
     except OSError:
         return None
 

@@ -16,7 +16,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
     level = integer("console-level", requested, 1, 15)
     if not link.exists(_FILE):
         raise NotApplicable(f"{_FILE} is not there")
-    _, *others = link.read(_FILE).decode().split()
+    _, *others = link.read(_FILE).decode(errors="replace").split()
     return [(FilePlace(_FILE), "\t".join([str(level), *others]))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from fastenough.facts.cpu import cpu_list, list_form
+from fastenough.facts.cpu import cpu_list, cpus_of, list_form
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import CpusPlace, start_ticks
@@ -17,7 +17,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
         wanted = set(cpu_list(str(requested)))
     except ValueError:
         wanted = set()
-    if not wanted or wanted - set(cpu_list(link.read("/sys/devices/system/cpu/online").decode())):
+    if not wanted or wanted - set(cpus_of(link, "online")):
         raise BadInput(f"setting housekeeping = {requested!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
     if link.name != "local":
         raise NotApplicable("the bench is not on the board")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fastenough.facts.cpu import cpu_list, list_form
+from fastenough.facts.cpu import cpu_list, cpus_of, list_form
 from fastenough.link import Link
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.place import FilePlace
@@ -17,7 +17,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
         wanted = set(cpu_list(str(requested)))
     except ValueError:
         wanted = set()
-    online = set(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
+    online = set(cpus_of(link, "online"))
     if not wanted or wanted - online:
         raise BadInput(f"setting irq-affinity = {requested!r} cannot be: write CPUs in use, such as \"0\" or \"0,2-3\"")
     paths = link.glob(_FILES)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fastenough.link import Link
-from fastenough.link.modules import insert_module, module_name
+from fastenough.link.modules import insert_module, module_name, require_own_module
 from fastenough.model import BadInput, NotApplicable
 from fastenough.settings.setting import Requested, Setting, Step
 
@@ -59,6 +59,7 @@ def _steps(link: Link, requested: Requested) -> list[Step]:
         raise NotApplicable("insmod is not there: apt-get install kmod")
     if not link.exists(path):
         raise BadInput(f"setting kernel-module: {path} is not on the board; build it there or copy it")
+    require_own_module(link, path)
     place = ModulePlace(module_name(path), path, tuple(parameters))
     if place.read(link) == _PRESENT:
         raise BadInput(f"setting kernel-module: {place.name} is inserted already; take it out: rmmod {place.name}")

@@ -35,7 +35,7 @@ class PinPlace:
 
     def read(self, link: Link) -> str:
         with self._exported(link) as direction:
-            return link.read(direction).decode().strip()
+            return link.read(direction).decode(errors="replace").strip()
 
     def write(self, link: Link, value: str) -> None:
         with self._exported(link) as direction:
@@ -57,7 +57,7 @@ class PinPlace:
 
 def _number(link: Link, chip: str, line: int) -> int:
     folders = [label.removesuffix("/label") for label in link.glob(f"{_CLASS}/gpiochip*/label")
-               if link.read(label).decode().strip() == chip]
+               if link.read(label).decode(errors="replace").strip() == chip]
     lines_by_base = {int(link.read(f"{folder}/base")): int(link.read(f"{folder}/ngpio")) for folder in folders}
     if not lines_by_base:
         raise NotApplicable(f"there is no GPIO chip labelled {chip!r} below {_CLASS}")

@@ -62,7 +62,7 @@ def word_of_each_cpu(name: str, what: str, files: str, offered: str, absent: str
         paths = link.glob(files)
         if not paths:
             raise NotApplicable(absent)
-        words = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode().split()
+        words = link.read(f"{paths[0].rpartition('/')[0]}/{offered}").decode(errors="replace").split()
         if requested not in words:
             raise BadInput(f"setting {name} = {requested!r} cannot be: write one of {', '.join(words)}")
         return [(FilePlace(path, cpu=int(path.split("/")[5][3:])), str(requested)) for path in paths]

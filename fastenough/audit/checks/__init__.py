@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The checks of an audit: one file each, one line here for each."""
+"""The checks of an audit: a file with one check or with those of one subject, and one line here for each file."""
 
 from __future__ import annotations
 
 from fastenough.audit.check import Check
 from fastenough.registry import listed
 
-CHECKS: tuple[Check, ...] = tuple(listed(__name__, "CHECK", (
+_SINGLE = listed(__name__, "CHECK", (
     "virtual_machine",
     "steal",
     "firmware_interrupts",
@@ -67,4 +67,13 @@ CHECKS: tuple[Check, ...] = tuple(listed(__name__, "CHECK", (
     "serial_console",
     "services",
     "file_systems",
-)))
+))
+_GROUPS = listed(__name__, "CHECKS", (
+    "scheduler",
+    "power_limits",
+    "instrumentation",
+    "devices",
+    "cpu_sets",
+    "clock_watchdog",
+))
+CHECKS: tuple[Check, ...] = (*_SINGLE, *(check for group in _GROUPS for check in group))

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from fastenough.audit.check import Check
-from fastenough.audit.facts import Facts
+from fastenough.audit.facts import Facts, as_cpus
 from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine
 
 
 def _look(facts: Facts) -> Seen:
     if facts.arguments.get("nohz") in ("off", "0", "n"):
         return fine("the tick never stops (nohz=off)")
+    if as_cpus(facts.get("cpu_isolation", "nohz_full")):
+        return fine("CPUs of nohz_full need the tick to stop")
     if facts.option("HZ_PERIODIC") == "y":
         return fine("the tick never stops (CONFIG_HZ_PERIODIC)")
     if facts.option("NO_HZ_COMMON") != "y":

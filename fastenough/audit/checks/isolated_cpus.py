@@ -11,9 +11,10 @@ from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine, u
 
 def _look(facts: Facts) -> Seen:
     said = facts.get("cpu_isolation", "isolated")
-    isolated = as_cpus(said)
-    if isolated:
-        return fine(f"{words.cpus(sorted(isolated))}: ordinary tasks, and loads, stay off")
+    partitions = as_cpus(facts.get("isolated_partitions"))
+    if isolated := as_cpus(said) | partitions:
+        how = " (cpuset partition)" if isolated == partitions else ""
+        return fine(f"{words.cpus(sorted(isolated))}{how}: ordinary tasks, and loads, stay off")
     if facts.count < 2:
         return fine("there is one CPU only: nothing can be isolated")
     if said is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fastenough.audit.check import Check
 from fastenough.audit.facts import Facts
-from fastenough.audit.finding import Group, Seen, Severity, boot, booted, build, costs, fine
+from fastenough.audit.finding import Group, Seen, Severity, boot, booted, build, costs, fine, written
 
 PACKAGES = {"x86_64": "linux-image-rt-amd64", "aarch64": "linux-image-rt-arm64", "armv7l": "linux-image-rt-armmp",
             "i686": "linux-image-rt-686-pae"}
@@ -30,6 +30,8 @@ def _look(facts: Facts) -> Seen:
         return fine(f"{release}, preemption model preempt-rt")
     why = _MODELS.get(model, "which preemption model it has is not known, and its worst case is rarely bounded")
     changes = [boot("preempt=full")] if can_choose(facts) and model != "preempt" else []
+    if model != "preempt" and "full" in (facts.get("scheduler_debug", "preemption") or ()):
+        changes.insert(0, written("/sys/kernel/debug/sched/preempt", "full", ("preemption", "full")))
     if package := PACKAGES.get(str(facts.get("cpu", "architecture"))):
         changes.append(booted(f"on Debian: apt-get install {package}"))
     return costs(f"{release}, preemption model {model}: {why}", *changes,

@@ -21,7 +21,7 @@ def _look(facts: Facts) -> Seen:
 
 
 CHECK = Check(
-    "swap", "swap", Group.MEMORY, Severity.LOW, _look,
+    "swap", "swap", Group.MEMORY, Severity.HIGH, _look,
     why="A page of a task that is not locked in memory is read back from disk when it is touched: milliseconds. Also "
         "where the task itself is locked, the disk's work goes on beside it.",
     source="mlockall(2); kernel: Documentation/admin-guide/sysctl/vm.rst; rtcqs looks at it too",

@@ -15,11 +15,14 @@ def _look(facts: Facts) -> Seen:
     if len(facts.online) < 2:
         return fine("there is one CPU only")
     apart, others = as_cpus(facts.set_apart), as_cpus(facts.others)
-    wide = [name for name in _FILES if as_mask(facts.need("tunables", name)) & apart]
+    wide = [path for name, path in _FILES.items() if as_mask(facts.need("tunables", name)) & apart]
+    own = {f"/sys/devices/virtual/workqueue/{name}/cpumask": mask
+           for name, mask in (facts.get("work_queue_masks") or {}).items()}
+    wide += [path for path, mask in sorted(own.items()) if path not in _FILES.values() and as_mask(mask) & apart]
     if not wide:
         return fine(f"none of it on CPU {facts.set_apart}")
     mask = f"{sum(1 << cpu for cpu in others):x}"
-    return costs(f"any CPU, also {facts.set_apart}", *(written(_FILES[name], mask) for name in wide))
+    return costs(f"any CPU, also {facts.set_apart}", *(written(path, mask) for path in wide))
 
 
 CHECK = Check(

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastenough.audit.finding import Change, Finding, Form, Standing
 
 _WIDTH = 100
 _GIVEN_AWAY = ("security", "safety")
 NOT_MEASURED = "not measured"
+_EXCLUSIVE = (
+    ("nohz=off", "nohz_full"),
+    ("idle=poll", "intel_idle.max_cstate"),
+    ("CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT_DYNAMIC=y"),
+)
+"""Boot arguments and options that rule each other out, by name or by name and value: the kernel ignores one of them."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,15 @@ class Line:
     finding: Finding
     effect: str
     active: bool
+    excluded_by: str = ""
+    """The text of the active change that this one contradicts."""
 
     @property
     def comment(self) -> list[str]:
         """Lines of at most 100 characters, with the sign of a comment."""
         said = f"{self.finding.title}: {self.finding.text}. Effect: {self.effect}. Costs: {self.finding.elsewhere}."
+        if self.excluded_by:
+            said += f" Not active: it contradicts {self.excluded_by}."
         plain = "".join(letter if letter.isprintable() else " " for letter in said)
         return textwrap.wrap(" ".join(plain.split()), _WIDTH, initial_indent="# ", subsequent_indent="# ",
                              break_on_hyphens=False)
@@ -56,7 +66,37 @@ def lines_of(findings: Sequence[Finding], remarks: Remarks) -> list[Line]:
                              if change.setting is not None and change.setting[0] in remarks), None)
             found += [_line(change, finding, measured) for change in finding.changes
                       if change.form is not Form.WORDS or change.setting is not None]
-    return found
+    return consistent(found)
+
+
+def consistent(lines: Sequence[Line]) -> list[Line]:
+    """The same lines; of active ones that contradict each other only the first stays active."""
+    checked: list[Line] = []
+    for line in lines:
+        other = next((each for each in checked if each.active and _contradict(each.change, line.change)), None)
+        excluded = line.active and other is not None
+        checked.append(replace(line, active=False, excluded_by=other.change.text) if other and excluded else line)
+    return checked
+
+
+def _contradict(first: Change, second: Change) -> bool:
+    """Whether both give one name two values, or rule each other out."""
+    if first.form is not second.form or first.form is Form.WORDS:
+        return False
+    one, other = _values(first), _values(second)
+    if any(one[name] != other[name] for name in one.keys() & other.keys()):
+        return True
+    return any((_matches(one, a) and _matches(other, b)) or (_matches(one, b) and _matches(other, a))
+               for a, b in _EXCLUSIVE)
+
+
+def _values(change: Change) -> dict[str, str]:
+    return {name: value for name, _, value in (word.partition("=") for word in change.text.split())}
+
+
+def _matches(values: Mapping[str, str], argument: str) -> bool:
+    name, assigned, value = argument.partition("=")
+    return name in values and (not assigned or values[name] == value)
 
 
 def _line(change: Change, finding: Finding, measured: Remark | None) -> Line:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A configuration for rt-conf of Ubuntu: the arguments, interrupts and governors that it knows."""
+"""A configuration for rt-conf of Ubuntu: boot arguments, interrupt affinity and governors.
+
+The form is that of rt-conf since mid-2025: ``kernel-cmdline`` has a list of parameters; each rule of ``irq-tuning`` and
+``cpu-governance`` has a label.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +12,31 @@ from collections.abc import Sequence
 from fastenough.audit.emit.lines import Line, of_form, setting_of, text_of
 from fastenough.audit.finding import Form
 
-_KNOWN = ("isolcpus", "nohz", "nohz_full", "kthread_cpus", "irqaffinity")
+
+def _indented(rows: Sequence[str]) -> list[str]:
+    return [f"    {row}" if row else "" for row in rows]
 
 
 def _arguments(lines: Sequence[Line]) -> list[str]:
-    rows = []
-    for line in of_form(lines, Form.BOOT):
-        name, _, value = line.change.text.partition("=")
-        if name in _KNOWN:
-            rows += [f"  {row}" if row else "" for row in line.written(f'{name}: "{value}"')]
-    return ["kernel_cmdline:", *rows] if rows else []
+    arguments = [(line, word) for line in of_form(lines, Form.BOOT) for word in line.change.text.split()]
+    rows = [row for line, word in arguments for row in _indented(line.written(f'- "{word}"'))]
+    empty = "" if any(line.active for line, _ in arguments) else " []"
+    return ["kernel-cmdline:", f"  parameters:{empty}", *rows] if rows else []
 
 
-def _listed(head: str, line: Line | None, rows: Sequence[str]) -> list[str]:
+def _rule(section: str, label: str, line: Line | None, rows: Sequence[str]) -> list[str]:
     if line is None:
         return []
-    body = [row if line.active else f"# {row}" for row in rows]
-    return [*line.comment, head if line.active else f"# {head}", *body, ""]
+    body = [f"{section}:", f"  {label}:", *(f"    {row}" for row in rows)]
+    return [*line.comment, *(body if line.active else [f"# {row}" for row in body]), ""]
 
 
 def _text(lines: Sequence[Line]) -> str | None:
     interrupts, governor = setting_of(lines, "irq-affinity"), setting_of(lines, "governor")
     cpus = interrupts.change.setting[1] if interrupts is not None and interrupts.change.setting else ""
     parts = [*_arguments(lines),
-             *_listed("irq_tuning:", interrupts, (f'  - cpus: "{cpus}"', "    filter: {}")),
-             *_listed("cpu_governance:", governor, ('  - cpus: "all"', '    scaling_governor: "performance"'))]
+             *_rule("irq-tuning", "all-interrupts", interrupts, (f'cpus: "{cpus}"', "filter: {}")),
+             *_rule("cpu-governance", "all-cpus", governor, ('cpus: "all"', 'scaling-governor: "performance"'))]
     return text_of("To /var/snap/rt-conf/common/config.yaml", parts) if parts else None
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What devices and their drivers do by themselves: interrupt coalescing, polling for memory errors, link power."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fastenough.facts.fact import Absent, Fact, Inputs
+from fastenough.facts.memory import chosen
+
+_COALESCING = "ethtool -c *"
+_EDAC = "/sys/module/edac_core/parameters/edac_mc_poll_msec"
+_CONTROLLERS = "/sys/devices/system/edac/mc/mc*/mc_name"
+_ASPM = "/sys/module/pcie_aspm/parameters/policy"
+
+
+def parse_coalescing(text: str) -> dict[str, dict[str, Any]]:
+    """By interface: whether reception is adaptive, and µs and frames that an interrupt is held back for."""
+    found: dict[str, dict[str, Any]] = {}
+    for block in re.split(r"^Coalesce parameters for ", text, flags=re.MULTILINE)[1:]:
+        name = block.partition(":")[0].strip()
+        adaptive = re.search(r"^Adaptive RX: (\S+)", block, re.MULTILINE)
+        pairs = re.findall(r"^(rx-usecs|rx-frames):\s+(\d+)$", block, re.MULTILINE)
+        numbers = {key: int(value) for key, value in pairs}
+        found[name] = {"adaptive": adaptive is not None and adaptive[1] == "on", "rx_us": numbers.get("rx-usecs"),
+                       "rx_frames": numbers.get("rx-frames")}
+    return found
+
+
+def _coalescing(inputs: Inputs) -> dict[str, dict[str, Any]]:
+    return parse_coalescing(inputs.output(_COALESCING))
+
+
+def _memory_errors(inputs: Inputs) -> dict[str, Any]:
+    """Memory controllers that the kernel polls for errors, and how often."""
+    controllers, poll_ms = sorted(name for _, name in inputs.matching(_CONTROLLERS)), inputs.number(_EDAC)
+    if not controllers and poll_ms is None:
+        raise Absent("no driver of a memory controller is loaded (EDAC)")
+    return {"controllers": controllers, "poll_ms": poll_ms}
+
+
+def _link_power(inputs: Inputs) -> str | None:
+    return chosen(inputs.text(_ASPM))
+
+
+FACTS = (
+    Fact("interrupt_coalescing", _coalescing, commands=(_COALESCING,)),
+    Fact("memory_error_polling", _memory_errors, files=(_EDAC, _CONTROLLERS)),
+    Fact("pcie_link_power", _link_power, files=(_ASPM,)),
+)
