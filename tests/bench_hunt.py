@@ -2,8 +2,8 @@
 """How often the hunt finds a hidden trigger, beside random search and the fixed loads, by simulation: ``make bench``.
 
 With ``--write`` the table in docs/hunt.md is replaced by what was simulated.  Status 1 where what is stated does not
-hold: 90 % with the hunt, at most 30 % with random search that draws uniformly, of the groups' sizes or of any up to
-that, and false finds within their rate.
+hold: of the stated case 80 % with the hunt, at most 40 % with random search that draws uniformly, of the groups' sizes
+or of any up to that; nowhere fewer than with any random search; and false finds within their rate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hunt_machines import (
     searched_at_random,
     worst_of_fixed,
 )
-from scipy.stats import binom
+from scipy.stats import binom, fisher_exact
 from simulated import SEED, main
 
 from fastenough.hunt.space import Recipe
@@ -33,6 +33,13 @@ from fastenough.hunt.tail import LEVEL
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hunt.md"
 BUDGET, TRIES = 180, 300
 STATED = "the stated case"
+
+
+def _few(members: int) -> Kind:
+    """A trigger that is there at any level, on a machine where only a sixth of the stressors may run at once."""
+    return Kind(members=members, width=8, most=8, stressors=48)
+
+
 CASES: Mapping[str, tuple[Kind, int]] = {
     STATED: (Kind(), BUDGET),
     "budget of 120 trials": (Kind(), 120),
@@ -41,14 +48,23 @@ CASES: Mapping[str, tuple[Kind, int]] = {
     "in one level of 8": (Kind(width=1), BUDGET),
     "in 4 levels of 8": (Kind(width=4), BUDGET),
     "two triggers": (Kind(triggers=2), BUDGET),
+    "one stressor, in 2 levels of 8": (Kind(members=1), BUDGET),
+    "one stressor, at any level": (Kind(members=1, width=8), BUDGET),
+    "two stressors, at any level": (Kind(width=8), BUDGET),
+    "three stressors, at any level": (Kind(members=3, width=8), BUDGET),
+    "three stressors, in 4 levels of 8": (Kind(members=3, width=4), BUDGET),
+    "one of 48 at any level, 8 at once": (_few(1), BUDGET),
+    "two of 48 at any level, 8 at once": (_few(2), BUDGET),
+    "two of 48 at any level, 8 at once, budget of 60": (_few(2), 60),
+    "two of 48 at any level, 8 at once, budget of 90": (_few(2), 90),
+    "two of 48 at any level, 8 at once, budget of 440": (_few(2), 440),
+    "three of 48 at any level, 8 at once": (_few(3), BUDGET),
     "no trial disturbed": (Kind(disturbed=0.0), BUDGET),
     "a fifth of trials disturbed": (Kind(disturbed=0.2), BUDGET),
     "seen half as often": (Kind(often=0.45), BUDGET),
     "crowding from 6 stressors on": (Kind(full=6.0), BUDGET),
     "no crowding": (Kind(full=40.0), BUDGET),
     "latency of 1 ms": (Kind(size_ns=1e6), BUDGET),
-    "at most 8 at once": (Kind(most=8), BUDGET),
-    "at most 8 at once, budget of 440": (Kind(most=8), 440),
 }
 NOTHING = Kind(triggers=0, main_effects=False)
 
@@ -71,7 +87,7 @@ def finds(search: Search, kind: Kind, budget: int, tries: int) -> tuple[int, int
         recipe = search(machine, budget)
         provokes = machine.provokes(recipe)
         provoking += provokes
-        named += provokes and len(recipe) == 2
+        named += provokes and len(recipe) == kind.members
     return provoking, named
 
 
@@ -91,7 +107,14 @@ def row(name: str, kind: Kind, budget: int, tries: int) -> tuple[str, bool]:
     others = [finds(search, kind, budget, tries)[0] for search in OTHERS.values()]
     line = "| " + " | ".join([name, *(f"{count} of {tries}" for count in (found, named, *others))]) + " |"
     print(line, file=sys.stderr, flush=True)
-    return line, found >= 0.9 * tries and max(others[:UNIFORM]) <= 0.3 * tries
+    stated = name != STATED or (found >= 0.8 * tries and max(others[:UNIFORM]) <= 0.4 * tries)
+    return line, stated and not is_worse(found, max(others), tries)
+
+
+def is_worse(found: int, best: int, tries: int) -> bool:
+    """Whether the hunt is shown to find less than the best of the others, by the exact test of Fisher at 0.1 %."""
+    table = [[found, tries - found], [best, tries - best]]
+    return bool(fisher_exact(table, alternative="less").pvalue < 0.001)
 
 
 def table(tries: int) -> tuple[str, bool]:
@@ -106,7 +129,7 @@ def table(tries: int) -> tuple[str, bool]:
     few = max(1, tries // 3)
     wrong = false_finds(few)
     lines += ["", f"Where no stressor has any effect, {wrong} of {few} hunts found something."]
-    return "\n".join([*lines, ""]), whole[0][1] and wrong <= most_finds(few)
+    return "\n".join([*lines, ""]), all(held for _, held in whole) and wrong <= most_finds(few)
 
 
 if __name__ == "__main__":

@@ -34,14 +34,16 @@ _PARAMETERS = (Parameter("size", tuple(map(str, range(LEVELS)))), Parameter("ins
 class Kind:
     """What machines of one kind have in common.
 
-    ``width``: in how many of the 8 levels of one parameter of each of its two stressors a trigger is.  ``often``: the
+    ``members``: how many stressors a trigger needs at once.  ``width``: in how many of the 8 levels of one parameter of
+    each of its stressors it is; 8: in any.  ``often``: the
     share of blocks in which it is seen then, where no more than ``full`` stressors run; with more, each gets less of
     the machine, and they meet less often, by the square.  ``disturbed``: the share of trials that something else
     disturbs, in two of five blocks by up to 5 ms; a hundredth of the blocks of others is disturbed too.
     ``main_effects``: each stressor alone has a latency of 30 to 240 us; else it does nothing to the 30 us there are.
-    ``most``: so many may run at once.
+    ``most``: so many may run at once, of ``stressors``.
     """
 
+    members: int = 2
     width: int = 2
     triggers: int = 1
     often: float = 0.9
@@ -50,6 +52,7 @@ class Kind:
     disturbed: float = 0.1
     main_effects: bool = True
     most: int = STRESSORS
+    stressors: int = STRESSORS
 
 
 @dataclass
@@ -62,7 +65,7 @@ class Machine:
     fixed: Mapping[str, Recipe] = field(init=False)
 
     def __post_init__(self) -> None:
-        names = [f"stressor-{number:02}" for number in range(STRESSORS)]
+        names = [f"stressor-{number:02}" for number in range(self.kind.stressors)]
         self.space = Space({name: Stressor(name, _PARAMETERS) for name in names}, 1, self.kind.most)
         self._numbers = random_ = np.random.default_rng(self.seed)
         self._alone_ns = {name: BASE_NS * 8**random_.random() * self.kind.main_effects for name in names}
@@ -71,9 +74,10 @@ class Machine:
         self.fixed = {f"fixed-{place}": self.space.drawn(size, drawn) for place, size in enumerate((1, 1, 1, 4, 4))}
 
     def _drawn_trigger(self, names: Sequence[str]) -> dict[str, range]:
-        begins = self._numbers.integers(0, LEVELS - self.kind.width + 1, 2)
+        begins = self._numbers.integers(0, LEVELS - self.kind.width + 1, self.kind.members)
         return {str(name): range(begin, begin + self.kind.width)
-                for name, begin in zip(self._numbers.choice(names, 2, replace=False), begins, strict=True)}
+                for name, begin in zip(self._numbers.choice(names, self.kind.members, replace=False), begins,
+                                          strict=True)}
 
     def provokes(self, recipe: Recipe) -> bool:
         """Whether the latency of a trigger is there under it."""

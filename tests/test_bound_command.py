@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from cli_calls import command_line
 from test_bound_composed import Kernel
 
-from fastenough.jobs.bound import EVENTS, TRACEFS, require_events
+from fastenough.jobs.bound import EVENTS, TRACEFS, bounds_of, require_events, trace_cmd_lines
 from fastenough.link import LocalLink
-from fastenough.model import NotApplicable
+from fastenough.model import BadInput, NotApplicable
 
 
 @pytest.fixture
@@ -60,6 +64,65 @@ def test_what_is_no_trace_is_one_line(tmp_path: Path, content: bytes, said: str)
     done = command_line("bound", str(tmp_path / "other"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr and "other: " in done.stderr
+
+
+@pytest.fixture
+def trace_dat(tmp_path: Path) -> Iterator[Callable[[bool], Path]]:
+    """Records a trace.dat of this kernel's sched_switch, where asked for with a buffer that overflows."""
+    name = f"fastenough-test-{os.getpid()}"
+    instance = Path(TRACEFS, "instances", name)
+    if shutil.which("trace-cmd") is None or not os.access(instance.parent, os.W_OK):
+        pytest.skip("needs trace-cmd, and the right to record in tracefs")
+
+    def record(loses: bool) -> Path:
+        instance.mkdir()
+        (instance / "buffer_size_kb").write_text("4" if loses else "1024")
+        (instance / "events/sched/sched_switch/enable").write_text("1")
+        _switch_tasks(50)
+        if loses:
+            with (instance / "trace_pipe").open("rb", buffering=0) as pipe:
+                pipe.read(64)
+            _switch_tasks(2000)
+        (instance / "tracing_on").write_text("0")
+        path = tmp_path / "trace.dat"
+        subprocess.run(["trace-cmd", "extract", "-B", name, "-o", str(path)], cwd=tmp_path, check=True,
+                       capture_output=True)
+        return path
+
+    yield record
+    if instance.exists():
+        instance.rmdir()
+
+
+def _switch_tasks(times: int) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as echo:
+        assert echo.stdin is not None and echo.stdout is not None
+        for _ in range(times):
+            echo.stdin.write(b"x")
+            echo.stdin.flush()
+            echo.stdout.read(1)
+
+
+def test_a_trace_dat_is_read_by_trace_cmd(trace_dat: Callable[[bool], Path]) -> None:
+    lines = list(trace_cmd_lines(trace_dat(False)))
+    assert sum("sched_switch:" in line for line in lines) >= 50
+    with pytest.raises(BadInput, match="no event preempt_disable"):
+        bounds_of(lines)
+
+
+def test_a_trace_dat_that_lost_events_is_refused(trace_dat: Callable[[bool], Path]) -> None:
+    done = command_line("bound", str(trace_dat(True)))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "has lost events" in done.stderr
+
+
+def test_a_damaged_trace_dat_is_one_line(tmp_path: Path) -> None:
+    damaged = tmp_path / "trace.dat"
+    damaged.write_bytes(b"\x17\x08\x44tracing7\0" + bytes(100))
+    for before in ([], ["env", f"PATH={tmp_path}"]):
+        done = command_line("bound", str(damaged), before=before)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "trace-cmd" in done.stderr
 
 
 def test_a_kernel_without_the_events_is_not_applicable(tmp_path: Path) -> None:

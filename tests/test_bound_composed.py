@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,8 +216,20 @@ def test_ways_to_count_interrupts() -> None:
     interrupts = [Interrupt("timer", 0, 10), Interrupt("timer", 100, 20), Interrupt("disk", 30, 5),
                   Interrupt("timer", 300, 10)]
     found = composed(Blocking(poid_ns=50, paie_ns=10, psd_ns=20, dst_ns=40), interrupts)
-    # windows of 110: from 0 the timer twice and the disk, 35, so 115, where it stays
-    assert [one.latency_ns for one in found] == [80, 100, 105, 125, 115]
+    # windows of 110 and of 125: from 0 the timer twice with its longest, 20, and the disk, 45 together
+    assert [one.latency_ns for one in found] == [80, 100, 105, 125, 125]
+
+
+def test_a_window_counts_the_longest_execution_of_each_kind() -> None:
+    """The fullest window held two short interrupts; each could have taken as long as the longest of its kind."""
+    interrupts = [Interrupt("timer", 0, 40), *(Interrupt("timer", 1000 + 10 * place, 1) for place in range(3))]
+    fullest = _by("the fullest window seen", composed(Blocking(poid_ns=15), interrupts))
+    assert fullest == 15 + 3 * 40
+
+
+def test_an_interrupt_that_lasts_into_the_window_counts() -> None:
+    interrupts = [Interrupt("disk", 0, 100), Interrupt("timer", 95, 10)]
+    assert _by("the fullest window seen", composed(Blocking(poid_ns=20), interrupts)) == 20 + 110
 
 
 def test_interrupts_that_take_all_have_no_bound() -> None:
@@ -234,7 +247,11 @@ HEAD = "# tracer: nop\n#\n"
 @pytest.mark.parametrize(("change", "said"), [
     (lambda text: HEAD + text.replace("irq_disable", "other"), "no event irq_disable"),
     (lambda text: "", "no event preempt_disable"),
-    (lambda text: text + "\nCPU:0 [LOST 34 EVENTS]", "has lost events"),
+    *((lambda text, loss=loss: f"{text}\n{loss}", "has lost events") for loss in (
+        "CPU:0 [LOST 34 EVENTS]", "CPU:3 [LOST EVENTS]", "CPU:7 [204600 EVENTS DROPPED]", "CPU:7 [EVENTS DROPPED]",
+        "instance: CPU:1 [424 EVENTS DROPPED]", "overrun: 2533", "commit overrun: 1", "dropped events: 7",
+        "# entries-in-buffer/entries-written: 126/2659   #P:2", "  120 events lost")),
+    (lambda text: re.sub(r"\[000\] \S+", "[000]", text), "no column of flags"),
     (lambda text: text.replace("next_pid=9", "next=9"), "says no next task"),
     (lambda text: text.replace("[000]", "[99999]"), "no machine has so many"),
     (lambda text: f"{text}\n{text}", "the times of CPU 0 go back by"),
@@ -244,6 +261,19 @@ def test_what_is_no_trace_is_refused(change: object, said: str) -> None:
     assert callable(change)
     with pytest.raises(BadInput, match=said):
         traced_cpus(change(text).splitlines())
+
+
+@pytest.mark.parametrize("harmless", [
+    "overrun: 0", "dropped events: 0", "# entries-in-buffer/entries-written: 2659/2659   #P:2", "cpus=2"])
+def test_what_lost_nothing_is_read(harmless: str) -> None:
+    lines = Kernel(4, 1, 2, 2, False, 5).run().lines
+    assert traced_cpus([harmless, *lines]) == traced_cpus(lines)
+
+
+def test_the_latency_format_of_trace_cmd_tells_the_same() -> None:
+    lines = Kernel(4, 1, 2, 2, False, 5, [(6, 3)]).run().lines
+    latency = [line.replace("[000] ", " 0") for line in lines]
+    assert traced_cpus(latency) == traced_cpus(lines)
 
 
 def test_a_clock_in_microseconds_makes_terms_longer() -> None:

@@ -6,16 +6,21 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hunt_machines import TURNS, Kind, Machine, searched
+from recordings import Plan as Recorded
+from recordings import recording
 
+from fastenough.analysis import judge, words
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Entry, Plan
 from fastenough.hunt.asking import Phase
 from fastenough.hunt.recipes import described
 from fastenough.hunt.search import Search
-from fastenough.jobs.hunt_told import watch
+from fastenough.jobs.hunt_told import blamed_words, of_all_trials, watch
 from fastenough.loads import Expectation, Load
+from fastenough.recording.culprits import UNKNOWN
 from fastenough.report.document import Section, Source, Table
 from fastenough.report.hunted import hunt_section
 from fastenough.store import Store
@@ -49,6 +54,24 @@ def test_where_nothing_was_found_no_recipe_is_told() -> None:
     space = Machine(Kind(), 1).space
     section = hunt_section(Search(space, ("none",), TURNS, random.Random(1)), [], "nothing", "", "")
     assert list(_tables(section)) == ["hunt-phases"] and not any(isinstance(one, Source) for one in section.leaves())
+
+
+def test_the_headline_names_the_maximum_of_all_trials(tmp_path: Path) -> None:
+    _, made = searched()
+    greatest_ns = max(max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns)
+    calm, worse = (judge([recording(tmp_path, Recorded([[np.array([5_000] * 999 + [at])] * 12]))])
+                   for at in (5_001, greatest_ns + 1))
+    assert words.latency(greatest_ns) in of_all_trials(calm, made).headline
+    assert of_all_trials(worse, made) == worse and of_all_trials(calm, []) == calm
+
+
+def test_one_outlier_is_not_the_cause_of_the_others() -> None:
+    often, once = [("task often", 1_000_000)] * 18, [("task once", 90_000_000)]
+    said = blamed_words([*often, *once, (UNKNOWN, 1_000_000)])
+    assert said.startswith("task often is blamed for 18 of the 20 ") and "17 % of their time" in said
+    assert said.partition("; by time ")[2].startswith("task once, for 1 of them, and 83 %")
+    assert "by time" not in blamed_words([*often, ("task once", 1)])
+    assert not blamed_words([(UNKNOWN, 5)]) and not blamed_words([])
 
 
 @pytest.mark.matrix

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, cast
 
 import click
 
@@ -18,7 +19,7 @@ from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import DURATION, json_option
 from fastenough.cli.stores import store_option
 from fastenough.facts import collect
-from fastenough.jobs.bound import CpuBound, bounds_of, recorded, report_bound, section_of
+from fastenough.jobs.bound import CpuBound, bounds_of, is_trace_dat, recorded, report_bound, section_of, trace_cmd_lines
 from fastenough.model import BadInput
 from fastenough.report import require_writable
 from fastenough.report.chapter import as_kept
@@ -26,13 +27,19 @@ from fastenough.store import Store
 from fastenough.store.conclusions import conclude
 
 _MOST_LINE = 1 << 16
+_HEAD = 16
 _MEANING = ("The bound holds as far as each term was seen at its longest: another load, or another hour, may show a "
             "longer one. It is never a PASS.")
 
 
-def _lines(stream: TextIO) -> Iterator[str]:
-    """In bounded pieces: no trace has lines so long."""
-    return iter(lambda: stream.readline(_MOST_LINE), "")
+def _lines(trace: BinaryIO) -> Iterator[str]:
+    """Of text in bounded pieces, since no trace has lines so long; of a trace.dat as trace-cmd reports them."""
+    stream = io.BufferedReader(cast(io.RawIOBase, trace))
+    if is_trace_dat(stream.peek(_HEAD)[:_HEAD]):
+        if trace.name == "<stdin>":
+            raise BadInput("a trace.dat cannot be read from standard input: name the file")
+        return trace_cmd_lines(Path(trace.name))
+    return (line.decode(errors="replace") for line in iter(lambda: stream.readline(_MOST_LINE), b""))
 
 
 def _us(value_ns: int | None, otherwise: str) -> str:
@@ -61,7 +68,7 @@ def _print(found: Sequence[CpuBound]) -> None:
 
 
 @click.command()
-@click.argument("trace", type=click.File(errors="replace"), required=False)
+@click.argument("trace", type=click.File("rb"), required=False)
 @click.option("--board", default="local", show_default=True, help="Without TRACE: the board whose kernel is traced.")
 @click.option("--duration", "duration_ns", type=DURATION, default="5s", show_default=True,
               help="Without TRACE: for how long.  Each section with interrupts off is two events.")
@@ -69,11 +76,12 @@ def _print(found: Sequence[CpuBound]) -> None:
               help="Where to write the terms and the bounds as a report.")
 @store_option
 @json_option
-def command(*, trace: TextIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path,
+def command(*, trace: BinaryIO | None, board: str, duration_ns: int, report_path: Path | None, store_path: Path,
             as_json: bool) -> None:
     """Say which scheduling latency the kernel's own blocking allows, beside the longest seen.
 
-    By TRACE, text of the kernel's trace or of trace-cmd report, or - for standard input; without, by what the board's
+    By TRACE, a trace.dat of trace-cmd, text of the kernel's trace or of trace-cmd report -t -l, or - for standard
+    input; without, by what the board's
     kernel records now, where it is one that can.  What that takes, and what it costs, is in docs/bound.md.
     """
     if report_path is not None:
@@ -90,7 +98,7 @@ def command(*, trace: TextIO | None, board: str, duration_ns: int, report_path: 
         report_bound(section, report_path)
 
 
-def _read(trace: TextIO) -> Sequence[CpuBound]:
+def _read(trace: BinaryIO) -> Sequence[CpuBound]:
     try:
         return bounds_of(_lines(trace))
     except BadInput as reason:
@@ -101,4 +109,4 @@ def _recorded(board: str, duration_ns: int) -> tuple[str, Sequence[CpuBound]]:
     """And what the board is called."""
     with looked_at(board) as (link, _):
         found = bounds_of(recorded(link.raised, duration_ns / 1e9))
-        return name_in_runs(open_board(board).name, collect(link, ("hostname",))), found
+        return name_in_runs(open_board(board).name, collect(link, ("hostname", "boot_id"))), found

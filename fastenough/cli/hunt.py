@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fastenough.analysis import words
-from fastenough.campaign import Entry, Plan, Progress
+from fastenough.campaign import Entry, Plan
 from fastenough.campaign.toml import read_toml
 from fastenough.cli.live import Display, Work
 from fastenough.cli.making import check_plan
@@ -33,21 +33,11 @@ from fastenough.store import Store
 _REPORT = "report"
 
 
-class _Asked:
-    """What the trial under way is for, as the display tells it."""
-
-    def __init__(self) -> None:
-        self.said = ""
-        self.display = Display(lambda _: self.said)
-
-    def __call__(self, progress: Progress, ask: Ask) -> None:
-        best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
-        self.said = f"{ask.phase}{best}"
-        self.display(progress)
-
-    def once_more(self, progress: Progress) -> None:
-        self.said = "what was found, with the monitor beside it"
-        self.display(progress)
+def _note(ask: Ask) -> str:
+    """What the trial under way is for, with the stressors in it."""
+    names = [] if isinstance(ask.subject, str) else sorted({part.stressor for recipe in ask.subject for part in recipe})
+    best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
+    return f"{ask.phase}{': ' if names else ''}{', '.join(names)}{best}"
 
 
 def _space(path: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -161,19 +151,20 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
     sketch = Hunt(_plan(probe, parameters, 1.0, board), budget_ns / 1e9, only, fixed)
     plan = _plan(probe, parameters, float(sketch.turns), board)
     check_plan(plan)
-    asked = _Asked()
-    with asked.display as display:
+    with Display() as display:
         opened, granted = boards_for(plan, as_granted, display.tell)
         hunt, store = Hunt(granted, sketch.budget_s, only, fixed), Store(store_path)
         try:
-            hunted = make_hunt(hunt, store, asked, opened=opened, resume=resume, tell=display.tell)
+            hunted = make_hunt(hunt, store, lambda progress, ask: display(progress, _note(ask)), opened=opened,
+                               resume=resume, tell=display.tell)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error
         if hunted.signal:
             display.tell("stopped; what was tried is kept; to go on: the same command with --resume")
         culprit = None
         if hunted.load is not None and not hunted.signal:
-            culprit = watch(granted, hunted.load, store, asked.once_more, opened=opened, tell=display.tell)
+            culprit = watch(granted, hunted.load, store, lambda progress: display(
+                progress, "what was found, with the monitor beside it"), opened=opened, tell=display.tell)
     status = _tell(hunted, culprit, out, as_json)
     section = tell_hunt(hunted, culprit, conclusion(hunted), store)
     if report_path is not None:

@@ -21,7 +21,9 @@ from scipy.stats import norm, rankdata
 from fastenough.hunt.space import Part, Recipe, Space
 
 _RIDGE = 3.0
-"""So many looks without any effect each stressor is taken to have been in beside its own."""
+"""So many groups without any effect each stressor is taken to have been in beside its own.  Groups, not looks: those of
+a group share their stressors, so that they are little more than one.  With as many looks instead, the effects of the
+stressors explained away what a group had found."""
 _PAIRS = 0.15
 """The share of candidates that are pairs out of groups, and not whole groups."""
 
@@ -87,8 +89,9 @@ class Evidence:
     over: NDArray[np.float64]
 
 
-def evidence(looks: Sequence[Look]) -> Evidence:
-    """In normal scores of the ranks: what something else disturbed is one rank, however bad it was."""
+def evidence(looks: Sequence[Look], turns: int) -> Evidence:
+    """In normal scores of the ranks: what something else disturbed is one rank, however bad it was.  ``turns``: how
+    many looks of each group there are."""
     scores = norm.ppf(rankdata([look.tail for look in looks]) / (len(looks) + 1))
     names = sorted({part.stressor for look in looks for part in look.recipe})
     column = {name: place for place, name in enumerate(names)}
@@ -96,7 +99,7 @@ def evidence(looks: Sequence[Look]) -> Evidence:
     for row, look in enumerate(looks):
         present[row, [column[part.stressor] for part in look.recipe]] = 1.0
     known = np.column_stack([np.ones(len(looks)), present])
-    weights = np.diag([0.0, *([_RIDGE] * len(names))])
+    weights = np.diag([0.0, *([_RIDGE * turns] * len(names))])
     effects = np.linalg.lstsq(known.T @ known + weights, known.T @ scores, rcond=None)[0]
     return Evidence(names, present, np.asarray(scores - known @ effects))
 
@@ -119,9 +122,9 @@ def suspect_pairs(looks: Sequence[Look], seen: Evidence, most: int) -> list[Reci
     return [pair for _, pair in sorted(ranked, reverse=True)[:most]]
 
 
-def candidates(looks: Sequence[Look], most: int, tried: frozenset[Recipe]) -> list[Recipe]:
+def candidates(looks: Sequence[Look], turns: int, most: int, tried: frozenset[Recipe]) -> list[Recipe]:
     """What is worth another trial: the looks that had most over, and some of the pairs that they point at."""
-    seen = evidence(looks)
+    seen = evidence(looks, turns)
     pairs = [pair for pair in suspect_pairs(looks, seen, most + len(tried)) if pair not in tried]
     order = np.argsort(-seen.over, kind="stable")
     whole = [looks[place].recipe for place in order if looks[place].recipe not in tried]

@@ -69,7 +69,7 @@ class Search:
         yield from self._look_at_groups(trials, max(1, int(_GROUPS * trials.left)))
         if len(self.looks) < 2:
             raise Spent
-        chosen = candidates(self.looks, most, self._tried)
+        chosen = candidates(self.looks, self.turns, most, self._tried)
         self._tried |= set(chosen)
         for candidate in (yield from halve(trials, chosen)):
             confirmed = yield from confirm(trials, candidate, self._worst)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +31,9 @@ _MOST_KIB, _SHARE_OF_MEMORY = 128 << 10, 8
 """Of each CPU's buffer; and that of all of them together is no more than this part of what is available."""
 _LOST = 3
 _PATIENCE_S = 60.0
+_TRACE_DAT = b"\x17\x08\x44tracing"
+"""How each file of trace-cmd begins (trace-cmd.dat.v7(5))."""
+_MOST_LINE = 1 << 16
 _RECORD = """
 instance=$1 kib=$2 seconds=$3; shift 3
 mkdir "$instance" || exit
@@ -57,6 +62,34 @@ def bounds_of(lines: Iterable[str]) -> tuple[CpuBound, ...]:
     if not found:
         raise BadInput("no CPU of it was seen to switch preemption or interrupts off and on again: record for longer")
     return found
+
+
+def is_trace_dat(first: bytes) -> bool:
+    """Whether a file that begins with these bytes is one of ``trace-cmd record``."""
+    return first.startswith(_TRACE_DAT)
+
+
+def trace_cmd_lines(path: Path) -> Iterator[str]:
+    """The events of a ``trace.dat``, as trace-cmd itself reports them; raises BadInput where it cannot.
+
+    Plugins are not loaded, and lines are read in bounded pieces.
+    """
+    program = shutil.which("trace-cmd")
+    if program is None:
+        raise BadInput("reading a trace.dat takes trace-cmd, which is not installed: install the package trace-cmd, or "
+                       "write the text with trace-cmd report -t -l where it was recorded")
+    command = [program, "report", "-N", "-t", "-l", "-i", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        try:
+            while line := process.stdout.readline(_MOST_LINE):
+                yield line.decode(errors="replace")
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise BadInput(f"trace-cmd cannot read it (status {process.returncode}): the file is damaged or too new")
 
 
 def section_of(found: Sequence[CpuBound], meaning: str) -> Section:
@@ -114,7 +147,7 @@ def _require_whole(link: Link, process: Process, status: int) -> None:
 
 def _buffer_kib(link: Link) -> int:
     """Of each CPU."""
-    fields = dict(line.split(":") for line in link.read("/proc/meminfo").decode().splitlines())
+    fields = dict(line.split(":") for line in link.read("/proc/meminfo").decode(errors="replace").splitlines())
     available_kib = int(fields["MemAvailable"].split()[0])
     cpus = len(link.glob("/sys/devices/system/cpu/cpu[0-9]*"))
     return max(1024, min(_MOST_KIB, available_kib // _SHARE_OF_MEMORY // max(1, cpus)))

@@ -38,6 +38,8 @@ FIXED = ("none", "cpu", "io", "vm", "hdd", "full", "hackbench")
 """What every find is held against: the loads of Enea's matrix, and the one that passes messages."""
 BLOCK = "250ms"
 KEPT_FILE = "hunt.json"
+AFTER_S = 30.0
+"""Of the budget, for the run with the monitor that follows what was found."""
 _BESIDE_S = 3.5
 """What a trial takes at least beyond its measuring: those of fixed loads, which come first, take less than groups, and
 who goes by them has no time left for a confirmation."""
@@ -122,7 +124,7 @@ def look_at(board: Board, only: Sequence[str]) -> Ground:
     with board.boot(AS_BOOTED) as booted:
         present = _working(booted.link, [name for name in STRESSORS if not only or name in only])
         cpus = (collect(booted.link, ("cpu",)).get("cpu") or {}).get("count") or 1
-        free = next(line.split()[1] for line in booted.link.read("/proc/meminfo").decode().splitlines()
+        free = next(line.split()[1] for line in booted.link.read("/proc/meminfo").decode(errors="replace").splitlines()
                     if line.startswith("MemAvailable:"))
         return Ground(int(cpus), present, int(free) << 10)
 
@@ -190,12 +192,13 @@ def block_maxima(recording: Recording, turns: int) -> list[int]:
 
 @dataclass
 class _Trials(OneCampaign):
-    """The trials of one hunt.  ``spent_s``: what all of them took so far; ``kept``: what an earlier start noted beside
-    each."""
+    """The trials of one hunt.  ``spent_s``: what the hunt took so far, of which ``before_s`` before the first of them;
+    ``kept``: what an earlier start noted beside each."""
 
     hunt: Hunt
     left: int = 0
     spent_s: float = 0.0
+    before_s: float = 0.0
     title: str = ""
     ground: Ground | None = None
     kept: dict[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -241,6 +244,8 @@ class _Hunting:
     stopping: Stopping = field(default_factory=Stopping)
     failed: int = 0
     made: list[Made] = field(default_factory=list)
+    counted_s: float = field(default_factory=time.monotonic)
+    """Until when the time is in ``trials.spent_s``."""
 
     def whole(self) -> int:
         """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
@@ -273,8 +278,8 @@ class _Hunting:
 
     def _left(self) -> int:
         made, guess_s = self.trials.position, self.hunt.turns + _BESIDE_S
-        each_s = max(guess_s, self.trials.spent_s / made) if made else guess_s
-        return max(0, int((self.hunt.budget_s - self.trials.spent_s) / each_s))
+        each_s = max(guess_s, (self.trials.spent_s - self.trials.before_s) / made) if made else guess_s
+        return max(0, int((self.hunt.budget_s - AFTER_S - self.trials.spent_s) / each_s))
 
     def _plan(self, ask: Ask) -> Plan:
         if isinstance(ask.subject, str):
@@ -287,7 +292,6 @@ class _Hunting:
 
     def _made(self, ask: Ask) -> Recording | None:
         """One trial; None where it was stopped."""
-        begun_s = time.monotonic()
         plan = self._plan(ask)
         self.trials.title = f"{ask.phase}: {expand(plan)[0].title}"
         campaign = run_campaign(plan, self.trials, lambda progress: self._told(progress, ask),
@@ -295,11 +299,17 @@ class _Hunting:
                                 stopping=self.stopping, tell=self.tell)
         if campaign.stopped or not campaign.runs:
             return None
-        self.trials.spent_s += time.monotonic() - begun_s
+        self._count_time()
         recording = self.trials.load(campaign.runs[0])
         if recording.outcome is Outcome.NOT_APPLICABLE:
             raise NotApplicable("; ".join(recording.reasons) or "no reason is recorded")
         return recording
+
+    def _count_time(self) -> None:
+        """All that has passed, what is between trials included."""
+        now_s = time.monotonic()
+        self.trials.spent_s += now_s - self.counted_s
+        self.counted_s = now_s
 
     def _told(self, progress: Progress, ask: Ask) -> None:
         left_s = max(0.0, self.hunt.budget_s - self.trials.spent_s)
@@ -320,13 +330,15 @@ def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], N
     fewest_s = _LEAST_TRIALS * (_SHORT_TURNS + _BESIDE_S)
     if hunt.budget_s < fewest_s:
         raise BadInput(f"--budget: a hunt needs {_LEAST_TRIALS} trials at least; give {fewest_s / 60:.0f}m or more")
-    trials = _Trials(store, hunt)
+    trials, begun_s = _Trials(store, hunt), time.monotonic()
     if resume:
         trials.go_on()
     else:
         store.settle()
     trials.ground = trials.ground or look_at(opened(hunt.plan.boards[0]), hunt.only)
     ground = trials.ground
+    if not trials.kept:
+        trials.spent_s = trials.before_s = time.monotonic() - begun_s
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
     hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell)

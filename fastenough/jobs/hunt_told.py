@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastenough import report
-from fastenough.analysis import judge
+from fastenough import report, words
+from fastenough.analysis import Assessment, judge
 from fastenough.analysis.stations import WORST, worst_wakeups
 from fastenough.board import Board
 from fastenough.campaign import Plan, Progress, run_campaign
-from fastenough.hunt.asking import Phase
+from fastenough.hunt.asking import Made, Phase
 from fastenough.hunt.recipes import as_file
 from fastenough.jobs.concluding import keep
 from fastenough.jobs.hunt import Hunted
@@ -58,20 +58,33 @@ def watch(plan: Plan, load: Load, store: Store, on_progress: Callable[[Progress]
 
 
 def _said(store: Store, runs: tuple[str, ...]) -> str:
-    """Who took most of the time of the worst wake-ups."""
+    """Who delayed the worst wake-ups."""
     monitors = [recording for run in runs if is_monitor((recording := store.load(run)).head)]
     unfit = [reason for one in monitors if one.outcome is not Outcome.COMPLETED for reason in one.reasons]
     seen = worst_wakeups(monitors)
     worst = [wakeup for wakeup in seen if wakeup.blamed != _ITSELF][:WORST]
-    took: Counter[str] = Counter()
-    for wakeup in worst:
-        took[wakeup.blamed] += int(wakeup.delay_ns)
-    known = [who for who, _ in took.most_common() if who != UNKNOWN]
+    said = blamed_words([(wakeup.blamed, int(wakeup.delay_ns)) for wakeup in worst])
+    return said or f"no cause identified: {'; '.join(unfit) or 'the monitor saw none'}"
+
+
+def blamed_words(wakeups: Sequence[tuple[str, int]]) -> str:
+    """Who delayed most of these wake-ups, each with who is blamed and how many ns it took, and their share of the time;
+    then who took most of the time, where that is another: one long delay is no habit.  Empty where nobody is known."""
+    times, took = Counter[str](), Counter[str]()
+    for who, delay_ns in wakeups:
+        times[who] += 1
+        took[who] += delay_ns
+    known = sorted((who for who in times if who != UNKNOWN), key=lambda who: (-times[who], -took[who]))
     if not known:
-        return f"nobody can be blamed: {'; '.join(unfit) or 'the monitor saw nobody'}"
-    times = sum(wakeup.blamed == known[0] for wakeup in worst)
-    return (f"{known[0]} is blamed for {times} of the {len(worst)} worst wake-ups that the monitor saw, and "
-            f"{took[known[0]] * 100 / took.total():.0f} % of their time")
+        return ""
+    most, longest = known[0], max(known, key=lambda who: took[who])
+
+    def share(who: str) -> str:
+        return f"{took[who] * 100 / max(1, took.total()):.0f} % of their time"
+
+    said = (f"{most} is blamed for {times[most]} of the {len(wakeups)} worst wake-ups that the monitor saw, and "
+            f"{share(most)}")
+    return said if longest == most else f"{said}; by time {longest}, for {times[longest]} of them, and {share(longest)}"
 
 
 def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: Store) -> Section:
@@ -86,7 +99,16 @@ def tell_hunt(hunted: Hunted, culprit: Watched | None, conclusion: str, store: S
 def report_hunt(hunted: Hunted, culprit: Watched | None, section: Section, store: Store, out: Path) -> None:
     """On the runs that say something by themselves: the fixed loads, what confirmed the recipe, the monitor's."""
     runs = [store.load(run) for run in (*_confirming(hunted), *(culprit.runs if culprit else ()))]
-    report.write_report(runs, judge(runs), out, answers=(section,))
+    report.write_report(runs, of_all_trials(judge(runs), hunted.made), out, answers=(section,))
+
+
+def of_all_trials(assessment: Assessment, made: Sequence[Made]) -> Assessment:
+    """The headline with the maximum of all trials, where one that is not among the judged runs saw a greater one."""
+    greatest_ns = max((max(trial.block_maxima_ns) for trial in made if trial.block_maxima_ns), default=0)
+    if greatest_ns <= max((judgment.maximum_ns or 0.0 for judgment in assessment.judgments), default=0.0):
+        return assessment
+    return replace(assessment, headline=f"Maximum latency of all trials: {words.latency(greatest_ns)}. Of the runs "
+                                        f"that confirm the result: {assessment.headline}")
 
 
 def _confirming(hunted: Hunted) -> list[str]:
