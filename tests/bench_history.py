@@ -100,7 +100,7 @@ def boards_rows(boards: int) -> Iterator[tuple[Table, Rows]]:
     shown = '{"cpus": 8, "arch": "x86_64", "model": "Example", "kernel": "6.12.0-rt2", "preemption": "preempt-rt"}'
     assert shown_of(PROFILE)["preemption"] == "preempt-rt"
     yield BOARD, ((number, f"r{number // 8}s{number % 8}", f"r{number // 8}", True, True, 100_000, "ok", "", "PASS", "",
-                   "rt", shown, None, "") for number in range(1, boards + 1))
+                   "rt", shown, None, "", "PASS", "", None, 300, "", "") for number in range(1, boards + 1))
     ring = np.random.default_rng(1).integers(40_000, 90_000, HOURS)
     newest_s = END_S - STEP_S
     hours, days = (Ring.empty(size).laid(np.arange(newest_s // unit - size + 1, newest_s // unit + 1),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import with_words
 from sqlalchemy import create_engine, text
 
 from fastenough.farm.postgres import as_server_user, server_tool
@@ -32,6 +35,13 @@ class Server:
     def control(self, *what: str) -> None:
         subprocess.run([*self.user, server_tool("pg_ctl"), "-D", str(self.directory / "data"), "-w", *what], check=True,
                        cwd=self.directory, stdout=subprocess.DEVNULL)
+
+    def send(self, number: signal.Signals) -> None:
+        """To all of it: the first process, whose command line names the folder, and those it has forked."""
+        (first,) = (pid for pid in with_words(f"-D {self.directory}/data".replace(" ", "\0"), "postgres"))
+        children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii").split()
+        for pid in (first, *map(int, children)):
+            os.kill(pid, number)
 
     def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories={self.directory} -c fsync=off"

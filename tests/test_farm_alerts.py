@@ -137,7 +137,8 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     declare(history, data.changed, verdict="PASS", verdict_reason="")
     for after_s in (120, 180):
         Alerting(history, [receiver]).look(END_S + after_s)
-    told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughFail"]
+    told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughFail"
+            and alert["labels"]["board"] == data.changed]
     assert len(told) == 2
     begun, ended = told
     assert begun["labels"] == ended["labels"]
@@ -146,6 +147,7 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     declare(history, data.changed, verdict="FAIL", verdict_reason="again")
     Alerting(history, [receiver]).look(END_S + 240)
     assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
+    assert kinds(history)[data.injected.board, "fail"] == 1, "above a limit that must never be exceeded, judged or not"
 
 
 @pytest.mark.parametrize("answer", [500, 0, 302])

@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import recordings as made
+from click.testing import CliRunner
+from test_farm_judging import keep
 
 from fastenough.campaign.shipped import shipped
+from fastenough.cli.farm_board import command as board_command
+from fastenough.cli.farm_rebuild import command as rebuild_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.kept import Beat, Kept, seen
 from fastenough.farm.machine import Act, BoardState, Phase
+from fastenough.history import OWNER, PUBLIC, History, Standing, State, Viewer, standing
 from fastenough.model import BadInput, Requirement
+from fastenough.store import Store
 
 WHOLE = """
 name = "lab"
@@ -132,3 +141,92 @@ def test_what_the_farm_keeps_is_there_after_it_and_one_farm_writes_it(tmp_path: 
     again = Kept(tmp_path / "state")
     assert again.boards() == {"one": state}
     again.close()
+
+
+FARM = """
+store = "store"
+state = "state"
+
+[[board]]   # the first
+name = "testboard"   # as its recordings state
+link = "local"
+public = true
+limit = "1ms"
+ring = "/ring"
+[board.load]
+name = "none"
+
+[[board]]
+name = "other"
+link = "local"
+ring = "/ring"
+public = true
+"""
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Path:
+    """A farm's file, with a run of the first of its boards in the store, which the history has."""
+    path = tmp_path / "farm.toml"
+    path.write_text(FARM)
+    with closing(Store(tmp_path / "store")) as store:
+        keep(store)
+    made_again(path)
+    return path
+
+
+def boards(farm: Path, viewer: Viewer = PUBLIC) -> dict[str, Standing]:
+    with closing(Store(farm.parent / "store")) as store, closing(History.of(store)) as history:
+        return {one.board.name: one for one in standing(history, viewer, made.WALL_NS // 10**9 + 60)}
+
+
+def change(farm: Path, *words: str) -> bool:
+    """Whether it was done."""
+    return CliRunner().invoke(board_command, [words[0], str(farm), *words[1:]]).exception is None
+
+
+def made_again(farm: Path) -> None:
+    done = CliRunner().invoke(rebuild_command, [str(farm)], catch_exceptions=False)
+    assert "intervals of" in done.output
+
+
+def test_a_board_can_be_renamed_and_keeps_all_it_recorded(farm: Path) -> None:
+    assert boards(farm)["testboard"].verdict == "PASS"
+    assert change(farm, "rename", "testboard", "press-1")
+    for _ in range(2):
+        found = boards(farm)
+        assert set(found) == {"press-1", "other"}
+        assert (found["press-1"].verdict, found["press-1"].max_ever_ns is None) == ("PASS", False)
+        made_again(farm)
+    assert read_farm(farm).boards[0].formerly == ("testboard",)
+    assert "# the first" in farm.read_text(), "comments stay"
+    assert not change(farm, "rename", "press-1", "other")
+    assert set(boards(farm)) == {"press-1", "other"}
+
+
+def test_a_board_can_be_withdrawn_and_retired(farm: Path) -> None:
+    assert change(farm, "withdraw", "testboard")
+    assert set(boards(farm)) == {"other"} and set(boards(farm, OWNER)) == {"testboard", "other"}
+    assert change(farm, "retire", "other")
+    assert boards(farm)["other"].state is State.RETIRED
+    assert [board.retired for board in read_farm(farm).boards] == [False, True]
+    assert not change(farm, "retire", "nobody")
+
+
+def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
+    """A board that the file no longer names is not public; one that has no runs either is forgotten."""
+    farm.write_text(FARM.replace('"testboard"', '"third"').replace('"other"', '"fourth"'))
+    made_again(farm)
+    assert set(boards(farm)) == {"third", "fourth"}
+    assert set(boards(farm, OWNER)) == {"third", "fourth", "testboard"}
+    for run in (farm.parent / "store" / "runs").iterdir():
+        shutil.rmtree(run)
+    made_again(farm)
+    assert set(boards(farm, OWNER)) == {"third", "fourth"}
+
+
+def test_boards_are_not_changed_while_the_farm_is_at_work(farm: Path) -> None:
+    kept = Kept(farm.parent / "state")
+    assert not change(farm, "retire", "other")
+    kept.close()
+    assert farm.read_text() == FARM

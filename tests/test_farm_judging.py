@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cycle that has ended is judged by what the farm's file, or its plan, requires; pages and badge say it."""
+"""A board is judged on its whole evaluation window by what the farm's file, or its plan, requires; pages say it."""
 
 from __future__ import annotations
 
@@ -29,29 +29,78 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def keep(store: Store, position: int | None = None, **changes: Any) -> str:
-    """A run that passes at 1 ms; with a position, of a campaign of two."""
+def later(line: bytes, hours: int) -> bytes:
+    """A line of a recording that was made so many hours later."""
+    said = json.loads(line)
+    for key in ("begin", "end", "at"):
+        if isinstance(said.get(key), dict):
+            said[key] = {clock: value + hours * 3600 * 10**9 for clock, value in said[key].items()}
+    return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+
+
+def keep(store: Store, position: int | None = None, hours: int = 0, **changes: Any) -> str:
+    """A run that passes at 1 ms, made so many hours later; with a position, of a campaign of two."""
     origin = None if position is None else {"campaign": "cycle-1", "plan_sha256": "p", "position": position,
                                             "positions": 2, "planned": ("timer", "timer, load cpu")}
     writer = store.begin(origin)
-    plan = made.Plan(**{"values": made.quiet(writer.id), "run_id": writer.id} | changes)
+    plan = made.Plan(**{"values": made.quiet(writer.id), "run_id": writer.id, "begin_ns": 0} | changes)
     for line in made.write(store.path / "made.jsonl", plan).read_bytes().splitlines(keepends=True):
-        writer.line(line)
+        writer.line(later(line, hours))
     writer.end()
     return str(writer.id)
 
 
 def word(store: Store, required: dict[str, Any] | None = WITHIN) -> str:
-    return verdict_on(Store(store.path), BOARD, required)["verdict"]
+    return str(verdict_on(Store(store.path), BOARD, required)["verdict"])
 
 
-def test_the_newest_recording_of_a_ring_is_judged_by_itself(store: Store) -> None:
-    assert word(store) == "", "nothing was measured"
-    keep(store, values=[[values * 1000 for values in cpu] for cpu in made.quiet("slow")])
-    assert word(store) == "FAIL"
+def both(store: Store, required: dict[str, Any] | None = WITHIN) -> tuple[str, str]:
+    """The verdict on the board, and the one on its newest cycle."""
+    said = verdict_on(Store(store.path), BOARD, required)
+    return said["verdict"], said["cycle_verdict"]
+
+
+def slow() -> list[Any]:
+    return [[values * 1000 for values in cpu] for cpu in made.quiet("slow")]
+
+
+def test_a_board_is_judged_on_all_recordings_of_its_window_not_on_the_newest_cycle(store: Store) -> None:
+    assert both(store) == ("", ""), "nothing was measured"
     keep(store)
-    assert (word(store), word(store, BEYOND), word(store, None)) == ("PASS", "FAIL", "")
-    assert "never later than 1.00 µs" in verdict_on(store, BOARD, BEYOND)["verdict_reason"]
+    assert both(store) == ("PASS", "PASS")
+    keep(store, hours=24, values=slow())
+    assert both(store) == ("FAIL", "FAIL")
+    keep(store, hours=48)
+    assert both(store) == ("FAIL", "PASS"), "the newest cycle is shown beside the verdict, and never instead of it"
+    assert (word(store, BEYOND), word(store, None)) == ("FAIL", "")
+    keep(store, hours=24 * 32)
+    assert both(store) == ("PASS", "PASS"), "the recording above the limit is older than 30 days"
+
+
+def test_another_configuration_is_judged_from_its_own_begin(store: Store) -> None:
+    keep(store, values=slow())
+    kernel = made.PROFILE["kernel"] | {"release": "6.12.0-rt9"}
+    keep(store, hours=24, head={"profile": made.PROFILE | {"kernel": kernel}})
+    said = verdict_on(store, BOARD, WITHIN)
+    assert (said["verdict"], said["judged_from_s"]) == ("PASS", made.WALL_NS // 10**9 + 86400)
+    keep(store, hours=48, head={"profile": made.PROFILE | {"frequency": None, "kernel": kernel}})
+    assert verdict_on(store, BOARD, WITHIN)["judged_from_s"] == said["judged_from_s"], "a setting is no configuration"
+    keep(store, hours=72)
+    assert word(store) == "FAIL", "the first configuration again"
+
+
+def test_what_was_cut_off_above_the_limit_forbids_a_pass(store: Store) -> None:
+    keep(store, outcome=None, values=slow())
+    keep(store, hours=24)
+    assert both(store) == ("INCONCLUSIVE", "PASS")
+    assert "above the limit" in verdict_on(store, BOARD, WITHIN)["verdict_reason"]
+
+
+def test_a_recording_ahead_of_the_clock_is_not_the_newest_cycle(store: Store) -> None:
+    keep(store)
+    keep(store, hours=400 * 24, values=slow())
+    now_s = made.WALL_NS / 1e9 + 3600
+    assert verdict_on(store, BOARD, WITHIN, now_s)["verdict"] == "PASS"
 
 
 def test_a_ring_that_does_not_say_its_load_may_fail_but_never_pass(store: Store) -> None:
@@ -64,9 +113,9 @@ def test_a_ring_that_does_not_say_its_load_may_fail_but_never_pass(store: Store)
 
 def test_what_was_cut_off_or_damaged_is_broken_and_the_monitor_is_no_cycle(store: Store) -> None:
     keep(store)
-    keep(store, head={"probe": "monitor"}, series={"role": "diagnostic"})
+    keep(store, hours=1, head={"probe": "monitor"}, series={"role": "diagnostic"})
     assert word(store) == "PASS"
-    cut = keep(store, outcome=None)
+    cut = keep(store, hours=2, outcome=None)
     assert word(store) == "BROKEN"
     sealed = store.path / "runs" / cut / "recording.jsonl.zst"
     sealed.chmod(0o644)
@@ -78,7 +127,7 @@ def test_the_runs_of_a_plan_are_judged_together_and_one_that_is_missing_forbids_
     keep(store, 0)
     assert word(store) == "INCONCLUSIVE"
     assert "timer, load cpu" in verdict_on(store, BOARD, WITHIN)["verdict_reason"]
-    keep(store, 1, load="cpu")
+    keep(store, 1, hours=1, load="cpu", load_use=(made.RAN | {"cpu_ns": 10**10},))
     assert word(store) == "PASS"
 
 
@@ -93,10 +142,11 @@ def test_the_history_has_the_verdict_and_the_requirement(store: Store) -> None:
     required = Requirement(10**6, 1e-3, longest_burst=5)
     board = BoardEntry(BOARD, public=True, requirement=required)
     order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "stored": [],
-             "under_way": [], "all": True, "close": [], "boards": [], "judge": {}}
+             "under_way": [], "all": True, "close": [], "boards": [], "judge": {}, "refused": {},
+             "id": "farm", "names": [BOARD]}
 
     def told(board: BoardEntry) -> Any:
-        judge = {BOARD: board.requirement and asdict(board.requirement)}
+        judge = {BOARD: {"required": board.requirement and asdict(board.requirement), "formerly": []}}
         take_runs(order | {"boards": [said_of(board, BoardState())], "judge": json.loads(json.dumps(judge))})
         with closing(History.of(store)) as history:
             assert board_of(history, OWNER, BOARD).requirement == board.requirement

@@ -7,9 +7,11 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from fastenough.board.labgrid_act import why_no_resources
 from fastenough.farm.calendar import Due, Planned, due, parse_dates
 from fastenough.farm.clock import Clock
 from fastenough.farm.config import BoardEntry, Times
@@ -287,3 +289,15 @@ def test_the_calendar_says_which_cycle_has_begun() -> None:
 def test_dates_that_cannot_be_are_refused(every_s: float, days: tuple[str, ...], at: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_dates(every_s, days, at)
+
+
+def test_a_place_without_resources_says_what_is_missing() -> None:
+    """The exporter's name is that of its host where -n is left out; then no match of a rack's name finds it."""
+    place = SimpleNamespace(name="r1s1", matches=[])
+    match = SimpleNamespace(exporter="rack1", group="r1s1")
+    assert "nothing is matched" in why_no_resources(place, {})
+    place.matches = [match]
+    assert "connected: buildhost)" in why_no_resources(place, {"buildhost": {"r1s1": {}}})
+    assert "connected: none)" in why_no_resources(place, {})
+    assert "it exports r1s2" in why_no_resources(place, {"rack1": {"r1s2": {}}})
+    assert "not available now" in why_no_resources(place, {"rack1": {"r1s1": {}}})

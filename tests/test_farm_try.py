@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import ROOT, command_line, environment
+from privileges import needs_root
 from processes import ended, eventually
 
 from fastenough.farm import trial
@@ -107,3 +110,16 @@ def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypa
     assert kernels[:2] == ["stock", "rt"] and why == "3 of 4 guests: two CPUs have room for three, and there are 2"
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert trial.guests_here(1) == ([], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)")
+
+
+@needs_root("a trial of root's")
+def test_nobody_else_reaches_the_labgrid_of_a_trial_of_roots() -> None:
+    """labgrid's coordinator, the power switch and the consoles let everybody in who can connect to them."""
+    with tried() as process:
+        file = Path(told(process, _FILE).partition(";")[0])
+        (coordinator,) = re.findall(r'coordinator = "([0-9.]+):(\d+)"', file.read_text())
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((coordinator[0], int(coordinator[1])), timeout=10)
+        with urllib.request.urlopen(told(process, _PAGES), timeout=30) as answer:
+            assert answer.status == 200
+        assert gone(process, file, signal.SIGTERM)

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import random
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -18,6 +21,10 @@ import zstandard
 from recordings import Plan, write
 from served import asked, served
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from test_ring_pull import check_all_there, pulled, put
 
 from fastenough.farm.push import Goal, parse_goal, push
 from fastenough.farm.tokens import Tokens
@@ -208,3 +215,60 @@ def test_no_token_goes_where_it_could_be_read(url: str) -> None:
 def test_a_farm_may_lie_below_a_path(tmp_path: Path) -> None:
     assert parse_goal("https://example.org:8443/farm/") == Goal(True, "example.org", 8443, "/farm")
     assert parse_goal("http://[::1]:8000") == Goal(False, "::1", 8000, "")
+
+
+def test_a_token_of_one_board_cannot_take_the_id_of_a_recording_that_grows_on_another(
+        place: Place, tmp_path: Path) -> None:
+    """The upload is refused, the pull goes on, and nothing of what was pulled is lost."""
+    ring, whole = tmp_path / "ring", put(tmp_path / "ring", 1, intervals=6)
+    run, lines = whole.stem[11:], whole.read_bytes().splitlines(keepends=True)
+    whole.write_bytes(b"".join(lines[:4]))
+    assert len(pulled(ring, place.store).under_way) == 1
+    hostile = recording(tmp_path, run)
+    assert place.post(run, hostile)[0] == 409
+    whole.write_bytes(b"".join(lines))
+    told = pulled(ring, place.store)
+    assert [one.run_id for one in told.stored] == [run] and told.bytes == sum(map(len, lines[4:]))
+    check_all_there(ring, place.store)
+    assert place.post(run, hostile)[0] == 409
+    assert place.left() == ["last.json"]
+
+
+def test_a_slow_check_for_one_token_delays_no_other(place: Place, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    other, slow, checked = place.tokens.add("rack-2", ["another"]), threading.Event(), uploads.keep
+
+    def held_up(part: BinaryIO, run: str, boards: tuple[str, ...], store: Path) -> bool:
+        assert run != "run-1" or slow.wait(60)
+        return checked(part, run, boards, store)
+
+    monkeypatch.setattr(uploads, "keep", held_up)
+    first = threading.Thread(target=place.post, args=("run-1", recording(tmp_path)))
+    first.start()
+    try:
+        assert place.post("run-2", recording(tmp_path, "run-2", board="another"), other)[0] == 201
+    finally:
+        slow.set()
+        first.join()
+    assert place.runs() == ["run-1", "run-2"]
+
+
+def test_half_a_request_is_given_up_and_a_whole_one_is_answered(tmp_path: Path) -> None:
+    async def slow(_: Request) -> PlainTextResponse:
+        await asyncio.sleep(0.6)
+        return PlainTextResponse("whole")
+
+    with served(Starlette(routes=[Route("/", slow)]), header_s=0.3) as goal:
+        assert asked(goal, "GET", "/")[1] == b"whole"
+        for sent in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /"):
+            with socket.create_connection((goal.host, goal.port or 0), timeout=30) as half:
+                half.sendall(sent)
+                received = b"".join(iter(lambda: _received(half), b""))
+            assert received.endswith(b"whole") == sent.endswith(b"GET /")
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(4096)
+    except ConnectionResetError:
+        return b""

@@ -109,7 +109,7 @@ def test_rows_around_a_new_maximum_stay(history: History) -> None:
 
 def test_rows_around_a_change_stay(history: History, tmp_path: Path) -> None:
     """Another run begins six hours after the first, with another command line."""
-    other = recorded(tmp_path, "run-2", 2, head={"profile": PROFILE | {"cmdline": "quiet"}})
+    other = recorded(tmp_path, "run-2", 2, begin_ns=0, head={"profile": PROFILE | {"cmdline": "quiet"}})
     at_s = BEGIN_S + 20 * HOUR_S
     later = re.sub(rb'"wall_ns":(\d+)', lambda found: b'"wall_ns":%d' % (int(found[1]) + 20 * HOUR_S * 10**9), other)
     take_from(history, "run-2", io.BytesIO(later))
@@ -246,7 +246,8 @@ def test_a_farm_closes_months_of_its_store(tmp_path: Path) -> None:
                           recorded(tmp_path, "run-1", 1))
         store.adopt(spool, long_ago.splitlines(keepends=True), "run-1")
     order = {"store": str(store.path), "database": f"sqlite:///{store.path}/history.sqlite", "boards": [], "stored": [],
-             "under_way": [], "judge": {}, "all": True, "close": []}
+             "under_way": [], "judge": {}, "all": True, "close": [], "refused": {}, "id": "farm",
+             "names": ["testboard"]}
     said = {"name": "testboard", "rack": "", "public": True, "limit_ns": None, "state": "ok", "reason": ""}
     assert take_runs(order | {"boards": [said]}) == {"damaged": []}
     span = BEGIN_S - 10**8 - 86400, BEGIN_S - 10**8 + 86400

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import random
 import signal
@@ -18,12 +19,27 @@ import numpy as np
 import pytest
 from farm_data import FarmData
 from history_rows import all_rows
-from recordings import WALL_NS, Plan, instant, latencies, write
+from recordings import WALL_NS, Plan, instant, latencies, quiet, write
 from tools import ROOT
 
-from fastenough.history import OWNER, History, catch_up, distribution, events, maxima, rebuild, take, take_from
+from fastenough.history import (
+    OWNER,
+    History,
+    State,
+    catch_up,
+    distribution,
+    events,
+    maxima,
+    rebuild,
+    refusals,
+    standing,
+    take,
+    take_from,
+)
+from fastenough.history.ingest import Ahead
 from fastenough.model import BadInput
 from fastenough.recording import read_recording
+from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 
 SERIES = "timer/wakeup_corrected"
@@ -95,7 +111,7 @@ def test_a_history_that_is_dropped_and_made_again_has_equal_rows(farm: FarmData,
     rows = all_rows(history)
     assert rebuild(history, farm.store).faults == {}
     assert all_rows(history) == rows
-    assert all(rows[name] for name in rows)
+    assert all(rows[name] for name in rows if name != "refused")
 
 
 def test_the_order_in_which_runs_are_read_does_not_matter(farm: FarmData, whole: History, history: History) -> None:
@@ -247,3 +263,73 @@ def test_killed_at_any_moment_nothing_is_lost_or_double(farm: FarmData, whole: H
     killed = History.at(url)
     catch_up(killed, farm.store)
     assert all_rows(killed) == all_rows(whole)
+
+
+def at_times(tmp_path: Path, times_s: list[int]) -> io.BytesIO:
+    """Of one CPU, intervals of a second that end at these times."""
+    stream = io.BytesIO()
+    plan = Plan([[np.full(1000, 5_000 + seq, dtype=np.int64) for seq in range(len(times_s))]])
+    for line in recorded(tmp_path, plan).splitlines():
+        said = json.loads(line)
+        if said["type"] == "head":
+            said["begin"]["wall_ns"] = (times_s[0] - 1) * 10**9
+        if said["type"] == "interval":
+            at_s = times_s[said["seq"]]
+            said["begin"]["wall_ns"], said["end"]["wall_ns"] = (at_s - 1) * 10**9, at_s * 10**9
+        stream.write(line_bytes(said))
+    return stream
+
+
+def test_times_ahead_of_this_clock_wait_and_silence_nobody(history: History, tmp_path: Path) -> None:
+    """A clock 400 days ahead, in a whole recording and in the middle of one; the recording's own clock decides."""
+    now_s = WALL_NS // 10**9
+    history.wall_s = lambda: now_s
+    ahead_s = now_s + 400 * 86400
+    with pytest.raises(Ahead):
+        take_from(history, "run-1", at_times(tmp_path, [ahead_s, ahead_s + 1]))
+    assert standing(history, OWNER, now_s) == []
+    assert take_from(history, "run-2", at_times(tmp_path, [ahead_s, now_s - 2, ahead_s, now_s])) == 4
+    (one,) = standing(history, OWNER, now_s)
+    assert (one.seen_s, one.max_ever_ns) == (now_s, 5_003)
+    with pytest.raises(Ahead):
+        take_from(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s]))
+    assert standing(history, OWNER, now_s)[0].seen_s == now_s + 1
+    history.wall_s = lambda: ahead_s  # it was this machine's clock that was wrong
+    assert take_from(history, "run-3", at_times(tmp_path, [now_s + 1, ahead_s])) == 1
+
+
+def test_two_hours_ahead_are_taken(history: History, tmp_path: Path) -> None:
+    now_s = WALL_NS // 10**9
+    history.wall_s = lambda: now_s
+    assert take_from(history, "run-1", at_times(tmp_path, [now_s + 7200])) == 1
+    with pytest.raises(Ahead):
+        take_from(history, "run-2", at_times(tmp_path, [now_s + 7201]))
+
+
+def test_what_is_cut_off_damaged_or_ahead_is_noted_among_its_boards_recordings(tmp_path: Path) -> None:
+    store, now_s = Store(tmp_path / "store"), WALL_NS // 10**9
+    kept: dict[str, str] = {}
+    for kind, plan, ahead_s in (("cut off", {"outcome": None}, 0), ("damaged", {}, 0), ("clock", {}, 400 * 86400),
+                                ("sound", {}, 0)):
+        writer = store.begin()
+        kept[kind] = writer.id
+        lines = write(tmp_path / "made.jsonl", Plan(quiet(writer.id), run_id=writer.id, begin_ns=0, **plan))
+        for line in lines.read_bytes().splitlines():
+            said = json.loads(line)
+            for name in {"begin", "end", "at"} & said.keys():
+                said[name]["wall_ns"] += ahead_s * 10**9
+            writer.line(line_bytes(said))
+        writer.end()
+    sealed = store.path / "runs" / kept["damaged"] / "recording.jsonl.zst"
+    sealed.chmod(0o644)
+    sealed.write_bytes(sealed.read_bytes()[:-9] + b"elsewhere")
+    history = History.of(store)
+    history.wall_s = lambda: now_s + 3600
+    assert set(catch_up(history, store).faults) == {kept["damaged"], kept["clock"]}
+    (one,) = standing(history, OWNER, now_s + 3600)
+    assert {(each.kind, each.name) for each in refusals(history, OWNER, "testboard", 9)} == {
+        (kind, kept[kind]) for kind in ("cut off", "damaged", "clock")}
+    assert (one.refused, one.state) == (3, State.REFUSED)
+    rebuild(history, store)
+    assert standing(history, OWNER, now_s + 3600)[0].seen_s == one.seen_s
+    history.close()

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from fastenough.history import (
     OWNER,
     PUBLIC,
     History,
+    Standing,
     State,
     UnknownBoard,
     Viewer,
@@ -29,15 +32,18 @@ from fastenough.history import (
     heat,
     last_changes,
     maxima,
+    newest_events,
     ridge,
     runs,
     standing,
+    standing_of,
     worst,
 )
 from fastenough.history.boards import CONFIGURATION
 from fastenough.history.histogram_questions import _tables_of
 from fastenough.history.rollups import month_begin_s
 from fastenough.history.schema import CYCLE_S, INTERVAL, MONTH, STEP_S
+from fastenough.model import Requirement
 from fastenough.recording.histogram import Histogram, bucket_lowest
 
 SERIES = "timer/wakeup_corrected"
@@ -113,8 +119,20 @@ def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, hist
     assert seen.lower_ns[bucket] <= INJECTED_NS <= seen.upper_ns[bucket]
 
 
+def test_the_newest_events_are_the_newest_and_the_greatest_are_the_greatest(farm: FarmData, history: History) -> None:
+    asked = history, OWNER, farm.injected.board, farm.begin_s, farm.end_s
+    every = events(*asked, most=10**6)
+    assert len(every) > 20
+    for most in (1, 3, 10**6):
+        newest = newest_events(*asked, most=most)
+        assert [one.at_s for one in newest] == sorted((one.at_s for one in every), reverse=True)[:most]
+        greatest = events(*asked, most=most)
+        assert [one.value_ns for one in greatest] == sorted((one.value_ns for one in every), reverse=True)[:most]
+    assert events(*asked, most=1)[0].value_ns == INJECTED_NS
+
+
 def test_what_needs_attention_comes_first(farm: FarmData, history: History) -> None:
-    found = {one.board.name: one for one in standing(history, OWNER, farm.end_s)}
+    found = {one.board.name: one for one in standing(history, OWNER, farm.end_s + 2 * STEP_S)}
     ranks = [one.state.rank for one in standing(history, OWNER, farm.end_s)]
     assert ranks == sorted(ranks)
     assert found[farm.injected.board].state is State.NEW_MAXIMUM
@@ -154,8 +172,51 @@ def test_a_new_maximum_is_one_for_24_hours(farm: FarmData, history: History) -> 
         return next(one.state for one in standing(history, OWNER, now_s) if one.board.name == farm.injected.board)
 
     hour_s = farm.injected.begin_s // 3600 * 3600
-    assert stands(hour_s + 23 * 3600 + 3599) is State.NEW_MAXIMUM
-    assert stands(hour_s + 24 * 3600 + 3600) is not State.NEW_MAXIMUM
+    assert stands(hour_s + 24 * 3600 + STEP_S - 1) is State.NEW_MAXIMUM
+    assert stands(hour_s + 24 * 3600 + STEP_S) is State.ABOVE
+
+
+@pytest.mark.parametrize("span_s, value", [(24 * 3600, "max_24h_ns"), (30 * 86400, "max_30d_ns")])
+def test_maxima_of_24_hours_and_30_days_are_exact_to_five_minutes(
+        farm: FarmData, history: History, span_s: int, value: str) -> None:
+    def of(now_s: int) -> int | None:
+        found = next(one for one in standing(history, OWNER, now_s) if one.board.name == farm.injected.board)
+        number: int | None = getattr(found, value)
+        return number
+
+    last_s = farm.injected.begin_s + STEP_S - 1 + span_s
+    assert of(last_s) == INJECTED_NS
+    assert (of(last_s + 1) or 0) < INJECTED_NS
+
+
+def test_never_pass_above_the_limit_whatever_was_judged(farm: FarmData, history: History) -> None:
+    """What came since the newest cycle was judged is not judged yet."""
+    name = farm.injected.board
+
+    def found(judged_from_s: int | None) -> Standing:
+        declare(history, name, verdict="PASS", verdict_reason="judged", judged_from_s=judged_from_s)
+        return standing_of(history, OWNER, name, farm.end_s + 2 * 86400)
+
+    for since_s in (None, farm.begin_s, farm.injected.begin_s):
+        one = found(since_s)
+        assert (one.verdict, one.state, one.above_ns) == ("INCONCLUSIVE", State.ABOVE, INJECTED_NS)
+    after = found(farm.injected.begin_s + STEP_S)
+    assert (after.verdict, after.above_ns) == ("PASS", None), "it was of another configuration"
+    declare(history, name, requirement=json.dumps(asdict(Requirement(LIMIT_NS, 1e-3, longest_burst=5))))
+    assert found(None).verdict == "PASS", "a limit that may be exceeded is judged by its rate alone"
+    declare(history, name, requirement="", verdict="", verdict_reason="", judged_from_s=None)
+
+
+def test_silence_follows_from_pulls_and_intervals_and_dead_boards_come_first(farm: FarmData, history: History) -> None:
+    name = farm.boards[0]
+    declare(history, name, due_s=3600)
+    for late_s, state in ((2 * 3600 + STEP_S, State.OK), (2 * 3600 + STEP_S + 1, State.SILENT)):
+        assert standing_of(history, OWNER, name, farm.end_s + late_s).state is state
+    declare(history, farm.changed, state="dead", reason="it has not come up", verdict="FAIL", verdict_reason="late")
+    first = standing(history, OWNER, farm.end_s)[0]
+    assert (first.board.name, first.state, first.verdict) == (farm.changed, State.DEAD, "FAIL")
+    declare(history, farm.changed, state="ok", reason="", verdict="", verdict_reason="")
+    declare(history, name, due_s=0)
 
 
 def test_what_changed_stands_beside_the_last_run_before_it(farm: FarmData, history: History) -> None:

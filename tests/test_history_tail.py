@@ -13,7 +13,7 @@ from fastenough.farm.taking import look_for_tails
 from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, changes
 from fastenough.history.schema import ALL_CPUS, BOARD, CYCLE, CYCLE_S, NOW
 from fastenough.history.standings import main_series
-from fastenough.history.tail import TailWatch, last_good, tail_points
+from fastenough.history.tail import TailWatch, equally_measured, last_good, tail_points
 
 CYCLES = 80
 
@@ -43,6 +43,19 @@ def test_where_nothing_changed_a_change_is_found_no_more_often_than_stated() -> 
     random = np.random.default_rng(3)
     wrong = sum(bool(tail_points(begins(), cycles(random))) for _ in range(200))
     assert wrong <= 7, f"more than the 99.9 % quantile of 200 at {LEVEL}"
+
+
+def test_cycles_that_measured_longer_are_no_change() -> None:
+    """One hour of each cycle, then twelve: the greatest of twelve times as many values is greater."""
+    hours = np.where(np.arange(CYCLES) < CYCLES // 2, 1, 12)
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        greatest = [round(float(random.gumbel(60_000, 5_000, number).max())) for number in hours]
+        assert tail_points(begins(), greatest), "without the exposures there would be a change"
+        alike = equally_measured(hours * 3_600_000)
+        assert alike.sum() == CYCLES // 2 and alike[-1]
+        assert not tail_points([at for at, yes in zip(begins(), alike, strict=True) if yes],
+                               [value for value, yes in zip(greatest, alike, strict=True) if yes])
 
 
 def test_too_few_cycles_say_nothing() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -13,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from monitored import build_monitor
+from privileges import needs_root
 from processes import eventually
 from rings import files, follows, notes, recordings
 
 PERIOD_NS = 500_000
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to watch")
+pytestmark = needs_root("the monitor")
 
 
 @pytest.fixture(scope="module")

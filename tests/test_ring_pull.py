@@ -50,7 +50,7 @@ def put(ring: Path, serial: int, *, begin_ns: int | None = None, intervals: int 
     ring.mkdir(mode=0o700, exist_ok=True)
     run_id = run_id or f"20260101T0000{serial % 60:02}Z-{serial:08x}"
     path = ring / f"{serial:010}-{run_id}.jsonl"
-    write(path, Plan(values(serial, intervals), run_id=run_id, **more))
+    write(path, Plan(values(serial, intervals), run_id=run_id, begin_ns=0, **more))
     shift = intervals * SECOND * serial if begin_ns is None else begin_ns
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -85,7 +85,7 @@ def check_all_there(ring: Path, store: Path, board: str = "local") -> None:
 
 def rest(store: Path) -> list[str]:
     """What lies in the spool."""
-    return [path.name for path in (store / "pulled").glob("*/*") if path.name != "last.json"]
+    return [path.name for path in (store / "pulled").glob("*/*") if path.name not in ("last.json", "refused.json")]
 
 
 def test_what_the_probe_recorded_is_pulled_once(probe_binary: str, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_the_probe_recorded_is_pulled_once(probe_binary: str, tmp_path: Pat
     check_all_there(ring, store)
     assert rest(store) == []
     nothing = pulled(ring, store)
-    assert nothing == job.Pulled()
+    assert nothing == job.Pulled(newest=files(ring)[-1].name)
 
 
 def test_a_recording_that_grows_is_fetched_from_where_it_was(tmp_path: Path) -> None:
@@ -310,13 +310,14 @@ def test_what_is_no_sound_recording_is_refused_and_the_others_come(tmp_path: Pat
     path.write_bytes(b"".join(HOSTILE[what](path.read_bytes().splitlines(keepends=True))))
     put(ring, 3)
     gaps = []
-    for _ in range(2):
+    for again in range(2):
         told = pulled(ring, store)
         assert [one.name for one in told.refused] == [path.name]
+        assert not again or told.bytes == 0, "what was refused is not fetched again"
         gaps += [(gap.dropped, gap.reason) for gap in told.gaps]
     assert gaps == [(0, "what was recorded between them is refused")]
     path.unlink()
-    assert [one.name for one in pulled(ring, store).refused] == [path.name]
+    assert pulled(ring, store).refused == []
     assert rest(store) == [] and not pulled(ring, store).refused
     check_all_there(ring, store)
 
@@ -335,6 +336,21 @@ def test_names_that_no_ring_gives_are_passed_over(tmp_path: Path) -> None:
     assert not (ring / "x").exists()
 
 
+def test_a_line_without_an_end_is_refused_once_and_not_fetched_again(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MOST_LINE_BYTES", 100_000)
+    for module in (ring_of_link, job):
+        monkeypatch.setattr(module, "CHUNK", 40_000)
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    put(ring, 1)
+    endless = ring / "0000000002-20260101T000002Z-00000002.jsonl"
+    endless.write_bytes(b"x" * 10**6)
+    first, second = (pulled(ring, store) for _ in range(2))
+    assert [one.name for one in first.refused] == [one.name for one in second.refused] == [endless.name]
+    assert first.bytes < 400_000 and second.bytes == 0
+    assert not [name for name in rest(store) if name.startswith(endless.name)]
+
+
 def from_elsewhere(store: Path, path: Path) -> None:
     """The same recording, of another board."""
     opened = Store(store)
@@ -350,6 +366,51 @@ def test_another_boards_run_of_that_name_is_told(tmp_path: Path) -> None:
     from_elsewhere(store, path)
     told = pulled(ring, store)
     assert "has a run of this name from elsewhere" in told.refused[0].reason
+
+
+def test_a_conflict_over_an_id_deletes_nothing(tmp_path: Path) -> None:
+    """Whatever brought a run of that name into the store, what was pulled of another board's stays, also when the
+    board has it no longer."""
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    path = put(ring, 1, intervals=6)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:4]))
+    assert len(pulled(ring, store).under_way) == 1
+    from_elsewhere(store, path)
+    for _ in range(2):
+        assert [one.name for one in pulled(ring, store).refused] == [path.name]
+        assert [part.read_bytes() for part in (store / "pulled").glob("*/*.part")] == [b"".join(lines[:4])]
+        path.unlink(missing_ok=True)
+
+
+def test_a_recording_that_does_not_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer than any of a ring: what has come of it is removed, and it is not fetched again."""
+    monkeypatch.setattr(job, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(job, "CHUNK", 4096)
+    monkeypatch.setattr(ring_of_link, "CHUNK", 4096)
+    ring, store = tmp_path / "ring", tmp_path / "store"
+    path = put(ring, 1)
+    with path.open("ab") as file:
+        file.write((b"{}" * 100 + b"\n") * 1000)
+    first, second = pulled(ring, store), pulled(ring, store)
+    assert [one.name for one in (*first.refused, *second.refused)] == [path.name] * 2
+    assert (first.bytes > 100_000, second.bytes) == (True, 0)
+    assert not [*(store / "pulled").glob("*/*.part")] and not [*(store / "pulled" / "ids").iterdir()]
+
+
+def test_two_boards_cannot_bring_the_same_id(tmp_path: Path) -> None:
+    ring, theirs, store = tmp_path / "ring", tmp_path / "theirs", Store(tmp_path / "store")
+    path = put(ring, 1, outcome=None)
+    theirs.mkdir()
+    (theirs / path.name).write_bytes(path.read_bytes())
+    other = job.Told("other", lambda head: Added("other"))
+    assert len(pulled(ring, store.path).under_way) == 1
+    for _ in range(2):
+        refused = job.pull(LocalLink(), str(theirs), store, other, lambda: None).refused
+        assert [one.name for one in refused] == [path.name]
+    put(ring, 2)
+    assert [one.serial for one in pulled(ring, store.path).stored] == [1, 2]
+    assert store.runs(id=path.stem[11:])[0].board == "local"
 
 
 @pytest.mark.usefixtures("at_server")

@@ -12,6 +12,7 @@ COMMANDS = {
     "status": ("fastenough.cli.farm_status", "Say how each board of FARM.toml stands, and why."),
     "try": ("fastenough.cli.farm_try", "Show a whole farm with its website on this machine, without hardware, until "
             "Ctrl-C."),
+    "board": ("fastenough.cli.farm_board", "Retire, rename or withdraw a board of FARM.toml."),
     "rebuild": ("fastenough.cli.farm_rebuild", "Make the history of FARM.toml anew from its store."),
     "alert": ("fastenough.cli.farm_alert", "Tell of each new maximum, changed tail, FAIL and silent board of "
               "FARM.toml, once, until it is accepted."),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -14,9 +16,19 @@ from fastenough.cli.live import Work
 from fastenough.cli.output import print_json, say
 from fastenough.cli.parameters import json_option
 from fastenough.cli.stores import existing_store
-from fastenough.farm.config import read_farm
-from fastenough.history import History, rebuild
+from fastenough.farm.config import Farm, read_farm
+from fastenough.farm.judging import verdict_on
+from fastenough.farm.kept import kept_states
+from fastenough.farm.machine import BoardState
+from fastenough.farm.taking import said_of
+from fastenough.history import History, declare, rebuild
 from fastenough.model import ExitStatus
+
+
+def _declare(history: History, farm: Farm, known: Mapping[str, BoardState]) -> None:
+    """What the farm's file says of its boards."""
+    for board in farm.boards:
+        declare(history, **said_of(board, known.get(board.name, BoardState()), farm.id))
 
 
 @click.command("rebuild")
@@ -25,13 +37,20 @@ from fastenough.model import ExitStatus
 def command(file: Path, as_json: bool) -> ExitStatus:
     """Make the history of FARM.toml anew from its store.
 
-    The store is the truth; the history is only read from it.  A farm that runs meanwhile goes on, and boards of another
-    farm that shares the database stay as they are.  Runs that are damaged are named, and left out.
+    The store is the truth; the history is only read from it.  Afterwards it holds what store and FARM.toml say: a board
+    that the file no longer names is not public.  A farm that runs meanwhile goes on, and boards of another farm that
+    shares the database stay as they are.  Runs that are damaged are named, and left out.
     """
     farm = read_farm(file)
     store = existing_store(farm.store)
+    known = kept_states(farm.state)
     with closing(History.of(store, farm.database)) as history, Work("reading the recordings"):
-        caught = rebuild(history, store, [board.name for board in farm.boards])
+        _declare(history, farm, known)
+        caught = rebuild(history, store, [board.name for board in farm.boards], farm.id)
+        _declare(history, farm, known)
+        for board in farm.boards:
+            required = None if board.requirement is None else asdict(board.requirement)
+            declare(history, board.name, **verdict_on(store, board.name, required, formerly=board.formerly))
     count = len(store.runs(brief=True))
     if as_json:
         print_json({"runs": count, "intervals": caught.intervals, "left_out": caught.faults})

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -193,10 +193,16 @@ def _newest(booted: Booted, order: Order) -> str:
 def pull_ring(order: Order) -> Answer:
     """What the board's service has recorded since the last pull, into the store."""
     with open_board(order["link"]).boot(AS_BOOTED) as booted:
-        told = Told(order["board"], _seen(order, booted).added)
-        pulled = pull(booted.link.raised, order["ring"], Store(Path(order["store"])), told, lambda: None)
-        newest = _newest(booted, order)
+        told = Told(order["board"], _seen(order, booted).added, tuple(order.get("formerly", ())))
+        pulled = pull(booted.link.raised, order["ring"], opened_store(order["store"]), told, lambda: None)
+    newest = pulled.newest or str(order.get("newest", ""))
     return {"grown": pulled.bytes > 0, "newest": newest, "bytes": pulled.bytes, **_told(pulled)}
+
+
+@lru_cache(maxsize=1)
+def opened_store(path: str) -> Store:
+    """A store, opened once for all acts of a process: to open one looks at every run in it."""
+    return Store(Path(path))
 
 
 def _seen(order: Order, booted: Booted) -> SeenBoard:
@@ -207,7 +213,7 @@ def _seen(order: Order, booted: Booted) -> SeenBoard:
 def _told(pulled: Pulled) -> Answer:
     return {"stored": [one.run_id for one in pulled.stored],
             "under_way": [[one.run_id, one.name] for one in pulled.under_way],
-            "gaps": len(pulled.gaps), "refused": [f"{one.name}: {one.reason}" for one in pulled.refused]}
+            "gaps": len(pulled.gaps), "refused": [[one.name, one.reason] for one in pulled.refused]}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from fastenough import words
 from fastenough.farm.alerts_kept import Alert, Key, Seen, accept, known, note, pending, prepare
 from fastenough.history import OWNER, Happening, History, Standing, State, changes, events, runs, standing
 from fastenough.history.tail import TAIL, TailWatch, last_good
-from fastenough.model import BadInput, FastenoughError
+from fastenough.model import BadInput, FastenoughError, Verdict
 from fastenough.words import iso
 
 _LOOK_BACK_S = 60 * 3600
@@ -29,14 +29,13 @@ _DAY_S = 86400
 _CHANGED_WITHIN_S = 7 * _DAY_S
 _TAIL_BACK_S = 60 * _DAY_S
 """A change of the tail is seen when some twenty cycles have followed it."""
-_STALE_S = 900
 _PATIENCE_S = 10.0
 _SHOWN_FOR_S = _DAY_S
 """So long Alertmanager shows what happened at one moment."""
 _LASTS_S = 30 * _DAY_S
-_SEVERITY = {"fail": "critical", "silent": "warning", TAIL: "warning", "maximum": "info"}
-_ALERT = {"fail": "FastenoughFail", "silent": "FastenoughBoardSilent", TAIL: "FastenoughTailChanged",
-          "maximum": "FastenoughNewMaximum"}
+_SEVERITY = {"fail": "critical", "silent": "warning", "refused": "warning", TAIL: "warning", "maximum": "info"}
+_ALERT = {"fail": "FastenoughFail", "silent": "FastenoughBoardSilent", "refused": "FastenoughRecordingRefused",
+          TAIL: "FastenoughTailChanged", "maximum": "FastenoughNewMaximum"}
 
 
 # --- what is seen
@@ -81,22 +80,20 @@ def _beside(history: History, name: str, at_s: int) -> dict[str, str]:
 
 
 def lasting(boards: Sequence[Standing], now_s: int) -> Iterator[Seen]:
-    """Boards that fail, and those of which nothing comes."""
-    for one in boards:
-        name = one.board.name
-        if one.state is State.FAIL:
-            yield Seen(name, "fail", "fail", one.seen_s or now_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
-        if _is_silent(one, now_s):
-            yield Seen(name, "silent", "silent", one.seen_s or now_s,
-                       f"{name}: {one.state}: {one.reason}" if one.state in (State.SILENT, State.DEAD) else
-                       f"{name}: silent since {iso(one.seen_s or now_s)}", lasts=True)
-
-
-def _is_silent(one: Standing, now_s: int) -> bool:
-    """Also where a more urgent state stands before it."""
-    if one.state in (State.FAIL, State.NEW_MAXIMUM):
-        return one.seen_s is not None and now_s - one.seen_s > _STALE_S
-    return one.state in (State.SILENT, State.DEAD)
+    """Boards that fail or are above their limit, of which nothing comes, or of which recordings are refused."""
+    for one in (one for one in boards if one.state is not State.RETIRED):
+        name, at_s = one.board.name, one.seen_s or now_s
+        if one.verdict == Verdict.FAIL:
+            yield Seen(name, "fail", "fail", at_s, f"{name}: FAIL: {one.verdict_reason}", lasts=True)
+        elif one.above_ns is not None:
+            yield Seen(name, "fail", "fail", at_s, f"{name}: {words.latency(one.above_ns)} within 30 days, above its "
+                       f"limit of {words.latency(one.board.limit_ns)}", lasts=True)
+        if one.state is State.DEAD or one.silence:
+            why = f"dead: {one.reason}" if one.state is State.DEAD else f"silent: {one.silence}"
+            yield Seen(name, "silent", "silent", at_s, f"{name}: {why}", lasts=True)
+        if one.refusal is not None and now_s - one.refusal.at_s < _DAY_S:
+            yield Seen(name, "refused", "refused", one.refusal.at_s,
+                       f"{name}: recording {one.refusal.kind}: {one.refusal.name}: {one.refusal.reason}", lasts=True)
 
 
 # --- who is told

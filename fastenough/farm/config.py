@@ -7,6 +7,7 @@ Nothing in it is secret, and nothing of it is ever given to a shell.
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ IDLE = 0.1
 """Share of each measured CPU's time for which an idle board may be busy, with the probe and what pulls it."""
 _KEYS = ("name", "coordinator", "store", "database", "state", "reconcile", "board")
 _BOARD_KEYS = ("name", "place", "link", "rack", "public", "limit", "requirement", "ring", "load", "pull", "boot",
-               "patience", "retry", "plan", "simulated")
+               "patience", "retry", "plan", "simulated", "retired", "formerly")
 _PLAN_KEYS = ("file", "every", "days", "at")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,255}:[0-9]{1,5}", re.ASCII)
@@ -60,7 +61,8 @@ class BoardEntry:
     ``--board`` names it; empty: by the place's network service.  ``ring``: folder on the board where its service
     records; empty: none.  ``load``: what else the board does while its service records, which is read back; None: not
     stated.  ``requirement``: what its cycles are judged by where their plan states nothing; None: nothing
-    is required.  ``simulated``: what it records is no real board's, and says so.
+    is required.  ``simulated``: what it records is no real board's, and says so.  ``retired``: nothing is done with it
+    any more, and its pages stay.  ``formerly``: names under which it recorded before, the first one first.
     """
 
     name: str
@@ -74,6 +76,13 @@ class BoardEntry:
     times: Times = Times()
     plans: tuple[Planned, ...] = ()
     simulated: bool = False
+    retired: bool = False
+    formerly: tuple[str, ...] = ()
+
+    @property
+    def first_name(self) -> str:
+        """Under which its recordings are on their way into the store."""
+        return (*self.formerly, self.name)[0]
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,16 @@ class Farm:
     state: Path
     reconcile_s: float
     boards: tuple[BoardEntry, ...]
+
+    @property
+    def id(self) -> str:
+        """By which a history that several farms share tells their boards apart."""
+        return f"{socket.gethostname()}:{self.store.resolve()}"[:300]
+
+
+def due_s(board: BoardEntry) -> float:
+    """How long may pass until new data of a board come: from pull to pull, or from one cycle of a plan to the next."""
+    return board.times.pull_s if board.ring else max((plan.dates.every_s for plan in board.plans), default=0.0)
 
 
 def _named(table: Table, key: str, what: str, default: str | None = None) -> str:
@@ -190,7 +209,8 @@ def _board(table: Table, base: Path) -> BoardEntry:
         name, place, _link(table, place), _named(table, "rack", '"1"', ""),
         table.take("public", bool, "true", False), _requirement(table), ring, _load(table, ring), _times(table),
         tuple(_planned(each, base) for each in table.tables("plan", [])),
-        table.take("simulated", bool, "true", False))
+        table.take("simulated", bool, "true", False), table.take("retired", bool, "true", False),
+        table.words("formerly", ()))
     table.finish(_BOARD_KEYS)
     if board.ring or board.plans:
         return board
@@ -207,6 +227,16 @@ def _require_distinct(table: Table, boards: tuple[BoardEntry, ...]) -> None:
             seen.add(value)
 
 
+def _require_new_names(table: Table, boards: tuple[BoardEntry, ...]) -> None:
+    names = [board.name for board in boards]
+    for number, board in enumerate(boards):
+        for name in board.formerly:
+            if _NAME.fullmatch(name) is None or names.count(name):
+                raise table.fault(f"formerly names {name[:LINE_CHARS]!r}, which is no name or that of a board; write "
+                                  "former names of this board", "board", number, "formerly")
+            names.append(name)
+
+
 def read_farm(path: Path) -> Farm:
     """A farm's file, every key checked; raises BadInput with file, line and key.  Paths in it start at its folder."""
     table, base = read_toml(path, _EXAMPLE), path.resolve().parent
@@ -217,6 +247,7 @@ def read_farm(path: Path) -> Farm:
     store = _path(table, "store", base, "fastenough-data")
     boards = tuple(_board(each, base) for each in table.tables("board"))
     _require_distinct(table, boards)
+    _require_new_names(table, boards)
     farm = Farm(
         _named(table, "name", '"farm"', "farm"), coordinator, store,
         table.text("database", '"postgresql+psycopg:///farm"', f"sqlite:///{store}/history.sqlite"),

@@ -161,7 +161,7 @@ class _Seen:
             return f"{at}: too few samples for an interval"
         lower, upper = drawn.interval(confidence)
         return (f"{at}: {words.latency(before)} in the first, {words.latency(now)} here; difference "
-                f"{words.microseconds_down(lower)} to {words.latency(upper)} ({words.percent(confidence)}), of which "
+                f"{words.microseconds_interval(lower, upper)} µs ({words.percent(confidence)}), of which "
                 f"{growth.allowed} is allowed")
 
 

@@ -1,55 +1,139 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdict on a board's newest cycle: the runs of a plan together, or one recording of its ring.
+"""The verdicts on a board: on all its recordings of the evaluation window, and on its newest cycle alone.
 
-Each cycle is judged by itself, as a gate judges a night: it is no further look at the ones before it.  What a plan
+A cycle is the runs of a plan together, or one recording of the board's ring.  The board's own verdict covers every
+recording of the configuration that the newest cycle was measured in, for as long as the window reaches.  What a plan
 requires of its runs comes before what the farm's file requires of the board.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from fastenough import words
 from fastenough.analysis import judge
+from fastenough.analysis.assessment import Assessment
+from fastenough.analysis.merged import judged_series
+from fastenough.analysis.standing import same_configuration
+from fastenough.history import WINDOW_S
+from fastenough.history.cells import is_ahead
 from fastenough.model import FastenoughError, Requirement, Verdict
+from fastenough.recording import Recording
 from fastenough.recording.wakeups import MONITOR
 from fastenough.store import RunSummary, Store
 from fastenough.store.campaign import KeptCampaign, kept_campaign
 
-_LOOKED_BACK = 20
-"""Runs of a board among which its newest cycle is looked for: recordings of the monitor lie between, which are never
-judged."""
-_MOST_WORDS = 1000
-"""Characters of a reason."""
+_MOST_CHARS = 1000
+"""Of a reason."""
+_MOST_RUNS = 4000
+"""Of a board that are considered: in a window of 30 days, one each ten minutes."""
 
 
-def verdict_on(store: Store, board: str, required: Mapping[str, Any] | None) -> dict[str, str]:
-    """What the history is told of the newest cycle that has ended: ``verdict`` and ``verdict_reason``, both empty where
-    there is none, or nothing is required of it."""
-    cycle = _cycle_of(store, board)
+def verdict_on(store: Store, board: str, required: Mapping[str, Any] | None,
+               now_s: float | None = None, formerly: Sequence[str] = ()) -> dict[str, Any]:
+    """What the history stores of a board's verdicts, as `declare` takes it.
+
+    ``verdict`` and ``verdict_reason`` cover the evaluation window, from ``judged_from_s`` on; ``cycle_verdict`` and
+    ``cycle_reason`` the newest cycle that has ended.  All are empty where nothing was measured or nothing is required.
+    ``formerly``: names under which the board recorded before.
+    """
+    now_s = time.time() if now_s is None else now_s
+    runs = [run for name in (*formerly, board) for run in store.runs(board=name, last=_MOST_RUNS)
+            if _counts(run, now_s)]
+    runs.sort(key=lambda run: (run.begin_wall_ns or 0, run.id))
+    cycle = _cycle_of(store, runs)
     try:
-        recordings = [store.load(run) for run in cycle.runs] if cycle else []
+        newest = [store.load(run) for run in cycle.runs] if cycle else []
     except FastenoughError as error:
-        return _told(Verdict.BROKEN, str(error))
-    own = any(recording.head.requirement is not None for recording in recordings)
+        return _stated(Verdict.BROKEN, str(error), Verdict.BROKEN, str(error), None)
+    own = any(recording.head.requirement is not None for recording in newest)
     if cycle is None or not (own or required):
-        return _told("", "")
-    given = Requirement(**required) if required and not own else None
-    assessment = judge(recordings, given, missing=cycle.missing)
-    return _told(assessment.verdict, "; ".join((assessment.headline, *assessment.reasons)))
+        return _stated("", "", "", "", None)
+    requirement = Requirement(**required) if required and not own else None
+    of_cycle = judge(newest, requirement, missing=cycle.missing)
+    if any(recording.damage is not None for recording in newest):
+        return _stated(of_cycle.verdict, _reason(of_cycle), of_cycle.verdict, _reason(of_cycle), None)
+    window = _window(store, runs, cycle, newest)
+    if not window.earlier and not window.left_out:
+        whole = of_cycle
+    else:
+        whole = judge([*window.earlier, *newest], requirement, missing=cycle.missing, look=window.cycles)
+    verdict, reason = _guarded(whole, window, requirement or newest[0].head.requirement)
+    return _stated(verdict, reason, of_cycle.verdict, _reason(of_cycle), window.from_s)
 
 
-def _told(verdict: str, why: str) -> dict[str, str]:
-    return {"verdict": str(verdict), "verdict_reason": why[:_MOST_WORDS]}
+@dataclass(frozen=True)
+class _Window:
+    """Earlier recordings of the same configuration.
+
+    ``left_out``: those that were cut off, failed or are damaged, none of which can be judged.  ``cycles``: how many
+    cycles ended before the newest one.
+    """
+
+    earlier: list[Recording]
+    left_out: list[Recording]
+    cycles: int
+    from_s: int
 
 
-def _cycle_of(store: Store, board: str) -> KeptCampaign | None:
-    newest = next((run for run in reversed(store.runs(board=board, last=_LOOKED_BACK)) if _counts(run)), None)
-    if newest is None:
+def _window(store: Store, runs: Sequence[RunSummary], cycle: KeptCampaign, newest: Sequence[Recording]) -> _Window:
+    """What else the board recorded in the configuration of its newest cycle, as far back as the window reaches."""
+    last_s = max(recording.stopped.wall_ns for recording in newest) // 10**9
+    begin_s = min(recording.head.begin.wall_ns for recording in newest) // 10**9
+    earlier: list[Recording] = []
+    left_out: list[Recording] = []
+    cycles: set[str] = set()
+    for run in reversed(runs):
+        if run.id in cycle.runs or (run.begin_wall_ns or 0) // 10**9 < last_s - WINDOW_S:
+            continue
+        recording = store.load(run.id)
+        if recording.damage is not None:
+            left_out.append(recording)
+        elif run.outcome != "not-applicable" and same_configuration(recording.head, newest[0].head):
+            (earlier if run.outcome == "completed" else left_out).append(recording)
+            cycles.add(run.campaign or run.id)
+            begin_s = min(begin_s, recording.head.begin.wall_ns // 10**9)
+    return _Window(earlier[::-1], left_out, len(cycles), begin_s)
+
+
+def _guarded(whole: Assessment, window: _Window, requirement: Requirement | None) -> tuple[Verdict, str]:
+    """The verdict on the window; no PASS beside a value above the limit in a recording that cannot be judged."""
+    verdict, said = whole.verdict, [_reason(whole)]
+    worst = max(window.left_out, key=_maximum_ns, default=None)
+    if worst is not None:
+        said.append(f"{words.counted(len(window.left_out), 'recording')} left out: cut off, failed or damaged")
+    if (verdict is Verdict.PASS and worst is not None and requirement is not None
+            and _maximum_ns(worst) > requirement.limit_ns):
+        verdict = Verdict.INCONCLUSIVE
+        said.insert(0, f"Not enough evidence: {worst.run_id} is not whole and holds "
+                       f"{words.latency(_maximum_ns(worst))}, above the limit {words.latency(requirement.limit_ns)}")
+    return verdict, "; ".join(said)
+
+
+def _maximum_ns(recording: Recording) -> float:
+    """The greatest value of the series that a limit applies to."""
+    return max((max(abs(total.minimum or 0), abs(total.maximum or 0)) * series.unit_ns
+                for series in judged_series(recording) if (total := recording.totals[series.id]).total), default=0.0)
+
+
+def _reason(assessment: Assessment) -> str:
+    return "; ".join((assessment.headline, *assessment.reasons))
+
+
+def _stated(verdict: str, why: str, of_cycle: str, cycle_why: str, from_s: int | None) -> dict[str, Any]:
+    return {"verdict": str(verdict), "verdict_reason": why[:_MOST_CHARS], "cycle_verdict": str(of_cycle),
+            "cycle_reason": cycle_why[:_MOST_CHARS], "judged_from_s": from_s}
+
+
+def _cycle_of(store: Store, runs: Sequence[RunSummary]) -> KeptCampaign | None:
+    if not runs:
         return None
-    whole = kept_campaign(store, newest.campaign) if newest.campaign else None
-    return whole or KeptCampaign("", (newest.id,), ())
+    whole = kept_campaign(store, runs[-1].campaign) if runs[-1].campaign else None
+    return whole or KeptCampaign("", (runs[-1].id,), ())
 
 
-def _counts(run: RunSummary) -> bool:
-    return run.state != "running" and run.probe != MONITOR
+def _counts(run: RunSummary, now_s: float) -> bool:
+    return run.state != "running" and run.probe != MONITOR and not is_ahead(run.begin_wall_ns or 0, now_s)

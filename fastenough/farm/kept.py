@@ -60,6 +60,9 @@ class Kept:
         told = asdict(state) | {"busy": sorted(state.busy)}
         self._database.execute("insert or replace into board values (?, ?)", (name, json.dumps(told)))
 
+    def rename(self, name: str, new: str) -> None:
+        self._database.execute("update or replace board set name = ? where name = ?", (new, name))
+
     def beat(self, beat: Beat) -> None:
         self._database.execute("insert or replace into beat values (1, ?, ?, ?)", (beat.pid, beat.at_s, beat.said))
 
@@ -86,6 +89,11 @@ def _state(said: Mapping[str, object]) -> BoardState:
     state = BoardState(**known)  # type: ignore[arg-type]
     return BoardState(**known | {"phase": Phase(state.phase),  # type: ignore[arg-type]
                                  "busy": frozenset(map(Act, state.busy))})
+
+
+def kept_states(state: Path) -> dict[str, BoardState]:
+    """How the boards stand that a farm has kept in a folder; none where none has run there."""
+    return _boards(state / FILE) if (state / FILE).exists() else {}
 
 
 def seen(state: Path) -> tuple[Beat | None, dict[str, BoardState]]:

@@ -58,8 +58,9 @@ class BoardState:
     ``fresh_s``: when something new came of it, or it came up; ``begun_s`` and ``made_s``: since when the plan's cycle
     was due that was begun and ended last.  ``busy``: acts under way.  ``link``: how the board is touched, as its place
     said; ``newest``: the newest recording seen in its ring.  ``unsure``: a person had the place, and the coordinator
-    has forgotten whether they still do.  ``lent_created_s`` and ``lent_changed_s``: when the coordinator said that the
-    place was made and changed last, while a person had it; 0 where that is not known.
+    has forgotten whether they still do.  ``refused``: which recordings its last pull refused, and why.
+    ``lent_created_s`` and ``lent_changed_s``: when the coordinator said that the place was made and changed last, while
+    a person had it; 0 where that is not known.
     """
 
     phase: Phase = Phase.OFF
@@ -75,6 +76,7 @@ class BoardState:
     link: str = ""
     newest: str = ""
     unsure: bool = False
+    refused: str = ""
     lent_created_s: float = 0.0
     lent_changed_s: float = 0.0
 
@@ -111,7 +113,7 @@ class Ended:
     """An act has ended.
 
     ``fault``: why it failed, empty where it did not.  ``lent``: the person who has the place.  ``grown``: something
-    new came of the board.
+    new came of the board.  ``refused``: what a pull refused, in words.
     """
 
     act: Act
@@ -120,6 +122,7 @@ class Ended:
     grown: bool = False
     link: str = ""
     newest: str = ""
+    refused: str = ""
 
 
 Event = Tick | Seen | Ended
@@ -283,6 +286,7 @@ def _pulled(board: BoardEntry, state: BoardState, ended: Ended, now_s: float) ->
     state = replace(state, pull_s=now_s + board.times.pull_s, newest=ended.newest or state.newest)
     if ended.fault:
         return replace(state, reason=ended.fault), []
+    state = replace(state, refused=ended.refused)
     if not ended.grown:
         return replace(state, reason="" if Act.MEASURE in state.busy else state.reason), []
     return replace(_become(state, Phase.MEASURING, now_s), fresh_s=now_s, failures=0), []

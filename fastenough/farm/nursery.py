@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every act is a process of its own with a deadline, killed as a group; the farm's loop only waits for them.
+"""Acts run in processes with a deadline, killed as a group where they miss it; the farm's loop only waits for them.
 
-labgrid's back ends may block for ever, and a board may stop in the middle of anything.  Processes are forked from one
-that has loaded all they need, so that an act costs milliseconds, and that itself ends with the farm.  An act ends with
-the farm as well, however the farm ends.
+labgrid's back ends may block for ever, and a board may stop in the middle of anything.  labgrid's managers are
+singletons of a process, so each act that switches boards is a process of its own (`Nursery`).  Pulls and takes, which
+come again and again, are done by a few processes that go on from one to the next with the store opened once
+(`Workers`).  All are forked from one that has loaded what they need, and end with the farm, however it ends.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing import context, get_context
+from multiprocessing import context, get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from fastenough.farm.leash import end_with_parent
+from fastenough.files import write_all
 from fastenough.model import FastenoughError
 
 Order = Mapping[str, Any]
@@ -46,9 +48,7 @@ class Nursery:
     """The processes of one farm."""
 
     def __init__(self) -> None:
-        _findable()
-        self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOADED)
+        self._context = _context()
         self._running: dict[str, context.ForkServerProcess] = {}
 
     async def act(self, key: str, work: Work, order: Order, limit_s: float) -> Answer:
@@ -60,7 +60,7 @@ class Nursery:
         self._running[key] = process
         try:
             said = await asyncio.wait_for(_readable(ours), limit_s)
-            return _answer(said, process)
+            return _answer(said)
         except TimeoutError:
             return Answer({"fault": f"it has not ended within {limit_s:g} s"})
         finally:
@@ -86,21 +86,114 @@ class Nursery:
             self.stop(key)
 
 
+@dataclass
+class _Worker:
+    """A process that takes one order after another through its end of a pipe."""
+
+    process: context.ForkServerProcess
+    pipe: Connection
+
+    async def answer(self, work: Work, order: Order) -> bytes:
+        """What it answers, empty where it ended without an answer."""
+        try:
+            self.pipe.send((work, dict(order)))
+        except OSError:
+            return b""
+        return await _readable(self.pipe, until=b"\n")
+
+    async def end(self) -> None:
+        _kill(self.process)
+        self.pipe.close()
+        await _gone(self.process)
+
+
+class Workers:
+    """At most ``most`` processes, each at one act at a time; further acts wait for their turn, in order.
+
+    A worker whose act fails to end in time is killed with all it has started, and another one takes its place.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._context = _context()
+        self._turns = asyncio.Semaphore(most)
+        self._idle: list[_Worker] = []
+        self._running: dict[str, _Worker | None] = {}
+        self._ended = False
+
+    async def act(self, key: str, work: Work, order: Order, limit_s: float) -> Answer:
+        """The answer of one act, never later than ``limit_s`` after its turn came and the time it takes to kill it."""
+        self._running[key] = None
+        try:
+            async with self._turns:
+                if key not in self._running or self._ended:
+                    return Answer({"fault": "it was stopped before its turn came"})
+                self._running[key] = worker = self._idle.pop() if self._idle else self._started()
+                return await self._answer(worker, work, order, limit_s)
+        finally:
+            self._running.pop(key, None)
+
+    async def _answer(self, worker: _Worker, work: Work, order: Order, limit_s: float) -> Answer:
+        said = b""
+        try:
+            said = await asyncio.wait_for(worker.answer(work, order), limit_s)
+        except TimeoutError:
+            return Answer({"fault": f"it has not ended within {limit_s:g} s"})
+        finally:
+            if said.endswith(b"\n") and not self._ended:
+                self._idle.append(worker)
+            else:
+                await worker.end()
+        return _answer(said)
+
+    def _started(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs,), daemon=False)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def stop(self, key: str) -> None:
+        """End an act at once, if it is under way or waits for its turn."""
+        if key in self._running:
+            worker = self._running.pop(key)
+            if worker is not None:
+                _kill(worker.process)
+
+    async def end(self) -> None:
+        """Let acts that are under way end for a while, then at once; none begins any more."""
+        self._ended = True
+        deadline = asyncio.get_running_loop().time() + _GRACE_S
+        while any(self._running.values()) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.05)
+        for key in list(self._running):
+            self.stop(key)
+        for worker in self._idle:
+            await worker.end()
+        self._idle.clear()
+
+
+def _context() -> context.ForkServerContext:
+    _findable()
+    made = get_context("forkserver")
+    made.set_forkserver_preload(_PRELOADED)
+    return made
+
+
 def _findable() -> None:
     """Wherever this package lies, the process that is forked from finds it."""
     ways = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(ways))
 
 
-def _answer(said: bytes, process: context.ForkServerProcess) -> Answer:
+def _answer(said: bytes) -> Answer:
     try:
         return Answer(dict(json.loads(said)))
     except (ValueError, TypeError):
-        return Answer({"fault": f"its process ({process.pid}) ended without an answer"})
+        return Answer({"fault": "its process ended without an answer"})
 
 
-async def _readable(pipe: Connection) -> bytes:
-    """What comes through a pipe up to its end."""
+async def _readable(pipe: Connection, until: bytes = b"") -> bytes:
+    """What comes through a pipe up to its end, or up to what ends an answer."""
     loop, said = asyncio.get_running_loop(), b""
     while True:
         ready = asyncio.Event()
@@ -111,7 +204,7 @@ async def _readable(pipe: Connection) -> bytes:
             loop.remove_reader(pipe.fileno())
         part = os.read(pipe.fileno(), 65536)
         said += part
-        if not part or len(said) > _MOST_BYTES:
+        if not part or len(said) > _MOST_BYTES or (until and said.endswith(until)):
             return said
 
 
@@ -129,14 +222,36 @@ async def _gone(process: context.ForkServerProcess) -> None:
 
 
 def _child(work: Work, order: Order, pipe: Connection) -> None:
-    """In the process of the act; nothing but the answer goes to the farm, whatever drivers print."""
+    """In the process of the act."""
+    _become_act()
+    os.write(pipe.fileno(), json.dumps(_done(work, order)).encode())
+
+
+def _serve(pipe: Connection) -> None:
+    """In the process of a worker: one act after another, until the farm closes its end of the pipe."""
+    _become_act()
+    while True:
+        try:
+            work, order = pipe.recv()
+            write_all(pipe.fileno(), json.dumps(_done(work, order)).encode() + b"\n")
+        except (EOFError, BrokenPipeError):
+            return
+
+
+def _become_act() -> None:
+    """Nothing but answers goes to the farm, whatever drivers print."""
     os.setsid()
     end_with_parent()
+    farm = parent_process()
+    if farm is None or not farm.is_alive():  # it ended before this process could ask to end with it
+        os._exit(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+
+
+def _done(work: Work, order: Order) -> Mapping[str, Any]:
     try:
-        said = work(order)
+        return work(order)
     except FastenoughError as error:
-        said = {"fault": str(error)}
+        return {"fault": str(error)}
     except Exception as error:  # of labgrid, its drivers or a database: the farm goes on
-        said = {"fault": f"{type(error).__name__}: {error}"}
-    os.write(pipe.fileno(), json.dumps(said).encode())
+        return {"fault": f"{type(error).__name__}: {error}"}

@@ -8,8 +8,8 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from fastenough.farm.machine import (
     shifted,
     step,
 )
-from fastenough.farm.nursery import Answer, Nursery, Work
+from fastenough.farm.nursery import Answer, Nursery, Work, Workers
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import BadInput
 
@@ -54,6 +54,12 @@ _TAKE_S = 600.0
 _BEAT_S = 60.0
 _DAY_S = 86400
 _PULLED_S = 3600.0
+_JUDGED = 10
+"""Boards that are judged in one take, each on all recordings of a month."""
+_PULLS = 8
+"""Pulls that are under way at a time."""
+_PULLS_AGAIN = 4
+"""Besides, of boards whose last pull failed: they may hang, and hold up no others."""
 
 
 @dataclass
@@ -67,22 +73,27 @@ class Faults:
 @dataclass
 class Backlog:
     """What has come and is not in the history yet: runs in the store, boards of which a cycle has ended with them, and
-    by ring what is on its way there."""
+    by ring what is on its way there; by board what its last pull refused."""
 
     stored: set[str] = field(default_factory=set)
     judge: set[str] = field(default_factory=set)
     under_way: dict[str, dict[str, str]] = field(default_factory=dict)
+    refused: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def add(self, board: BoardEntry, said: Mapping[str, Any]) -> None:
         stored = said.get("stored", ())
         self.stored.update(stored)
         self.judge.update([board.name] if stored else [])
         for run, name in said.get("under_way", ()):
-            self.under_way[board.name] = {"board": board.name, "ring": board.ring, "run": run, "name": name}
+            self.under_way[board.name] = {"board": board.name, "spool": board.first_name, "ring": board.ring,
+                                          "run": run, "name": name}
+        if said.get("refused"):
+            self.refused[board.name] = list(said["refused"])
 
     def before(self, later: Backlog) -> Backlog:
         """Both of them."""
-        return Backlog(self.stored | later.stored, self.judge | later.judge, self.under_way | later.under_way)
+        return Backlog(self.stored | later.stored, self.judge | later.judge, self.under_way | later.under_way,
+                       self.refused | later.refused)
 
 
 @dataclass
@@ -98,17 +109,27 @@ class FarmRun:
     def __post_init__(self) -> None:
         self._kept = Kept(self.farm.state)
         self._nursery = Nursery()
-        self._boards = {board.name: board for board in self.farm.boards}
+        self._pulling, self._pulling_again, self._taking_one = (Workers(most) for most in (_PULLS, _PULLS_AGAIN, 1))
+        self._boards = {board.name: board for board in self.farm.boards if not board.retired}
         before, (now_s, _) = self._kept.boards(), self.clock.read()
         self.states = {name: restored(before.get(name, BoardState(since_s=now_s)), now_s) for name in self._boards}
+        self._spread(now_s)
         self._tasks: set[asyncio.Task[None]] = set()
         self._backlog = Backlog()
+        self._whole = True
         self._declared: list[dict[str, Any]] = []
         self._closed_day = 0
         self._looked_back = 0
-        self._take_s = max(_TICK_S, min(board.times.pull_s for board in self.farm.boards) / 4)
+        self._take_s = max(_TICK_S, min((board.times.pull_s for board in self.farm.boards), default=_BEAT_S) / 4)
         self._bytes = 0
         self._ending = asyncio.Event()
+
+    def _spread(self, now_s: float) -> None:
+        """Pulls that would all be due at once, as after a start, over their period."""
+        due = [name for name, state in self.states.items() if state.pull_s <= now_s and state.phase in UP]
+        for place, name in enumerate(due):
+            later_s = self._boards[name].times.pull_s * place / len(due)
+            self.states[name] = replace(self.states[name], pull_s=now_s + later_s)
 
     def end(self) -> None:
         """Ask it to end in order."""
@@ -148,6 +169,7 @@ class FarmRun:
         now_s, was_set_s = self.clock.read()
         if was_set_s:
             self.states = {name: shifted(state, was_set_s) for name, state in self.states.items()}
+            self._whole = True  # what lay ahead of the clock may not lie there any more
         return now_s
 
     async def _reconcile(self) -> None:
@@ -181,69 +203,84 @@ class FarmRun:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            self._nursery.stop(f"{command.act} {name}")
+            for processes in (self._nursery, self._pulling, self._pulling_again):
+                processes.stop(f"{command.act} {name}")
 
     async def _do(self, name: str, start: Start) -> None:
         """One act, and what the state machine makes of its end."""
         board = self._boards[name]
         try:
             order = self._order(board, self.states[name]) | {"plan": str(start.plan or ""), "resume": start.resume}
-            answer = await self._nursery.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
+            processes = self._processes(start.act, self.states[name])
+            answer = await processes.act(f"{start.act} {name}", WORK[start.act], order, _limit_s(board, start))
         except BadInput as error:  # a plan that was changed meanwhile
             answer = Answer({"fault": str(error)})
         self._backlog.add(board, answer.said)
         self._bytes += answer.said.get("bytes", 0)
         self._event(name, _ended(start.act, answer))
 
+    def _processes(self, act: Act, state: BoardState) -> Nursery | Workers:
+        if act is not Act.PULL:
+            return self._nursery
+        return self._pulling_again if state.reason else self._pulling
+
     def _order(self, board: BoardEntry | None = None, state: BoardState | None = None) -> dict[str, Any]:
         farm = {"farm": f"fastenough-{self.farm.name}", "coordinator": self.farm.coordinator,
                 "store": str(self.farm.store), "state": str(self.farm.state), "database": self.farm.database}
         if board is None or state is None:
             return farm
-        return farm | {"board": board.name, "place": board.place, "ring": board.ring, "simulated": board.simulated,
+        return farm | {"board": board.name, "formerly": board.formerly, "place": board.place, "ring": board.ring,
+                       "simulated": board.simulated,
                        "load": board.load and asdict(board.load),
                        "link": board.link or state.link, "given": board.link, "newest": state.newest,
                        "boot_s": board.times.boot_s}
 
     async def _taking(self) -> None:
         """The history follows the store: everything at first, then what has come; what it cannot take now waits."""
-        whole = True
         while True:
             begun_s = time.monotonic()
+            whole, self._whole = self._whole, False
             answer = await self._take(whole)
-            whole = self.faults.history != ""
+            self._whole |= self.faults.history != ""
             pause_s = max(self._take_s, time.monotonic() - begun_s)
             await asyncio.sleep(self.farm.reconcile_s if answer.fault else pause_s)
 
     async def _take(self, whole: bool) -> Answer:
         backlog, self._backlog = self._backlog, Backlog()
-        standing = [taking.said_of(board, self.states[name]) for name, board in self._boards.items()]
+        backlog.judge |= set(self._boards) if whole else set()
+        judged = sorted(backlog.judge)[:_JUDGED]
+        standing = [taking.said_of(board, self.states.get(board.name, BoardState()), self.farm.id)
+                    for board in self.farm.boards]
         changed = [said for said in standing if said not in self._declared]
         today = int(self._now_s() // _DAY_S)
-        order = self._order() | {"all": whole, "boards": changed,
+        order = self._order() | {"all": whole, "boards": changed, "id": self.farm.id,
+                                 "names": [board.name for board in self.farm.boards],
                                  "close": list(self._boards) if today != self._closed_day else [],
-                                 "judge": self._required(None if whole else backlog.judge),
-                                 "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values())}
-        answer = await self._nursery.act("take", taking.take_runs, order, _TAKE_S)
+                                 "judge": self._required(judged),
+                                 "stored": sorted(backlog.stored), "under_way": list(backlog.under_way.values()),
+                                 "refused": backlog.refused}
+        answer = await self._taking_one.act("take", taking.take_runs, order, _TAKE_S)
         self.faults.history = answer.fault
         if answer.fault:
             self._backlog = backlog.before(self._backlog)
         else:
             self._declared, self._closed_day = standing, today
+            self._backlog.judge |= backlog.judge - set(judged)
         return answer
 
     async def _look_back(self) -> None:
         """Once for each cycle, an hour after it has ended, when its boards were pulled: whose tail has changed?"""
         cycle = int((self._now_s() - _PULLED_S) // CYCLE_S)
         if cycle != self._looked_back:
-            answer = await self._nursery.act("tails", taking.look_for_tails, self._order(), _TAKE_S)
+            answer = await self._taking_one.act("tails", taking.look_for_tails, self._order(), _TAKE_S)
             self._looked_back = self._looked_back if answer.fault else cycle
 
-    def _required(self, names: Collection[str] | None) -> dict[str, Any]:
-        """What is required of these boards, None: of all; but of none whose cycle is under way."""
+    def _required(self, names: Collection[str]) -> dict[str, Any]:
+        """What is required of these boards, but of none whose cycle is under way."""
         chosen = [board for name, board in self._boards.items()
-                  if (names is None or name in names) and Act.MEASURE not in self.states[name].busy]
-        return {board.name: None if board.requirement is None else asdict(board.requirement) for board in chosen}
+                  if name in names and Act.MEASURE not in self.states[name].busy]
+        return {board.name: {"required": None if board.requirement is None else asdict(board.requirement),
+                             "formerly": board.formerly} for board in chosen}
 
     def _beat(self) -> None:
         line = status_line(self.states, self.faults, self._bytes)
@@ -253,7 +290,8 @@ class FarmRun:
 
     async def _finish(self) -> None:
         """Acts end in order, and the places are let go: their boards go on recording by themselves."""
-        await self._nursery.end()
+        await asyncio.gather(*(processes.end() for processes in (
+            self._nursery, self._pulling, self._pulling_again, self._taking_one)))
         await asyncio.gather(*self._tasks, return_exceptions=True)
         held = [name for name, board in self._boards.items()
                 if board.place and self.states[name].phase not in (Phase.LENT, Phase.OFF, Phase.DEAD)]
@@ -265,7 +303,17 @@ class FarmRun:
 def _ended(act: Act, answer: Answer) -> Ended:
     said = answer.said
     return Ended(act, " ".join(words.said_lines(answer.fault.encode()))[:500], str(said.get("lent", "")),
-                 bool(said.get("grown")), str(said.get("link", "")), str(said.get("newest", "")))
+                 bool(said.get("grown")), str(said.get("link", "")), str(said.get("newest", "")),
+                 _refused_text(said.get("refused") or ()))
+
+
+def _refused_text(refused: Sequence[Sequence[str]]) -> str:
+    """How many recordings a pull refused, and the newest of them."""
+    if not refused:
+        return ""
+    name, reason = refused[-1]
+    said = reason if reason.startswith(name) else f"{name}: {reason}"
+    return f"{words.counted(len(refused), 'recording')} refused; the newest: {said}"[:500]
 
 
 def _limit_s(board: BoardEntry, start: Start) -> float:
@@ -286,6 +334,8 @@ def status_line(states: Mapping[str, BoardState], faults: Faults, pulled_bytes: 
     worst = ("dead", "lent", "off", "booting", "ready", "pulling", "measuring")
     told = ", ".join(f"{counts[word]} {word}" for word in worst if counts[word])
     parts = [f"{words.counted(len(states), 'board')}: {told}", f"{pulled_bytes / 1e6:,.1f} MB pulled"]
+    refusing = sum(bool(state.refused) for state in states.values())
+    parts += [f"recordings of {words.counted(refusing, 'board')} refused"] if refusing else []
     parts += [f"{name}: {fault}" for name, fault in (("coordinator", faults.coordinator), ("history", faults.history))
               if fault]
     return "; ".join(parts)

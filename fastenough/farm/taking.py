@@ -12,14 +12,15 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from fastenough.farm.config import BoardEntry
+from fastenough.farm.acts import opened_store
+from fastenough.farm.config import BoardEntry, due_s
 from fastenough.farm.judging import verdict_on
 from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Order
-from fastenough.history import History, catch_up, close_months, declare, take, take_from
+from fastenough.history import History, catch_up, close_months, declare, disown, note_refused, take_from, take_noted
+from fastenough.history.ingest import Ahead
 from fastenough.history.tail import TailWatch
 from fastenough.model import BadInput
 from fastenough.store import Store
@@ -28,39 +29,44 @@ _TOLD = {Phase.LENT: "lent", Phase.DEAD: "dead"}
 """Of the states of a board those that pages tell."""
 
 
-def said_of(board: BoardEntry, state: BoardState) -> dict[str, Any]:
-    """What the history is told of a board, as JSON has it."""
-    told = _TOLD.get(state.phase, "ok")
+def said_of(board: BoardEntry, state: BoardState, farm: str = "") -> dict[str, Any]:
+    """What the history is told of a board of a farm, as JSON has it."""
+    told = "retired" if board.retired else _TOLD.get(state.phase, "ok")
     required = board.requirement
     return {"name": board.name, "rack": board.rack, "public": board.public,
             "limit_ns": None if required is None else required.limit_ns,
-            "requirement": "" if required is None else json.dumps(asdict(required)), "state": told,
-            "reason": state.reason if told != "ok" else ""}
+            "requirement": "" if required is None else json.dumps(asdict(required)), "state": told, "farm": farm,
+            "formerly": json.dumps(board.formerly) if board.formerly else "",
+            "reason": state.reason if told != "ok" else "", "due_s": round(due_s(board))}
 
 
 def take_runs(order: Order) -> dict[str, Any]:
     """Into the history: ``boards`` as they stand, the sealed runs ``stored`` and those that still are measured (all of
     the store where ``all``), and recordings that are ``under_way`` from a ring: board, ring, run and name of each.
 
-    ``judge``: boards of which a cycle has ended, with what is required of each.  ``close``: boards of which
-    old months are closed as well.
+    ``refused``: by board, name and reason of recordings that its last pull refused.  ``judge``: boards of which a cycle
+    has ended, with what is required of each.  ``close``: boards of which old months are closed as well.
     """
-    store, faults = Store(Path(order["store"])), []
+    store, faults = opened_store(order["store"]), []
     with closing(History.of(store, order["database"])) as history:
         for said in order["boards"]:
             declare(history, **said)
         if order["all"]:
+            disown(history, order["id"], order["names"])
             faults += [f"{run}: {why}" for run, why in catch_up(history, store).faults.items()]
         measured = [run.id for run in store.runs(state="running", brief=True)]
         for run_id in dict.fromkeys((*order["stored"], *measured)):
             try:
-                take(history, store, run_id)
-            except BadInput as error:  # it is damaged, and will be: the others come
+                for run in store.runs(id=run_id, brief=True):
+                    take_noted(history, store, run)
+            except BadInput as error:  # noted among its board's; the others come
                 faults.append(f"{run_id}: {error}")
         for growing in order["under_way"]:
             _take_growing(history, store, growing)
-        for board, required in order["judge"].items():
-            declare(history, board, **verdict_on(store, board, required))
+        for board, refused in order["refused"].items():
+            note_refused(history, board, [(name, "refused", why) for name, why in refused])
+        for board, asked in order["judge"].items():
+            declare(history, board, **verdict_on(store, board, asked["required"], formerly=asked["formerly"]))
         if order["close"]:
             close_months(history, int(time.time()), order["close"])
     return {"damaged": faults}
@@ -68,7 +74,7 @@ def take_runs(order: Order) -> dict[str, Any]:
 
 def look_for_tails(order: Order) -> dict[str, Any]:
     """Note in the history of which boards the greatest values of cycles became others than they had been."""
-    store = Store(Path(order["store"]))
+    store = opened_store(order["store"])
     with closing(History.of(store, order["database"])) as history:
         return {"changed": [change.board for change in TailWatch().look(history)]}
 
@@ -76,7 +82,10 @@ def look_for_tails(order: Order) -> dict[str, Any]:
 def _take_growing(history: History, store: Store, growing: Mapping[str, str]) -> None:
     """What has come of a recording that its board still writes, under the head that it will have in the store."""
     try:
-        whole = store.arriving(growing["board"], growing["ring"], growing["name"])
+        whole = store.arriving(growing["spool"], growing["ring"], growing["name"])
         take_from(history, growing["run"], io.BytesIO(whole))
     except OSError:
         return  # it came into the store meanwhile, from where it is taken
+    except BadInput as error:
+        kind = "clock" if isinstance(error, Ahead) else "damaged"
+        note_refused(history, growing["board"], [(growing["run"], kind, str(error))])

@@ -10,14 +10,19 @@ it has started with it, and the folder after it.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import fcntl
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +45,9 @@ state = "state"
 database = "{database}"
 reconcile = "15s"
 """
+_CLONE_NEWNET = 0x40000000
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
 _BOARD = """
 [[board]]
 name = "{name}"
@@ -123,16 +131,26 @@ def _answers(address: str) -> bool:
         return False
 
 
-async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str, say: Say) -> None:
-    """Once they can be looked at."""
+async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str, outside: Executor, say: Say) -> None:
+    """Once they can be looked at from ``outside``, a thread in the network of the website."""
     loop, deadline = asyncio.get_running_loop(), time.monotonic() + _PAGES_S
-    while not await loop.run_in_executor(None, _answers, address):
+    while not await loop.run_in_executor(outside, _answers, address):
         if time.monotonic() > deadline or pages.poll() is not None:
             last = (said_lines((folder / "web.log").read_bytes()) or ["nothing"])[-1]
             say(f"the website has not come up; it said last: {last}")
             return
         await asyncio.sleep(0.5)
     say(f"the website: {address}")
+
+
+def _leave_network() -> None:
+    """From now on this process and what it starts have a loopback of their own: labgrid asks nobody who they are, so
+    that any local user could switch the boards of root's trial.  What was started before, the website, is still seen.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET) == 0:
+        with socket.socket() as own:
+            fcntl.ioctl(own, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
@@ -143,16 +161,20 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     kernels, fewer = guests_here(guests)
     if fewer:
         say(fewer)
+    database = _database(folder, say)
+    pages = _pages(folder, database, port)
+    outside = ThreadPoolExecutor(1)
+    outside.submit(int).result()  # its thread is there from now on, and stays in this network
+    if os.geteuid() == 0:
+        _leave_network()
     lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], Pace())
     lab.start()
     say(f"labgrid's coordinator at {lab.coordinator}; {boards} simulated boards have places")
-    database = _database(folder, say)
     path = _farm_file(folder, lab, kernels, database)
-    pages = _pages(folder, database, port)
     say(f"the farm's file: {path}; in another shell: fastenough farm status {path}")
 
     async def run() -> None:
-        telling = asyncio.ensure_future(_tell_pages(folder, pages, f"http://127.0.0.1:{port}/", say))
+        telling = asyncio.ensure_future(_tell_pages(folder, pages, f"http://127.0.0.1:{port}/", outside, say))
         await FarmRun(read_farm(path), say).run()
         telling.cancel()
 

@@ -7,10 +7,11 @@ is killed between the two leaves a file that says what the rows say, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, RowMapping, Select, and_, delete, false, func, not_, or_, select, true
 
@@ -172,19 +173,32 @@ def archived_rows(history: History, connection: Connection, board: int, series: 
     noted = connection.execute(select(ARCHIVE.c.begin_s, ARCHIVE.c.file).where(
         ARCHIVE.c.board == board, ARCHIVE.c.begin_s >= month_begin_s(max(span[0], 0)),
         ARCHIVE.c.begin_s < span[1]).order_by(ARCHIVE.c.begin_s)).all()
-    months = {} if history.archive is None else {begin_s: history.archive / file for begin_s, file in noted}
-    here = [str(path) for path in months.values() if path.is_file()]
-    elsewhere_s = tuple(begin_s for begin_s, _ in noted if begin_s not in months or not months[begin_s].is_file())
-    return Archived(_read(here, series, span) if here else [], elsewhere_s)
+    with ExitStack() as opened:
+        months = dict(_opened(history, noted, opened))
+        rows = _read([stream.fileno() for stream in months.values()], series, span) if months else []
+    return Archived(rows, tuple(begin_s for begin_s, _ in noted if begin_s not in months))
 
 
-def _read(files: Sequence[str], series: str, span: Span) -> list[dict[str, Any]]:
+def _opened(history: History, noted: Sequence[Any], opened: ExitStack) -> Iterator[tuple[int, BinaryIO]]:
+    """The begin of each month whose file is here, and the file; raises FastenoughError for one that is a link or
+    another user's."""
+    if history.archive is None or not noted:
+        return
+    with suppress(FileNotFoundError), Folder.at(history.archive) as folder:
+        for begin_s, name in noted:
+            with suppress(FileNotFoundError):
+                yield begin_s, opened.enter_context(folder.open_file(name))
+
+
+def _read(files: Sequence[int], series: str, span: Span) -> list[dict[str, Any]]:
+    """Out of open files: DuckDB would take ``*`` and ``[`` in their paths for patterns."""
     duckdb = import_module("duckdb")
     names = "begin_s", "cpu", "run", "max_ns", "histogram"
+    paths = [f"/proc/self/fd/{file}" for file in files]
     try:
         with duckdb.connect() as duck:
             found = duck.execute(f"SELECT {', '.join(names)} FROM read_parquet(?) WHERE series = ? AND begin_s >= ? "
-                                 "AND begin_s < ?", [list(files), series, *span]).fetchall()
+                                 "AND begin_s < ?", [paths, series, *span]).fetchall()
     except duckdb.Error as error:
         raise FastenoughError(f"a closed month of the history cannot be read ({str(error).splitlines()[0]}); the runs "
                               "are safe: fastenough farm rebuild, or web --rebuild, makes it anew") from error

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, tuple_, update
@@ -13,19 +13,24 @@ from fastenough.facts import profile_sha256
 from fastenough.history.cells import Source
 from fastenough.history.database import History, put
 from fastenough.history.facts import packed_profile, profile_differences, shown_of, unpacked_profile
-from fastenough.history.schema import BOARD, CHANGE, PROFILE, RUN, SERIES
-from fastenough.model import Role
+from fastenough.history.schema import BOARD, CHANGE, PROFILE, REFUSED, RUN, SERIES
+from fastenough.model import BadInput, Role
 from fastenough.recording import Head
 
 CONFIGURATION = "configuration"
 _MOST_CHANGES = 500
 """Between two runs."""
+_MOST_REFUSED = 1000
+"""Of a board; the oldest are forgotten."""
+_MOST_REASON = 500
+"""Characters."""
 
 
 def declare(history: History, name: str, **said: Any) -> None:
     """Note what the farm says of a board, whether it has measured yet or not: ``rack``, ``public``, ``limit_ns``,
-    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent or dead) and ``reason``, ``verdict`` (of the
-    newest judged cycle) and ``verdict_reason``.
+    ``requirement`` (JSON, of which the limit is), ``state`` (ok, lent, dead or retired) and ``reason``, ``due_s`` (how
+    long may pass until new data come), ``farm``, ``formerly`` (JSON list of names that it had), and its verdicts as
+    `verdict_on` of the farm returns them.
 
     What is not named stays.  A board that nobody declared is not public, and is never called silent.
     """
@@ -38,8 +43,37 @@ def _board_number(connection: Connection, name: str) -> int:
     alone(connection, name)
     found = connection.execute(select(BOARD.c.id).where(BOARD.c.name == name)).scalar()
     if found is None:
+        found = _renamed(connection, name)
+    if found is None:
         found = connection.execute(insert(BOARD).values(name=name).returning(BOARD.c.id)).scalar_one()
     return int(found)
+
+
+def _renamed(connection: Connection, name: str) -> int | None:
+    """The number of the board that recorded under this name before, if any."""
+    rows = connection.execute(select(BOARD.c.id, BOARD.c.formerly).where(BOARD.c.formerly != ""))
+    return next((int(number) for number, formerly in rows if name in json.loads(formerly)), None)
+
+
+def rename(history: History, name: str, new: str, formerly: Iterable[str]) -> None:
+    """Give a board another name, with all that it recorded under the former ones; raises BadInput for a name that
+    another board has."""
+    with history.writing() as connection:
+        names = set(connection.scalars(select(BOARD.c.name).where(BOARD.c.name.in_((name, new)))))
+        if names == {new} and _renamed(connection, name) is not None:
+            return  # as a change that was cut off has left it
+        if new in names:
+            raise BadInput(f"the history has a board {new} already; choose another name")
+        connection.execute(update(BOARD).where(BOARD.c.name == name).values(
+            name=new, formerly=json.dumps(list(formerly))))
+
+
+def disown(history: History, farm: str, names: Collection[str]) -> None:
+    """Boards of a farm that its file no longer names are not public any more, and nobody waits for them."""
+    with history.writing() as connection:
+        connection.execute(update(BOARD).where(BOARD.c.farm == farm, BOARD.c.farm != "", BOARD.c.name.not_in(
+            names)).values(watched=False, public=False, state="ok", reason="", verdict="", verdict_reason="",
+                           cycle_verdict="", cycle_reason="", farm=""))
 
 
 def alone(connection: Connection, board: str) -> None:
@@ -66,15 +100,20 @@ def _known(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     return {name: number for name, number in found}
 
 
-def enter_run(connection: Connection, run_id: str, head: Head, end_s: int | None) -> tuple[int, int]:
-    """Numbers of a run's board and of the run itself; ``end_s``: how far it has come, where that is known."""
+def enter_run(connection: Connection, run_id: str, head: Head, begin_s: int, end_s: int | None) -> tuple[int, int]:
+    """Numbers of a run's board and of the run itself; ``end_s``: how far it has come, where that is known.
+
+    Raises BadInput where the history has the run under another board.
+    """
     board = _board_number(connection, board_name(head))
     found = connection.execute(select(RUN).where(RUN.c.name == run_id)).mappings().one_or_none()
+    if found is not None and found["board"] != board:
+        raise BadInput(f"{run_id}: the history has a run of this name from another board")
     if found is not None:
         if end_s is not None and end_s > found["end_s"]:
             connection.execute(update(RUN).where(RUN.c.id == found["id"]).values(end_s=end_s))
         return board, int(found["id"])
-    return board, _new_run(connection, board, run_id, head, end_s)
+    return board, _new_run(connection, (board, begin_s, end_s), run_id, head)
 
 
 def board_name(head: Head) -> str:
@@ -83,8 +122,9 @@ def board_name(head: Head) -> str:
     return (head.board or (hostname if isinstance(hostname, str) else None) or "unnamed")[:200]
 
 
-def _new_run(connection: Connection, board: int, run_id: str, head: Head, end_s: int | None) -> int:
-    begin_s = head.begin.wall_ns // 10**9
+def _new_run(connection: Connection, when: tuple[int, int, int | None], run_id: str, head: Head) -> int:
+    """``when``: its board, and from when to when it lasted."""
+    board, begin_s, end_s = when
     profile = None
     if head.profile:
         profile = profile_sha256(dict(head.profile))
@@ -145,6 +185,26 @@ def _note_newest(connection: Connection, board: int) -> None:
     connection.execute(update(BOARD).where(BOARD.c.id == board).values(
         configuration=newest["configuration"], shown=json.dumps(shown),
         changed_s=connection.execute(changed).scalar()))
+
+
+def note_refused(history: History, board: str, refused: Iterable[tuple[str, str, str]]) -> None:
+    """Note recordings of a board that were not taken, or not whole: (name, kind, reason) of each, once."""
+    rows = list(refused)
+    if rows:
+        with history.writing() as connection:
+            _enter_refused(connection, _board_number(connection, board), rows, int(history.wall_s()))
+
+
+def _enter_refused(connection: Connection, board: int, rows: Iterable[tuple[str, str, str]], now_s: int) -> None:
+    known = {row.name: (row.kind, row.reason, row.at_s) for row in connection.execute(
+        select(REFUSED).where(REFUSED.c.board == board))}
+    put(connection, REFUSED, [
+        {"board": board, "name": name[:200], "kind": kind, "reason": reason[:_MOST_REASON],
+         "at_s": known[name[:200]][2] if name[:200] in known else now_s}
+        for name, kind, reason in rows if known.get(name[:200], ("", ""))[:2] != (kind, reason[:_MOST_REASON])])
+    kept = select(REFUSED.c.name).where(REFUSED.c.board == board).order_by(
+        REFUSED.c.at_s.desc(), REFUSED.c.name.desc()).limit(_MOST_REFUSED)
+    connection.execute(delete(REFUSED).where(REFUSED.c.board == board, REFUSED.c.name.not_in(kept)))
 
 
 def is_declared(history: History) -> bool:

@@ -19,6 +19,13 @@ from fastenough.recording.histogram import Histogram, bucket_index, bucket_lowes
 from fastenough.recording.wakeups import MONITOR
 
 _CORRECTED = "_corrected"
+AHEAD_S = 2 * 3600
+"""What lies further ahead of this machine's clock than this is not taken: its board's clock is wrong, or this one."""
+
+
+def is_ahead(wall_ns: int, now_s: float) -> bool:
+    """Whether an instant lies too far ahead of this machine's clock to be believed."""
+    return wall_ns > (now_s + AHEAD_S) * 1e9
 
 
 @dataclass(frozen=True)

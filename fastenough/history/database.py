@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, create_engine, event
@@ -14,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from fastenough.files import Untrusted
 from fastenough.history.migrate import VERSION, migrate, version_of
 from fastenough.model import BadInput, Unavailable
 from fastenough.store import Store
@@ -24,15 +27,20 @@ _PATIENCE_MS = 30_000
 _PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={_PATIENCE_MS}", "mmap_size=1073741824",
             "cache_size=-65536")
 _WRITES = "history_writes"
+_FILE = "history.sqlite"
+_ARCHIVE = "history-archive"
 
 
 class History:
     """A history, brought to the form of today when it is opened.  It holds nothing that cannot be read again from the
     store, but for what the farm says of boards."""
 
-    def __init__(self, engine: Engine, archive: Path | None) -> None:
+    def __init__(self, engine: Engine, archive: Path | None, wall_s: Callable[[], float] = time.time) -> None:
         self.engine = engine
         self.archive = archive
+        self._temporary: TemporaryDirectory[str] | None = None
+        self._is_of_today = False
+        self.wall_s = wall_s
 
     @classmethod
     def at(cls, url: str | URL, archive: Path | None = None) -> History:
@@ -42,30 +50,51 @@ class History:
 
         Raises BadInput for what is no such URL and Unavailable where the database cannot be used.
         """
+        history = cls.later(url, archive)
+        history.migrate()
+        return history
+
+    @classmethod
+    def later(cls, url: str | URL, archive: Path | None = None) -> History:
+        """The same, brought to the form of today when it is first asked: its database may be away until then.
+
+        Raises BadInput for what is no such URL.
+        """
         try:
-            parsed = make_url(url)
-            engine = create_engine(parsed)
+            engine = create_engine(make_url(url))
         except (SQLAlchemyError, ImportError, TypeError, ValueError):
             raise BadInput("the history is no database URL (it is not shown: it may hold a password); give one such as "
                            "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
         if engine.dialect.name == "sqlite":
             _as_file(engine)
-        history = cls(engine, archive)
-        history.migrate()
-        return history
+        return cls(engine, archive)
 
     @classmethod
     def of(cls, store: Store, url: str | None = None) -> History:
-        """That of a store: ``history.sqlite`` in it, or the one at a URL; its closed months lie in the store."""
-        return cls.at(url or URL.create("sqlite", database=f"{store.path}/history.sqlite"),
-                      archive=store.path / "history-archive")
+        """That of a store: ``history.sqlite`` in it, or the one at a URL; its closed months lie in the store.
+
+        Raises BadInput for a file in a store that other users can change: SQLite could be led to write elsewhere.
+        """
+        own = URL.create("sqlite", database=f"{store.path}/{_FILE}")
+        if url is None or url == own.render_as_string():
+            _require_own(store)
+        return cls.at(url or own, archive=store.path / _ARCHIVE)
+
+    @classmethod
+    def temporary(cls) -> History:
+        """One that is gone when it is closed, without an archive."""
+        folder = TemporaryDirectory(prefix="fastenough-history-")
+        history = cls.at(URL.create("sqlite", database=f"{folder.name}/{_FILE}"))
+        history._temporary = folder
+        return history
 
     def migrate(self) -> None:
-        with self.reading() as connection:
+        with self._usable(), self.engine.connect() as connection:
             today = version_of(connection) == VERSION
         if not today:
-            with self.writing() as connection:
+            with self._written() as connection:
                 migrate(connection)
+        self._is_of_today = True
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -79,18 +108,39 @@ class History:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A view of one moment."""
+        if not self._is_of_today:
+            self.migrate()
         with self._usable(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction: all of it, or nothing.  Two writers never read what the other is about to change."""
+        if not self._is_of_today:
+            self.migrate()
+        with self._written() as connection:
+            yield connection
+
+    @contextmanager
+    def _written(self) -> Iterator[Connection]:
         with self._usable(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, \
                 connection.begin():
             yield connection
 
     def close(self) -> None:
         self.engine.dispose()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+
+def _require_own(store: Store) -> None:
+    if not store.is_private():
+        raise BadInput(f"{store.path} can be changed by other users, so no history is kept in it; name a database "
+                       "elsewhere, such as sqlite:////var/lib/fastenough/history.sqlite")
+    try:
+        store.require_own(_FILE)
+    except Untrusted as error:
+        raise BadInput(str(error)) from error
 
 
 def _as_file(engine: Engine) -> None:

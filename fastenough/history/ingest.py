@@ -16,8 +16,18 @@ from typing import BinaryIO
 
 from sqlalchemy import Connection, select
 
-from fastenough.history.boards import enter_run, series_numbers
-from fastenough.history.cells import Standout, cells_of, require_possible, sources_of, standouts_of, told_by
+from fastenough import words
+from fastenough.history.boards import enter_run, note_refused, series_numbers
+from fastenough.history.cells import (
+    AHEAD_S,
+    Standout,
+    cells_of,
+    is_ahead,
+    require_possible,
+    sources_of,
+    standouts_of,
+    told_by,
+)
 from fastenough.history.database import History, put
 from fastenough.history.rollups import add_cells, note_newest
 from fastenough.history.schema import CURSOR, EVENT, RUN
@@ -25,7 +35,7 @@ from fastenough.model import BadInput
 from fastenough.recording import Event, Head, Interval
 from fastenough.recording.lines import MOST_LINE_BYTES, Lines, plain_content
 from fastenough.recording.reader import event_of, head_of, part_of
-from fastenough.store import Store
+from fastenough.store import RunSummary, Store
 
 _BATCH_BYTES = 8 << 20
 """Of lines that are taken in one transaction."""
@@ -54,11 +64,15 @@ class _Place:
     head: str
 
 
+class Ahead(BadInput):
+    """A recording whose times lie ahead of this machine's clock; they are taken once they no longer do."""
+
+
 def take(history: History, store: Store, run_id: str) -> int:
     """Read what a run's recording has grown by; returns how many intervals were new.
 
-    Raises BadInput for a recording that is damaged, and FastenoughError where store or database cannot be used:
-    the next take goes on where this one stood.
+    Raises BadInput for a recording that is damaged, Ahead for one whose rest lies ahead of this machine's clock, and
+    FastenoughError where store or database cannot be used: the next take goes on where this one stood.
     """
     with store.opened(run_id) as stream:
         first, place = _begin(history, run_id, stream)
@@ -67,8 +81,24 @@ def take(history: History, store: Store, run_id: str) -> int:
             taking = _Taking(history, run_id, head_of(first, run_id))
             events, size = _events_of(_lines(stream, run_id, 0), run_id)
             if len(events) == known.events:
-                return _take_folded(taking, replace(place, offset=len(first)), size, known.intervals, events)
+                begun = replace(place, offset=len(first))
+                taken, whole = _take_folded(taking, begun, size, known.intervals, events)
+                return taken if whole else taken + take_from(history, run_id, stream)
         return take_from(history, run_id, stream)
+
+
+def take_noted(history: History, store: Store, run: RunSummary) -> int:
+    """The same of a run of the store; a recording that is damaged or cut off is noted among its board's."""
+    board = run.board or ""
+    try:
+        taken = take(history, store, run.id)
+    except BadInput as error:
+        kind = "clock" if isinstance(error, Ahead) else "damaged"
+        note_refused(history, board or "unnamed", [(run.id, kind, str(error))])
+        raise
+    if board and run.state == "cut-off":
+        note_refused(history, board, [(run.id, "cut off", run.reason or "it ended without an end line")])
+    return taken
 
 
 def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
@@ -79,6 +109,8 @@ def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
     taking = _Taking(history, run_id, head_of(first, run_id))
     try:
         after = _take_text(taking, place, stream)
+    except Ahead:
+        raise
     except BadInput:
         if place.offset == len(first):
             raise
@@ -90,25 +122,34 @@ def take_from(history: History, run_id: str, stream: BinaryIO) -> int:
 def _take_text(taking: _Taking, place: _Place, stream: BinaryIO) -> _Place:
     """From a place on; returns how far it came."""
     for lines in _batches(_lines(stream, taking.run_id, place.offset)):
-        intervals, events = _parsed(taking, place, lines)
-        after = replace(place, offset=place.offset + sum(map(len, lines)), intervals=place.intervals + len(intervals))
-        if not taking.put(place, after, intervals, events):
+        batch = _parsed(taking, place, lines)
+        after = replace(place, offset=place.offset + batch.bytes, intervals=place.intervals + batch.passed)
+        if batch.bytes and not taking.put(place, after, batch.intervals, batch.events):
             break
         place = after
+        if batch.ahead_ns is not None:
+            raise Ahead(f"{taking.run_id}: its times lie up to {words.duration(batch.ahead_ns)} ahead of this bench's "
+                        f"clock, which is more than {words.duration(AHEAD_S * 10**9)}; set the clock that is wrong")
     return place
 
 
 def _take_folded(taking: _Taking, place: _Place, size: int, intervals: Iterator[Interval],
-                 events: list[Event]) -> int:
-    """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text."""
-    batch = list(islice(intervals, _BATCH))
+                 events: list[Event]) -> tuple[int, bool]:
+    """A sealed run of which nothing was taken yet; where it is cut off, the rest comes out of the text.
+
+    Returns how many intervals were taken, and whether that was the whole: times ahead of this machine's clock are left.
+    """
+    now_s, batch = taking.history.wall_s(), list(islice(intervals, _BATCH))
     while True:
         more = list(islice(intervals, _BATCH))
+        if any(is_ahead(interval.end_wall_ns, now_s) for interval in batch):
+            return place.intervals, False
         after = replace(place, intervals=place.intervals + len(batch), offset=place.offset if more else size)
-        if not taking.put(place, after, batch, [] if more else events):
-            return place.intervals
+        told = [] if more else [event for event in events if not is_ahead(event.at.wall_ns, now_s)]
+        if not taking.put(place, after, batch, told):
+            return place.intervals, True
         if not more:
-            return after.intervals
+            return after.intervals, True
         place, batch = after, more
 
 
@@ -133,8 +174,9 @@ def catch_up(history: History, store: Store) -> Caught:
         try:
             fault = store.fault(summary.id) if summary.state != "running" else None
             if fault is not None:
+                note_refused(history, summary.board or "unnamed", [(summary.id, "damaged", fault)])
                 raise BadInput(fault)
-            caught = replace(caught, intervals=caught.intervals + take(history, store, summary.id))
+            caught = replace(caught, intervals=caught.intervals + take_noted(history, store, summary))
         except BadInput as error:
             caught.faults[summary.id] = str(error)
     return caught
@@ -192,19 +234,42 @@ def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> tuple[list[Interval], list[Event]]:
-    """The intervals that are new, and all events: to take those twice changes nothing."""
-    intervals: list[Interval] = []
-    events: list[Event] = []
+@dataclass
+class _Batch:
+    """What is to be taken of some lines: all ``events``, since to take those twice changes nothing, and new intervals.
+
+    ``passed`` intervals and ``bytes`` are behind it afterwards.  ``ahead_ns``: how far the times of the lines behind
+    them lie ahead of this machine's clock; None where they do not.
+    """
+
+    intervals: list[Interval] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    passed: int = 0
+    bytes: int = 0
+    ahead_ns: int | None = None
+
+
+def _parsed(taking: _Taking, place: _Place, lines: list[bytes]) -> _Batch:
+    """Intervals ahead of this machine's clock wait, unless the recording itself goes back to a time before them: then
+    the board's clock was set meanwhile, and they are passed over."""
+    now_s, batch, seen, size = taking.history.wall_s(), _Batch(), 0, 0
     for line in lines:
         part = part_of(line, taking.run_id, taking.head)
-        if isinstance(part, Event):
-            events.append(part)
-        elif part is not None and part.seq >= place.intervals:
-            if part.seq != place.intervals + len(intervals):
+        size += len(line)
+        if isinstance(part, Interval) and part.seq >= place.intervals:
+            if part.seq != place.intervals + seen:
                 raise BadInput(f"{taking.run_id}: interval {part.seq} does not follow the one before it")
-            intervals.append(part)
-    return intervals, events
+            seen += 1
+            if is_ahead(part.end_wall_ns, now_s):
+                batch.ahead_ns = max(batch.ahead_ns or 0, part.end_wall_ns - int(now_s * 1e9))
+                continue
+            batch.intervals.append(part)
+            batch.ahead_ns = None
+        elif isinstance(part, Event) and not is_ahead(part.at.wall_ns, now_s):
+            batch.events.append(part)
+        if batch.ahead_ns is None:
+            batch.passed, batch.bytes = seen, size
+    return batch
 
 
 @dataclass(frozen=True)
@@ -220,13 +285,19 @@ class _Taking:
         quicker."""
         with self.history.writing() as connection:
             end_s = intervals[-1].end_wall_ns // 10**9 if intervals else None
-            board, run = enter_run(connection, self.run_id, self.head, end_s)
+            board, run = enter_run(connection, self.run_id, self.head, self._begin_s(intervals), end_s)
             if _stands_at(connection, run) != place.intervals:
                 return False
             self._write(connection, (board, run), intervals, events)
             put(connection, CURSOR, [{"run": run, "head": after.head, "offset": after.offset,
                                       "intervals": after.intervals}])
         return True
+
+    def _begin_s(self, intervals: list[Interval]) -> int:
+        """When the run began; where its head lies ahead of this machine's clock, its first interval tells."""
+        if is_ahead(self.head.begin.wall_ns, self.history.wall_s()):
+            return intervals[0].begin_wall_ns // 10**9 if intervals else 0
+        return self.head.begin.wall_ns // 10**9
 
     def _write(self, connection: Connection, place: tuple[int, int], intervals: list[Interval],
                events: list[Event]) -> None:

@@ -57,3 +57,22 @@ def worst(history: History, viewer: Viewer, begin_s: int, end_s: int, step_s: in
         if board in names and main.get(board) == series:
             found[names[board]][at] = max_ns
     return Worst(first + step_s * np.arange(steps, dtype=np.int64), found)
+
+
+def latest(history: History, viewer: Viewer, end_s: int, steps: int) -> dict[str, list[int | None]]:
+    """The newest five-minute maxima of every board, oldest first, of all CPUs and the main series; None where nothing
+    was measured."""
+    first = (end_s - steps * STEP_S) // STEP_S * STEP_S + STEP_S
+    with history.reading() as connection:
+        names = {number: name for number, name in connection.execute(seen_by(select(BOARD.c.id, BOARD.c.name), viewer))}
+        main = main_series(connection)
+        rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.begin_s, HOUR.c.maxima).where(
+            HOUR.c.begin_s > first - HOUR_S, HOUR.c.begin_s <= end_s, HOUR.c.series.in_(set(main.values())))).all()
+    found: dict[str, list[int | None]] = {name: [None] * steps for name in names.values()}
+    for board, series, begin_s, data in rows:
+        if board in names and main.get(board) == series:
+            hour = np.max(list(HourMaxima.of(data).of_cpu.values()), axis=0).tolist()
+            for place, value in enumerate(hour, (begin_s - first) // STEP_S):
+                if 0 <= place < steps and value != NOTHING:
+                    found[names[board]][place] = value
+    return found

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, inspect, text
 
 from fastenough.model import FastenoughError
 
-VERSION = "3"
+VERSION = "4"
 """Of the tables in `schema.py`; `migrations/versions/` holds every one up to it."""
 
 

@@ -36,14 +36,17 @@ OWNER = Viewer(sees_all=True)
 class State(StrEnum):
     """What needs attention of a board, the most urgent first."""
 
+    DEAD = "dead"
     FAIL = "FAIL"
     NEW_MAXIMUM = "new max"
+    ABOVE = "above limit"
     SILENT = "silent"
+    REFUSED = "refused"
     CHANGED = "changed"
     LENT = "lent"
-    DEAD = "dead"
     NO_DATA = "no data"
     OK = "ok"
+    RETIRED = "retired"
 
     @property
     def shape(self) -> str:
@@ -55,8 +58,20 @@ class State(StrEnum):
         return list(State).index(self)
 
 
-_SHAPES = {State.FAIL: "✕", State.NEW_MAXIMUM: "▲", State.SILENT: "■", State.CHANGED: "◆", State.LENT: "◇",
-           State.DEAD: "□", State.NO_DATA: "○", State.OK: "●"}
+_SHAPES = {State.DEAD: "□", State.FAIL: "✕", State.NEW_MAXIMUM: "▲", State.ABOVE: "△", State.SILENT: "■",
+           State.REFUSED: "▣", State.CHANGED: "◆", State.LENT: "◇", State.NO_DATA: "○", State.OK: "●",
+           State.RETIRED: "–"}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A recording of a board that was not taken, or not whole.  ``kind``: refused, damaged, cut off or clock;
+    ``at_s``: when this was first seen."""
+
+    name: str
+    kind: str
+    reason: str
+    at_s: int
 
 
 @dataclass(frozen=True)
@@ -102,9 +117,13 @@ class Standing:
     """One board in the overview.  ``reason``: why it has its state, in words, empty where nothing needs attention.
 
     ``seen_s``: the end of its newest interval; ``daily_ns``: maxima of the last 30 days, oldest first, None where
-    nothing was measured.  ``verdict``: the word for its newest judged cycle, empty where none was judged.
-    ``changed_s``: when its configuration last changed.  ``more_ns``: how far the maximum of 24 hours is above that of
-    the 30 days before, None where it is not or nothing was measured before.
+    nothing was measured.  ``verdict``: on all recordings of its configuration within 30 days, from ``judged_from_s``
+    on; empty where none was judged; ``cycle_verdict``: on the newest cycle alone.  ``changed_s``: when its
+    configuration last changed.  ``more_ns``: how far the maximum of 24 hours is above that of the 30 days before, None
+    where it is not or nothing was measured before.  ``silence``: why nothing is known of what it does now, empty where
+    something is; ``silent_after_s``: how old its newest interval may be.  ``refused``: how many of its recordings were
+    first seen within 30 days to be refused, damaged or cut off, and ``refusal`` the newest of them.  ``above_ns``: the
+    greatest value of the judged configuration within 30 days, where it is above a limit that must never be exceeded.
     """
 
     board: Board
@@ -121,6 +140,14 @@ class Standing:
     verdict_reason: str
     changed_s: int | None
     more_ns: int | None
+    cycle_verdict: str = ""
+    cycle_reason: str = ""
+    judged_from_s: int | None = None
+    silence: str = ""
+    silent_after_s: int = 0
+    refused: int = 0
+    refusal: Refusal | None = None
+    above_ns: int | None = None
 
 
 @dataclass(frozen=True)

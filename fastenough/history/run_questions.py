@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from fastenough.history.asking import about, seen_by
 from fastenough.history.database import History
@@ -37,15 +38,26 @@ def _runs_of(board: int, begin_s: int, end_s: int) -> Select[Any]:
 def events(  # noqa: PLR0917 - every question: who asks, of what, and when
         history: History, viewer: Viewer, name: str, begin_s: int, end_s: int,
         most: int = MOST_EVENTS) -> list[Happening]:
-    """The greatest values that stand out in a range, newest first; raises UnknownBoard."""
+    """The greatest values that stand out in a range, the greatest first; raises UnknownBoard."""
+    return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.value_ns.desc(), EVENT.c.at_s), most)
+
+
+def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and when
+        history: History, viewer: Viewer, name: str, begin_s: int, end_s: int,
+        most: int = MOST_EVENTS) -> list[Happening]:
+    """The newest values that stand out in a range, the newest first; raises UnknownBoard."""
+    return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc()), most)
+
+
+def _events(history: History, viewer: Viewer, name: str, span: tuple[int, int],  # noqa: PLR0917 - as above
+            order: Sequence[ColumnElement[Any]], most: int) -> list[Happening]:
     with about(history, viewer, name) as (connection, board):
         rows = connection.execute(select(EVENT, RUN.c.name.label("run_name"), SERIES.c.name.label("series_name")).join(
             RUN, EVENT.c.run == RUN.c.id).join(SERIES, EVENT.c.series == SERIES.c.id).where(
-            EVENT.c.board == board, EVENT.c.at_s >= begin_s, EVENT.c.at_s < end_s).order_by(
-            EVENT.c.value_ns.desc(), EVENT.c.at_s).limit(most)).mappings().all()
-        found = [Happening(row["at_s"], row["kind"], row["series_name"], None if row["cpu"] < 0 else row["cpu"],
-                           row["value_ns"], row["culprit"], row["run_name"], _is_new(connection, row)) for row in rows]
-    return sorted(found, key=lambda one: (one.at_s, one.value_ns), reverse=True)
+            EVENT.c.board == board, EVENT.c.at_s >= span[0], EVENT.c.at_s < span[1]).order_by(*order).limit(
+            most)).mappings().all()
+        return [Happening(row["at_s"], row["kind"], row["series_name"], None if row["cpu"] < 0 else row["cpu"],
+                          row["value_ns"], row["culprit"], row["run_name"], _is_new(connection, row)) for row in rows]
 
 
 def _is_new(connection: Connection, row: Any) -> bool:

@@ -61,8 +61,18 @@ BOARD = Table(
     Column("shown", Text, nullable=False, default="{}"), Column("changed_s", BigInteger),
     # and of what the farm says, with the limit
     Column("requirement", Text, nullable=False, server_default=""),
+    Column("cycle_verdict", String(16), nullable=False, server_default=""),
+    Column("cycle_reason", Text, nullable=False, server_default=""),
+    Column("judged_from_s", BigInteger), Column("due_s", BigInteger, nullable=False, server_default="0"),
+    Column("farm", String(300), nullable=False, server_default=""),
+    Column("formerly", Text, nullable=False, server_default=""),
 )
-"""``shown``: JSON of what is told of it, from its profile; ``requirement``: JSON of a `Requirement`, if any."""
+"""``shown``: JSON of what is told of it, from its profile; ``requirement``: JSON of a `Requirement`, if any.
+
+``verdict`` is that of all recordings since ``judged_from_s``, ``cycle_verdict`` that of the newest cycle alone.
+``due_s``: how long may pass, as its farm is set up, until new data of it come; 0 where no farm says so.  ``farm``:
+which one declared it; ``formerly``: JSON list of names under which it recorded before, if any.
+"""
 
 SERIES = Table(
     "series", METADATA,
@@ -128,6 +138,12 @@ NOW = Table(
     Column("hours", LargeBinary, nullable=False), Column("days", LargeBinary, nullable=False),
 )
 """``hours``, ``days``: maxima of the newest ones, in rings (`rings.py`)."""
+
+REFUSED = Table(
+    "refused", METADATA, _key("board"), _key("name", String(200)),
+    Column("kind", String(16), nullable=False), Column("reason", Text, nullable=False), _number("at_s"),
+)
+"""Recordings of a board that were not taken, or not whole: ``kind`` says how, ``at_s`` when this was first seen."""
 
 CURSOR = Table(
     "cursor", METADATA,

@@ -4,23 +4,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Select, select
+from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from fastenough import words
 from fastenough.history.asking import about, seen_by
 from fastenough.history.database import History
+from fastenough.history.hours import STEPS, HourMaxima
 from fastenough.history.rings import Ring
 from fastenough.history.rollups import DAY_S
-from fastenough.history.rows import NOTHING, Board, SeriesOf, Standing, State, Viewer
-from fastenough.history.schema import BOARD, HOUR_S, NOW, SERIES
-from fastenough.model import Requirement
+from fastenough.history.rows import NOTHING, Board, Refusal, SeriesOf, Standing, State, Viewer
+from fastenough.history.schema import BOARD, HOUR, HOUR_S, NOW, REFUSED, RUN, SERIES, STEP_S
+from fastenough.model import Requirement, Verdict
 
 DAYS_SHOWN = 30
-_SILENT_STEPS = 3
+WINDOW_S = DAYS_SHOWN * DAY_S
+"""How far back recordings count for a board's verdict and maxima."""
+_NOT_DUE = (State.LENT, State.DEAD, State.RETIRED)
+"""The farm itself says why nothing comes of such a board."""
 _FIRST = ("timer/wakeup_corrected", "monitor/expiry-to-return", "monitor/device-to-return", "monitor/expiry-to-running")
 """Of several series, the one that a board's maxima are of; judged ones come before all others."""
 
@@ -29,21 +33,39 @@ def board_of(history: History, viewer: Viewer, name: str) -> Board:
     """Raises UnknownBoard."""
     with about(history, viewer, name) as (connection, number):
         (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
-    return known[0]
+    return known.board
+
+
+def board_of_run(history: History, viewer: Viewer, run: str) -> str:
+    """The name of the board that a run is of; empty for a run that is not there, or of a board that is not."""
+    wanted = seen_by(select(BOARD.c.name).join(RUN, RUN.c.board == BOARD.c.id).where(RUN.c.name == run), viewer)
+    with history.reading() as connection:
+        return connection.execute(wanted).scalar() or ""
 
 
 def standing_of(history: History, viewer: Viewer, name: str, now_s: int) -> Standing:
     """How one board stands; raises UnknownBoard."""
     with about(history, viewer, name) as (connection, number):
-        (known,) = _boards(connection, select(BOARD.c.id).where(BOARD.c.id == number))
-    return _standing(*known, now_s)
+        return _standings(connection, select(BOARD.c.id).where(BOARD.c.id == number), now_s)[0]
 
 
 def standing(history: History, viewer: Viewer, now_s: int) -> list[Standing]:
     """All boards, those first that need attention, and then by name."""
     with history.reading() as connection:
-        known = _boards(connection, seen_by(select(BOARD.c.id), viewer))
-    return sorted((_standing(*one, now_s) for one in known), key=lambda one: (one.state.rank, one.board.name))
+        found = _standings(connection, seen_by(select(BOARD.c.id), viewer), now_s)
+    return sorted(found, key=lambda one: (one.state.rank, one.board.name))
+
+
+def refusals(history: History, viewer: Viewer, name: str, most: int) -> list[Refusal]:
+    """The newest recordings of a board that were refused, damaged or cut off; raises UnknownBoard."""
+    with about(history, viewer, name) as (connection, number):
+        rows = connection.execute(select(REFUSED).where(REFUSED.c.board == number).order_by(
+            REFUSED.c.at_s.desc(), REFUSED.c.name.desc()).limit(most)).mappings()
+        return [_refusal(row) for row in rows]
+
+
+def _refusal(row: RowMapping) -> Refusal:
+    return Refusal(row["name"], row["kind"], row["reason"], row["at_s"])
 
 
 def main_series(connection: Connection) -> dict[int, int]:
@@ -52,8 +74,13 @@ def main_series(connection: Connection) -> dict[int, int]:
     return {row["board"]: row["id"] for row in sorted(rows, key=_importance, reverse=True)}
 
 
-_Known = tuple[Board, RowMapping, RowMapping | None]
-"""A board, its row, and its main series' row of ``now``."""
+@dataclass(frozen=True)
+class _Known:
+    """A board, its row, and its main series' row of ``now``."""
+
+    board: Board
+    row: RowMapping
+    now: RowMapping | None
 
 
 def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]:
@@ -64,6 +91,22 @@ def _boards(connection: Connection, numbers: Select[tuple[int]]) -> list[_Known]
         nows.setdefault(now["board"], []).append(now)
     rows = connection.execute(select(BOARD).where(BOARD.c.id.in_(numbers))).mappings()
     return [_board(row, nows.get(row["id"], [])) for row in rows]
+
+
+def _standings(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> list[Standing]:
+    edges, refused = _Edges.of(connection, numbers, now_s), _refused(connection, numbers, now_s)
+    return [_standing(connection, known, _Recent.of(known.now, edges, now_s), refused.get(known.row["id"], []), now_s)
+            for known in _boards(connection, numbers)]
+
+
+def _refused(connection: Connection, numbers: Select[tuple[int]], now_s: int) -> dict[int, list[RowMapping]]:
+    """By board, what was first refused within the window, the newest first."""
+    found: dict[int, list[RowMapping]] = {}
+    for row in connection.execute(select(REFUSED).where(
+            REFUSED.c.board.in_(numbers), REFUSED.c.at_s > now_s - WINDOW_S).order_by(
+            REFUSED.c.at_s.desc(), REFUSED.c.name.desc())).mappings():
+        found.setdefault(row["board"], []).append(row)
+    return found
 
 
 def _importance(row: RowMapping) -> tuple[bool, int, str]:
@@ -80,7 +123,7 @@ def _board(row: RowMapping, nows: Sequence[RowMapping]) -> _Known:
         configuration=row["configuration"], limit_ns=row["limit_ns"], facts=shown.get("facts", {}),
         series=tuple(SeriesOf(now["name"], now["judged"], now["from_event"], now["to_event"]) for now in series),
         main=series[0]["name"] if series else "", requirement=_requirement(row))
-    return board, row, series[0] if series else None
+    return _Known(board, row, series[0] if series else None)
 
 
 def _requirement(row: RowMapping) -> Requirement | None:
@@ -89,33 +132,89 @@ def _requirement(row: RowMapping) -> Requirement | None:
     return Requirement(row["limit_ns"]) if row["limit_ns"] else None
 
 
-def _standing(board: Board, row: RowMapping, now: RowMapping | None, now_s: int) -> Standing:
-    recent = _Recent.of(now, now_s)
-    state, reason = _state(board, row, now, recent, now_s)
-    return Standing(
-        board, state, reason, now["seen_s"] if now else None,
-        _known(now["max_5min_ns"] if now else NOTHING), _known(recent.day_ns), _known(recent.month_ns),
-        _known(now["max_ever_ns"] if now else NOTHING),
+def _standing(connection: Connection, known: _Known, recent: _Recent, refused: Sequence[RowMapping],
+              now_s: int) -> Standing:
+    board, row, now = known.board, known.row, known.now
+    above_ns = _above_limit_ns(connection, known, recent, now_s)
+    verdict, why = _verdict(board, row, above_ns)
+    refusal = _refusal(refused[0]) if refused else None
+    after_s = _silent_after_s(row, now)
+    silence = _silence(now, after_s, refusal, now_s) if row["watched"] and row["state"] not in _NOT_DUE else ""
+    standing = Standing(
+        board, State.OK, "", now["seen_s"] if now else None,
+        _value(now["max_5min_ns"] if now else NOTHING), _value(recent.day_ns), _value(recent.month_ns),
+        _value(now["max_ever_ns"] if now else NOTHING),
         now["max_ever_at_s"] if now and now["max_ever_ns"] != NOTHING else None,
-        tuple(_known(value) for value in recent.daily_ns), row["verdict"], row["verdict_reason"], row["changed_s"],
-        recent.more_ns)
+        tuple(_value(value) for value in recent.daily_ns), verdict, why, row["changed_s"], recent.more_ns,
+        row["cycle_verdict"], row["cycle_reason"], row["judged_from_s"], silence, after_s, len(refused), refusal,
+        above_ns)
+    state, reason = next(_states(standing, row, recent, now_s))
+    return replace(standing, state=state, reason=reason)
 
 
-def _known(value: int) -> int | None:
+def _value(value: int) -> int | None:
     return None if value == NOTHING else value
 
 
 @dataclass(frozen=True)
+class _Edges:
+    """The parts of hours and days at the begins of the last 24 hours and of the last 30 days, by (board, series).
+
+    ``before_ns``, ``day_ns``: maxima of the hour that lies 24 hours ago, before and after that instant; ``month_ns``:
+    of the day that lies 30 days ago, after that instant.
+    """
+
+    before_ns: Mapping[tuple[int, int], int]
+    day_ns: Mapping[tuple[int, int], int]
+    month_ns: Mapping[tuple[int, int], int]
+
+    @classmethod
+    def of(cls, connection: Connection, numbers: Select[tuple[int]], now_s: int) -> _Edges:
+        before_ns, day_ns = _split_hour(connection, numbers, now_s - DAY_S)
+        _, hour_ns = _split_hour(connection, numbers, now_s - WINDOW_S)
+        next_hour_s = (now_s - WINDOW_S) // HOUR_S * HOUR_S + HOUR_S
+        rest = connection.execute(select(HOUR.c.board, HOUR.c.series, func.max(HOUR.c.max_ns)).where(
+            HOUR.c.board.in_(numbers), HOUR.c.begin_s >= next_hour_s,
+            HOUR.c.begin_s < (now_s - WINDOW_S) // DAY_S * DAY_S + DAY_S).group_by(HOUR.c.board, HOUR.c.series))
+        for board, series, max_ns in rest:
+            hour_ns[board, series] = max(hour_ns.get((board, series), NOTHING), max_ns)
+        return cls(before_ns, day_ns, hour_ns)
+
+
+def _split_hour(connection: Connection, numbers: Select[tuple[int]],
+                at_s: int) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
+    """Maxima, by board and series, of the five minutes before and after an instant in the hour that it lies in."""
+    hour_s = at_s // HOUR_S * HOUR_S
+    rows = connection.execute(select(HOUR.c.board, HOUR.c.series, HOUR.c.maxima).where(
+        HOUR.c.board.in_(numbers), HOUR.c.begin_s == hour_s)).all()
+    return ({(board, series): _worst_of(data, 0, (at_s - hour_s) // STEP_S) for board, series, data in rows},
+            {(board, series): _worst_of(data, (at_s - hour_s) // STEP_S, STEPS) for board, series, data in rows})
+
+
+def _worst_of(data: bytes, first: int, last: int) -> int:
+    """Of the five minutes of an hour from the first to before the last."""
+    return max((value for maxima in HourMaxima.of(data).of_cpu.values() for value in maxima[first:last]),
+               default=NOTHING)
+
+
+def _max_since(connection: Connection, now: RowMapping, since_s: int) -> int:
+    """Of a board's series, to five minutes."""
+    _, edge = _split_hour(connection, select(BOARD.c.id).where(BOARD.c.id == now["board"]), since_s)
+    rest = connection.execute(select(func.max(HOUR.c.max_ns)).where(
+        HOUR.c.board == now["board"], HOUR.c.series == now["series"],
+        HOUR.c.begin_s >= since_s // HOUR_S * HOUR_S + HOUR_S)).scalar()
+    return max(edge.get((now["board"], now["series"]), NOTHING), NOTHING if rest is None else int(rest))
+
+
+@dataclass(frozen=True)
 class _Recent:
-    """Maxima of the last 24 hours, of the 30 days before those, of the last 30 days, and of each of these."""
+    """Maxima of the last 24 hours and of the 30 days before those, of the last 30 days, and of each calendar day of
+    these; to five minutes."""
 
     day_ns: int
     before_ns: int
+    month_ns: int
     daily_ns: tuple[int, ...]
-
-    @property
-    def month_ns(self) -> int:
-        return max(self.daily_ns)
 
     @property
     def more_ns(self) -> int | None:
@@ -123,41 +222,81 @@ class _Recent:
         return self.day_ns - self.before_ns if self.day_ns > self.before_ns > NOTHING else None
 
     @classmethod
-    def of(cls, now: RowMapping | None, now_s: int) -> _Recent:
+    def of(cls, now: RowMapping | None, edges: _Edges, now_s: int) -> _Recent:
         if now is None:
-            return cls(NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
+            return cls(NOTHING, NOTHING, NOTHING, (NOTHING,) * DAYS_SHOWN)
+        key = now["board"], now["series"]
         hours, days = Ring.of(now["hours"], now["newest_s"] // HOUR_S), Ring.of(now["days"], now["newest_s"] // DAY_S)
         hour, today, since = now_s // HOUR_S, now_s // DAY_S, now_s // HOUR_S - 24
         daily = days.at(np.arange(today - DAYS_SHOWN + 1, today + 1))
-        before = np.concatenate((hours.at(np.arange(since * HOUR_S // DAY_S * 24, since + 1)),
+        before = np.concatenate((hours.at(np.arange(since * HOUR_S // DAY_S * 24, since)),
                                  days.at(np.arange(today - DAYS_SHOWN - 1, since * HOUR_S // DAY_S))))
-        return cls(int(hours.at(np.arange(since + 1, hour + 1)).max()), int(before.max()), tuple(daily.tolist()))
+        of_day = int(hours.at(np.arange(since + 1, hour + 1)).max())
+        day_ns, before_ns, month_ns = (max(int(most), edge.get(key, NOTHING)) for most, edge in (
+            (of_day, edges.day_ns), (before.max(), edges.before_ns), (daily.max(), edges.month_ns)))
+        return cls(day_ns, before_ns, month_ns, tuple(daily.tolist()))
 
 
-def _silence(now: RowMapping | None, now_s: int) -> str:
+def _above_limit_ns(connection: Connection, known: _Known, recent: _Recent, now_s: int) -> int | None:
+    """The greatest value since the board's configuration is judged, where it is above a limit that must never be
+    exceeded; None where it is not."""
+    required, now, since_s = known.board.requirement, known.now, known.row["judged_from_s"]
+    if required is None or required.miss_rate or now is None or not now["judged"] or (
+            recent.month_ns <= required.limit_ns):
+        return None
+    greatest = recent.month_ns
+    if since_s is not None and since_s > now_s - WINDOW_S:
+        greatest = _max_since(connection, now, since_s)
+    return greatest if greatest > required.limit_ns else None
+
+
+def _verdict(board: Board, row: RowMapping, above_ns: int | None) -> tuple[str, str]:
+    """As the farm has judged the board, but never PASS above the limit: what came since may not be judged yet."""
+    if row["verdict"] != Verdict.PASS or above_ns is None:
+        return row["verdict"], row["verdict_reason"]
+    return str(Verdict.INCONCLUSIVE), (f"Not judged yet: a recording holds {words.latency(above_ns)}, above the limit "
+                                       f"{words.latency(board.limit_ns)}; before it: {row['verdict_reason']}")
+
+
+def _silent_after_s(row: RowMapping, now: RowMapping | None) -> int:
+    """One pull, or interval, may be missing: so old may the newest interval be."""
+    step_s = now["step_s"] if now else 0
+    return int(2 * max(row["due_s"], step_s) + step_s)
+
+
+def _silence(now: RowMapping | None, after_s: int, refusal: Refusal | None, now_s: int) -> str:
     """Why nothing can be said of what a board does now; empty where something can."""
     if now is None:
-        return "it has not measured yet"
+        return "it has not measured yet" if refusal is None else (
+            f"no recording was accepted yet; the newest that was not: {refusal.name}: {refusal.reason}")
     ago_s = now_s - now["seen_s"]
-    if abs(ago_s) <= _SILENT_STEPS * now["step_s"]:
+    if abs(ago_s) <= after_s:
         return ""
     lasted = words.duration(abs(ago_s) * 10**9)
     return (f"its last interval ended {lasted} ago" if ago_s > 0 else
             f"its clock is {lasted} ahead: when it measured last cannot be told")
 
 
-def _state(board: Board, row: RowMapping, now: RowMapping | None, recent: _Recent,
-           now_s: int) -> tuple[State, str]:
-    """The most urgent of what is true, with why."""
-    if row["verdict"] == State.FAIL:
-        return State.FAIL, row["verdict_reason"]
+def _states(one: Standing, row: RowMapping, recent: _Recent, now_s: int) -> Iterator[tuple[State, str]]:
+    """What is true of a board, the most urgent first, each with why."""
+    if row["state"] == State.RETIRED:
+        yield State.RETIRED, row["reason"]
+    if row["state"] == State.DEAD:
+        yield State.DEAD, row["reason"]
+    if one.verdict == Verdict.FAIL:
+        yield State.FAIL, one.verdict_reason
     if recent.more_ns is not None:
-        return State.NEW_MAXIMUM, (f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
-                                   f"above {words.latency(recent.before_ns)}")
-    if row["state"] in (State.LENT, State.DEAD):
-        return State(row["state"]), row["reason"]
-    if row["watched"] and (silence := _silence(now, now_s)):
-        return State.SILENT, silence
-    if row["changed_s"] is not None and now_s - DAY_S < row["changed_s"] <= now_s:
-        return State.CHANGED, "its configuration changed within 24 hours"
-    return (State.OK, "") if now is not None else (State.NO_DATA, "no run tells when its values were measured")
+        yield State.NEW_MAXIMUM, (f"{words.latency(recent.day_ns)} within 24 hours; in the 30 days before none was "
+                                  f"above {words.latency(recent.before_ns)}")
+    if one.above_ns is not None:
+        yield State.ABOVE, (f"{words.latency(one.above_ns)} was measured within {DAYS_SHOWN} days, and the limit is "
+                            f"{words.latency(one.board.limit_ns)}")
+    if row["state"] == State.LENT:
+        yield State.LENT, row["reason"]
+    if one.silence:
+        yield State.SILENT, one.silence
+    if one.refusal is not None and one.refusal.at_s > now_s - DAY_S:
+        yield State.REFUSED, f"{one.refusal.name}: {one.refusal.reason}"
+    if one.changed_s is not None and now_s - DAY_S < one.changed_s <= now_s:
+        yield State.CHANGED, "its configuration changed within 24 hours"
+    yield (State.OK, "") if one.seen_s is not None else (State.NO_DATA, "no run tells when its values were measured")

@@ -25,6 +25,9 @@ TAIL = "tail"
 KEY = "greatest value of a cycle"
 _MOST_CYCLES = 399
 """Two hundred days: with more, change points would be sought among pairs of cycles."""
+_NEWEST = 5
+_MOST_UNEQUAL = 1.25
+"""Cycles are compared whose numbers of values differ by no more than this factor from that of the newest."""
 _BESIDE = 8
 """So many cycles beside where ranks place a change is it sought."""
 _SAME_CYCLES = 3
@@ -70,6 +73,16 @@ def tail_points(begins_s: Sequence[int], max_ns: Sequence[int]) -> list[TailPoin
             for number, place in enumerate(bounds[1:-1])]
 
 
+def equally_measured(counts: Sequence[int]) -> NDArray[np.bool_]:
+    """Which cycles hold about as many values as the newest ones: of more values the greatest is greater.
+
+    The reference is the median of the newest five, so that one cycle that was cut short decides nothing.
+    """
+    each = np.array(counts, dtype=np.float64)
+    usual = float(np.median(each[-_NEWEST:])) if each.size else 0.0
+    return (each >= usual / _MOST_UNEQUAL) & (each <= usual * _MOST_UNEQUAL)
+
+
 def _best_split(values: NDArray[np.float64], about: int) -> int:
     places = range(max(1, about - _BESIDE), min(values.size, about + _BESIDE + 1))
     return min(places, key=lambda at: _spread(values[:at]) + _spread(values[at:]))
@@ -106,9 +119,11 @@ class TailWatch:
 def _noted(connection: Connection, board: int, series: int, closed_s: int) -> list[TailChange]:
     name = connection.execute(select(BOARD.c.name).where(BOARD.c.id == board)).scalar_one()
     alone(connection, name)
-    rows = connection.execute(select(CYCLE.c.begin_s, CYCLE.c.max_ns).where(
+    rows = connection.execute(select(CYCLE.c.begin_s, CYCLE.c.max_ns, CYCLE.c.count.label("held")).where(
         CYCLE.c.board == board, CYCLE.c.series == series, CYCLE.c.cpu == ALL_CPUS, CYCLE.c.begin_s < closed_s,
         CYCLE.c.count > 0).order_by(CYCLE.c.begin_s)).all()
+    alike = equally_measured([row.held for row in rows])
+    rows = [row for row, compared in zip(rows, alike, strict=True) if compared]
     points = tail_points([row.begin_s for row in rows], [row.max_ns for row in rows])
     known = list(connection.execute(select(CHANGE.c.at_s).where(
         CHANGE.c.board == board, CHANGE.c.kind == TAIL)).scalars())

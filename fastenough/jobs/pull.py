@@ -23,18 +23,24 @@ from fastenough.recording.building import Added, completed_head, line_bytes
 from fastenough.recording.lines import MOST_LINE_BYTES
 from fastenough.recording.reader import head_of
 from fastenough.store import Store
-from fastenough.store.spool import Last, Spool
+from fastenough.store.spool import BoundElsewhere, Last, Spool
 
+_MOST_REASON = 300
+"""Characters of why a recording is refused."""
 _SAME_NS = 1_000_000_000
 """Two clocks that went on by nearly the same ran on through the gap: the machine was neither booted nor set."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """How the store calls a board, and what only the bench knows of a recording that it sees for the first time."""
+    """How the store calls a board, and what only the bench knows of a recording that it sees for the first time.
+
+    ``formerly``: what the store called the board before; recordings are on their way under the first of its names.
+    """
 
     board: str
     added: Callable[[Head], Added]
+    formerly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,14 @@ class Refused:
 
 @dataclass
 class Pulled:
-    """What one pull came to."""
+    """What one pull came to.  ``newest``: the name of the newest recording of the ring; empty where it has none."""
 
     stored: list[Stored] = field(default_factory=list)
     under_way: list[UnderWay] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     bytes: int = 0
+    newest: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,16 +153,35 @@ class _Pull:
     def all(self) -> Pulled:
         files = self._ring.listed()
         newest = files[-1] if files else None
+        self.done.newest = newest.name if newest else ""
         vanished = self._vanished(files)
+        known = self._spool.refused()
+        refused: dict[str, str] = {}
         for file in sorted([*files, *vanished], key=lambda file: file.serial):
-            try:
-                self._one(file, grows=file == newest)
-            except BadInput as error:
-                self.done.refused.append(Refused(file.name, str(error)))
-                self._refused_serials.append(file.serial)
-                if file in vanished:
-                    self._spool.remove(file.name)  # it will never be another
+            why = known.get(file.name) or self._refusal(file, grows=file == newest)
+            if why:
+                refused[file.name] = why[:_MOST_REASON]
+                self._refuse(file, refused[file.name])
+        if refused != known:
+            self._spool.keep_refused(refused)
         return self.done
+
+    def _refusal(self, file: RingFile, *, grows: bool) -> str:
+        """Take one recording; why it is refused for good, empty where it is not."""
+        try:
+            self._one(file, grows=grows)
+        except BoundElsewhere as error:
+            self._refuse(file, str(error))
+            if not self._spool.size(file.name):  # what is here of it stays: a person must decide whose it is
+                self._spool.release(file.name, file.run_id)
+        except BadInput as error:
+            self._spool.release(file.name, file.run_id)  # it will never be another
+            return str(error) or "it is no recording"
+        return ""
+
+    def _refuse(self, file: RingFile, why: str) -> None:
+        self.done.refused.append(Refused(file.name, why))
+        self._refused_serials.append(file.serial)
 
     def _vanished(self, files: list[RingFile]) -> list[RingFile]:
         """Recordings of which a part is here, and that have made room on the board meanwhile."""
@@ -164,15 +190,14 @@ class _Pull:
                 for name in self._spool.names() if name not in there]
 
     def _one(self, file: RingFile, *, grows: bool) -> None:
-        known = self._store.runs(id=file.run_id)
-        if known:
-            if known[0].board != self._told.board:
-                raise BadInput(f"{file.name}: the store has a run of this name from {known[0].board}")
+        if not self._is_stored(file):
+            self._spool.bind(file.name, file.run_id)
+        if self._is_stored(file):  # also where that happened before the id was bound to this ring
             self._pass(file)
             return
         self._fetch(file)
         if not self._spool.size(file.name):
-            self._spool.remove(file.name)
+            self._spool.release(file.name, file.run_id)
             return
         line, head = self._met(file)
         if grows and not self._has_end(file):
@@ -180,6 +205,13 @@ class _Pull:
             self.done.under_way.append(UnderWay(file.run_id, file.serial, self._spool.size(file.name), file.name))
         else:
             self._store_one(file, line, head)
+
+    def _is_stored(self, file: RingFile) -> bool:
+        """Raises BoundElsewhere where the store has a run of another board under its id."""
+        known = self._store.runs(id=file.run_id, brief=True)
+        if known and known[0].board not in (self._told.board, *self._told.formerly):
+            raise BoundElsewhere(f"{file.name}: the store has a run of this name from {known[0].board}")
+        return bool(known)
 
     def _met(self, file: RingFile) -> tuple[bytes, Head]:
         """Its head as it will be, with what the bench knew when it saw the recording first: boards are changed."""
@@ -204,20 +236,23 @@ class _Pull:
     def _fetch(self, file: RingFile) -> None:
         """Raises FastenoughError where what is on the board is not what was fetched, twice."""
         if not self._fetched(file):
-            self._spool.remove(file.name)
+            self._spool.clear(file.name)
             if not self._fetched(file):
-                self._spool.remove(file.name)
+                self._spool.clear(file.name)
                 raise FastenoughError(f"{file.name}: what comes from the board is not what its hash says; pull again")
 
     def _fetched(self, file: RingFile) -> bool:
-        offset = self._spool.size(file.name)
+        offset = line_from = self._spool.size(file.name)
         try:
             while chunk := self._ring.read(file, offset):
                 self._spool.add(file.name, chunk)
                 self.done.bytes += len(chunk)
+                line_from = offset + chunk.rfind(b"\n") + 1 if b"\n" in chunk else line_from
                 offset += len(chunk)
                 if offset > MOST_BYTES:
-                    raise FastenoughError(f"{file.name}: longer than {MOST_BYTES} bytes, which none of a ring is")
+                    raise BadInput(f"{file.name}: longer than {MOST_BYTES} bytes, which no recording of a ring is")
+                if offset - line_from > MOST_LINE_BYTES:
+                    raise BadInput(f"{file.name}: a line is longer than {MOST_LINE_BYTES} bytes")
                 if len(chunk) < CHUNK:
                     break
             whole = self._spool.size(file.name)
@@ -236,13 +271,13 @@ class _Pull:
             self._store.adopt(self._spool, _lines_under(line, head.load, stream), file.run_id)
         self._tell_gap(file, head)
         self._keep(file, span.stopped, span.outcome is not None)
-        self._spool.remove(file.name)
+        self._spool.release(file.name, file.run_id)
         self.done.stored.append(Stored(file.run_id, file.serial, head.profile is not None, span.outcome, span.intervals,
                                        span.stopped.mono_ns - head.begin.mono_ns))
 
     def _pass(self, file: RingFile) -> None:
         """It is in the store; a pull that was killed may have come no further."""
-        self._spool.remove(file.name)
+        self._spool.release(file.name, file.run_id)
         if self._last is None or file.serial > self._last.serial:
             recording = self._store.load(file.run_id)
             self._tell_gap(file, recording.head)
@@ -280,5 +315,5 @@ def pull(link: Link, ring: str, store: Store, told: Told, waiting: Callable[[], 
     ``waiting`` is called where another pull of this ring is at work, which this one then waits for.  Raises BadInput
     where there is no ring, FastenoughError where the board cannot be reached; what has come stays, for the next pull.
     """
-    with store.spool(told.board, ring, waiting) as spool:
+    with store.spool((*told.formerly, told.board)[0], ring, waiting) as spool:
         return _Pull(Ring(link, ring), spool, store, told).all()
