@@ -21,12 +21,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import uvicorn
 from farm_data import CYCLE_S, FarmData, make_store
 from websites import Served, site_of
 
 from fastenough.history import History, declare
 from fastenough.web.server import make_app
+from fastenough.web.serving import make_server
 
 FIRST_BYTE_MS = 100
 BOARD_PAGE_BYTES = 150_000
@@ -36,7 +36,7 @@ _STARTING_S = 8.0
 
 def serve(farm: FarmData, folder: Path, bound: socket.socket) -> None:
     """In a process of its own: what the listeners cost is not the server's."""
-    server = uvicorn.Server(uvicorn.Config(make_app(site_of(farm, folder)), log_level="critical", lifespan="on"))
+    server = make_server(make_app(site_of(farm, folder)), log_level="critical")
     server.run(sockets=[bound])
 
 

@@ -9,17 +9,17 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 
 from fastenough.farm.push import Goal
+from fastenough.web.serving import HEADER_S, make_server
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[Goal]:
+def served(app: Starlette, header_s: float = HEADER_S) -> Iterator[Goal]:
     """Its address, until the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        server = make_server(app, header_s)
         serving = threading.Thread(target=server.run, args=([listening],))
         serving.start()
         try:

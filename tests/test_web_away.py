@@ -5,7 +5,6 @@ nothing else of the site falls."""
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import signal
 from dataclasses import replace
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from farm_data import make_store
 from postgresql import running_server
-from processes import eventually, with_words
+from processes import eventually
 from websites import Answer, Served, serving, site_of
 
 from fastenough.history import OWNER, History, declare
@@ -30,14 +29,6 @@ def _not_now(answer: Answer) -> None:
     assert "The history does not answer." in answer.text
 
 
-def _hanging(directory: Path, what: signal.Signals) -> None:
-    """All of a server: the first process, whose command line names the folder, and those it has forked."""
-    (first,) = (pid for pid in with_words(f"-D {directory}/data".replace(" ", "\0"), "postgres"))
-    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii").split()
-    for pid in (first, *map(int, children)):
-        os.kill(pid, what)
-
-
 def _stands(served: Served) -> None:
     """All is as before; a machine that is busy may take longer for a page than this server's patience."""
     for address in ("/assets/site.css", "/board/r1s1/", "/boards.csv"):
@@ -46,8 +37,11 @@ def _stands(served: Served) -> None:
 
 def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answers(
         caplog: pytest.LogCaptureFixture) -> None:
-    with running_server() as server, serving(Site(history := History.at(server.url), OWNER),
+    with running_server() as server, serving(Site(history := History.later(server.url), OWNER),
                                              patience_s=_PATIENCE_S) as served:
+        server.stop()
+        _not_now(served.get("/"))  # it is away since the site began
+        server.start()
         declare(history, "r1s1")
         _stands(served)
         server.stop()
@@ -58,13 +52,13 @@ def test_a_page_says_that_the_database_is_away_or_hangs_and_comes_when_it_answer
         finally:
             server.start()
         _stands(served)
-        _hanging(server.directory, signal.SIGSTOP)
+        server.send(signal.SIGSTOP)
         try:
             _not_now(served.get("/index.json"))
             _not_now(served.get("/index.json"))
             assert served.get("/assets/site.css").status == 200
         finally:
-            _hanging(server.directory, signal.SIGCONT)
+            server.send(signal.SIGCONT)
         _stands(served)
     said = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert len([one for one in said if "has to wait" in one.getMessage()]) >= 3

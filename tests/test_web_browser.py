@@ -229,3 +229,37 @@ def test_the_published_site_draws_without_a_server(browser: Browser, served: Ser
         with opened(browser, f"{url}/board/{one.board}/{chosen}") as page:
             assert "5,000" in page.inner_text("#selected-events")
             assert "Whole cycles" in page.inner_text("#plot-range")
+
+
+def test_the_overview_answers_which_board_stays_within_a_limit(browser: Browser, served: Served) -> None:
+    def boards(page: Page) -> list[tuple[str, float]]:
+        found = page.evaluate("""[...document.querySelectorAll("#boards tbody tr")].filter(row => !row.hidden)
+            .map(row => [row.dataset.board, +row.cells[5].textContent.replaceAll(",", "")])""")
+        return [(name, value) for name, value in found]
+
+    with opened(browser, served.url) as page:
+        every = boards(page)
+        page.fill("[data-filter=within]", "100")
+        page.click("#boards thead th:nth-child(6) button")
+        within, address = boards(page), page.url
+    assert set(within) == {one for one in every if one[1] <= 100} != set(every)
+    assert [value for _, value in within] == sorted(value for _, value in within)
+    with opened(browser, address, width=390, bypass_csp=True) as page:
+        assert boards(page) == within, "filter and order stand in the address"
+        page.click("#boards thead th:nth-child(6) button")
+        assert boards(page) == within[::-1]
+        row = "#boards tbody tr:not([hidden])"
+        assert page.is_visible(f"{row} td[data-value=max_30d_ns]") and page.is_visible(f"{row} td:nth-child(7)")
+        assert axe(page) == []
+
+
+def test_one_absurd_value_flattens_no_figure(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.url}/board/{served.farm.injected.board}/") as page:
+        high, most = page.evaluate("""(() => { const said = reach([[20000, 10**9], [2**41, 1]], 100000);
+                                               return [said.high, said.most]; })()""")
+        assert (high, most) == (100 * 100_000, 2**41)
+        near = page.evaluate("reach([[20000, 10**9], [5e6, 1]], 100000).high")
+        assert near == 5e6, "what is not absurd is inside"
+        ticks = page.evaluate("""[...latencyTicks({log: true, low: 3.1, high: 9000}),
+                                  ...latencyTicks({log: false, high: 37})]""")
+        assert all(float(f"{tick:.0e}") == tick for tick in ticks)

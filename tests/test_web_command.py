@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
+import socket
 import sys
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from cli_calls import command_line, environment
 from demo_site import demonstrate
 from farm_data import FarmData
+from postgresql import running_server
 from websites import command_serving
 
 from fastenough.history import History
@@ -47,6 +51,36 @@ def test_a_machines_own_store_is_shown_until_the_command_is_ended(own: FarmData,
         assert server.wait(20) == 143
         assert server.stderr is not None and server.stderr.read().strip() == ""
     assert (own.store.path / "history.sqlite").is_file()
+
+
+def test_half_requests_take_no_descriptors_from_others(own: FarmData, tmp_path: Path) -> None:
+    """More of them than the process may have descriptors."""
+    prefix = "prlimit", "--nofile=128:128"
+    with command_serving(*prefix, sys.executable, "-m", "fastenough", cwd=tmp_path, environment=environment(),
+                         options=("--store", own.store.path)) as (_, url), contextlib.ExitStack() as halves:
+        place = "127.0.0.1", int(url.rstrip("/").rpartition(":")[2])
+        for _ in range(300):
+            halves.enter_context(socket.create_connection(place, timeout=30)).sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert json.loads(read(f"{url}index.json"))["boards"]
+
+
+def test_it_ends_though_the_database_hangs(tmp_path: Path) -> None:
+    with running_server() as server:
+        History.at(server.url).close()
+        with command_serving(sys.executable, "-m", "fastenough", cwd=tmp_path, environment=environment(),
+                             options=("--database", server.url)) as (web, url):
+            read(url)
+            server.send(signal.SIGSTOP)
+            try:
+                with socket.create_connection(("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))) as waiting:
+                    waiting.sendall(b"GET /index.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                    time.sleep(0.5)
+                    web.send_signal(signal.SIGTERM)
+                    begun_s = time.monotonic()
+                    assert web.wait(20) == 143
+                    assert time.monotonic() - begun_s < 10  # 2 s on a machine that is not busy
+            finally:
+                server.send(signal.SIGCONT)
 
 
 def test_files_are_for_the_public_unless_all_boards_are_asked_for(own: FarmData, tmp_path: Path) -> None:

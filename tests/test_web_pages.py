@@ -9,6 +9,7 @@ import http.client
 import io
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +19,14 @@ from urllib.parse import urljoin
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from farm_data import FarmData
+from farm_data import LIMIT_NS, FarmData
 from monitor_recordings import Watched, lines
+from sqlalchemy import event
 from websites import Answer, Served, serving, site_of
 
 from fastenough.analysis import measure, merge_samples
 from fastenough.exchange import found_in, read_source, recording_lines
-from fastenough.history import NOTHING, OWNER, PUBLIC, History, Maxima, catch_up, declare
+from fastenough.history import NOTHING, OWNER, PUBLIC, History, Maxima, catch_up, declare, maxima
 from fastenough.history.rows import State
 from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
@@ -33,6 +35,7 @@ from fastenough.store import Store
 from fastenough.store.conclusions import conclusions
 from fastenough.web.addresses import is_loopback
 from fastenough.web.asset_files import assets
+from fastenough.web.evidence import summary_of
 from fastenough.web.pages import PAGES
 from fastenough.web.pages import board as board_page
 from fastenough.web.pages import run as run_page
@@ -172,7 +175,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(served: Served, data
     assert len(said) > 18
     assert {name: value for name, value in said.items() if value != data.injected.value_ns} == {}
     overview = served.get("/")
-    assert '<td data-value="max_24h_ns">5,000</td>' in overview.text
+    assert '<td data-value="max_24h_ns" class="above" title="above the limit">5,000</td>' in overview.text
     assert overview.text.count('<b class="more">+4,9') == 1, "how far it is above what was seen before"
     page = served.get(f"/board/{data.injected.board}/").text
     assert "▲ new maximum" in page and "irq/27-i915" in page
@@ -200,6 +203,19 @@ def test_a_board_that_is_not_public_is_nowhere(served: Served, data: FarmData, w
     assert one.text.replace(runs[0], "") == other.text.replace(f"{runs[0][:-1]}x", "")
     everything = replace(served.site, viewer=OWNER)
     assert any(f"/board/{data.private}/" == address for address, _ in addresses(everything))
+
+
+def test_a_hidden_run_is_refused_after_the_same_questions_as_a_missing_one(data: FarmData, tmp_path: Path) -> None:
+    """So that the time of a refusal does not tell which runs there are."""
+    site = site_of(data, tmp_path)
+    asked: list[str] = []
+    for run in (data.store.runs(board=data.private)[0].id, "nothing"):
+        questions: list[str] = []
+        event.listen(site.history.engine, "before_cursor_execute", lambda *about, into=questions: into.append(about[2]))
+        with pytest.raises(Nowhere):
+            summary_of(site, run)
+        asked.append("\n".join(questions))
+    assert asked[0] == asked[1] != ""
 
 
 def test_what_is_asked_wrongly_is_said_in_one_line(served: Served, data: FarmData) -> None:
@@ -291,6 +307,17 @@ def test_old_data_is_called_stale(served: Served, data: FarmData) -> None:
     with serving(replace(served.site, now=lambda: data.end_s + 1000), data) as later:
         assert "STALE: data to" in later.get("/").text
         assert "STALE: data to" in later.get(f"/board/{data.injected.board}/").text
+
+
+def test_what_is_measured_on_no_schedule_is_never_stale(data: FarmData, tmp_path: Path) -> None:
+    """The store of one machine, measured when its owner wants it."""
+    history = History.at(f"sqlite:///{tmp_path}/history.sqlite")
+    assert not catch_up(history, data.store).faults
+    page = next(page for page in PAGES if page.pattern == "/")
+    for age_s, fresh in ((1000, True), (40 * 86400, True), (-6 * 3600, False)):
+        shown = page.make(Site(history, OWNER, data.store, now=lambda age_s=age_s: data.end_s + age_s)).decode()
+        assert "STALE" not in shown and "data-scheduled" not in shown
+        assert ("CLOCK AHEAD: data to" not in shown) == fresh
 
 
 def test_hostile_names_are_text(data: FarmData, tmp_path: Path) -> None:
@@ -422,3 +449,37 @@ def test_a_watched_run_is_drawn_by_its_longest_way(tmp_path: Path) -> None:
     seen = run_page.view(Site(history, OWNER, store), writer.id)
     drawn = json.loads(run_page._plot(Site(history, OWNER, store), writer.id))["cpus"]
     assert seen.drawn == "expiry-to-return" and seen.n == sum(one["n"] for one in drawn.values()) == 2 * 6 * 400
+
+
+def test_the_maximum_of_a_selected_range_is_among_its_values(served: Served, data: FarmData) -> None:
+    """Also in the middle of a run, where nothing is above what came before and no event tells of anything."""
+    name, hour_s = data.injected.board, 3600
+    for begin_s in range(data.begin_s + hour_s, data.end_s, 5 * hour_s):
+        chosen = served.get(f"/board/{name}/selection.json?begin={begin_s}&end={begin_s + hour_s}").json
+        greatest = max(value for values in chosen["cpus"].values() for value in values if value is not None)
+        assert max(one["value_ns"] for one in chosen["events"]) >= greatest
+
+
+def test_live_strips_begin_with_what_was_measured_before(served: Served, data: FarmData) -> None:
+    name = data.boards[0]
+    values = served.get("/live.json").json["latest"][name]
+    shown = maxima(served.site.history, OWNER, name, "timer/wakeup_corrected", data.end_s - 90 * 300, data.end_s + 360)
+    told = [int(value) for value in shown.worst_ns if value != NOTHING]
+    assert len(values) == 90
+    assert [value for value in values if value is not None] == told[-len([one for one in values if one is not None]):]
+    assert f'data-latest="{values[0]},' in served.get("/live").text
+
+
+def test_values_above_the_limit_are_marked_and_the_heat_map_knows_limits(served: Served, data: FarmData) -> None:
+    page = served.get("/").text
+    assert page.count('class="above"') == 2, "24 hours and 30 days of one board"
+    heat = served.get("/heat-30d.json").json
+    assert heat["limits_ns"] == dict.fromkeys(heat["boards"], LIMIT_NS)
+
+
+def test_compared_runs_have_a_figure(served: Served, data: FarmData) -> None:
+    first, second = [run.id for run in data.store.runs(board=data.boards[0])][:3:2]
+    page = served.get(f"/compare?base={first}&other={second}").text
+    found = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert found is not None
+    assert b"base: max" in b64decode(found[1]) or b"<path" in b64decode(found[1])

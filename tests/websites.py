@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from farm_data import FarmData
 
 from fastenough.history import PUBLIC, History, catch_up
 from fastenough.web.pages import PAGES
 from fastenough.web.server import PATIENCE_S, make_app
+from fastenough.web.serving import make_server
 from fastenough.web.site import Page, Site
 
 
@@ -65,7 +65,7 @@ def site_of(farm: FarmData, folder: Path) -> Site:
     history = History.at(f"sqlite:///{folder}/history.sqlite")
     farm.declare(history)
     assert not catch_up(history, farm.store).faults
-    return Site(history, PUBLIC, farm.store, now=lambda: farm.end_s + 60)
+    return Site(history, PUBLIC, farm.store, now=lambda: farm.end_s + 360)
 
 
 @contextmanager
@@ -86,8 +86,7 @@ def command_serving(*command: str | Path, cwd: Path, options: Sequence[str | Pat
 def serving(site: Site, farm: FarmData | None = None, pages: Sequence[Page] = PAGES, names: Sequence[str] = (), *,
             patience_s: float = PATIENCE_S) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(make_app(site, pages=pages, names=names, patience_s=patience_s),
-                                               log_level="critical", lifespan="on", timeout_graceful_shutdown=1))
+        server = make_server(make_app(site, pages=pages, names=names, patience_s=patience_s), log_level="critical")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

@@ -24,6 +24,7 @@ from fastenough.model import BadInput
 if TYPE_CHECKING:
     from starlette.routing import Route
 
+    from fastenough.history import History
     from fastenough.store import Store
     from fastenough.web.site import Site
 
@@ -63,15 +64,28 @@ def _upload_routes(store: Store | None, tokens: Path | None) -> list[Route]:
 
 
 def _serve(site: Site, follow: Follow | None, bound: socket.socket, more: list[Route], names: set[str]) -> None:
-    uvicorn, server = import_module("uvicorn"), import_module("fastenough.web.server")
-    config = uvicorn.Config(server.make_app(site, follow, more=more, names=names), log_level="warning",
-                            server_header=False, lifespan="on", timeout_graceful_shutdown=1)
-    uvicorn.Server(config).run(sockets=[bound])
+    serving, server = import_module("fastenough.web.serving"), import_module("fastenough.web.server")
+    serving.raise_descriptors()
+    serving.make_server(server.make_app(site, follow, more=more, names=names)).run(sockets=[bound])
 
 
 def _store(path: Path, database: str | None) -> Store | None:
     """A farm's history can be shown without its recordings."""
     return None if database is not None and not (path / "runs").is_dir() else existing_store(path)
+
+
+def _history(store: Store | None, database: str | None) -> History:
+    """In a store that other users can change none is kept.  A database server may be away while the site starts."""
+    kinds = import_module("fastenough.history").History
+    if database is not None and not database.startswith("sqlite"):
+        opened: History = kinds.later(database, None if store is None else store.path / "history-archive")
+    elif store is None:
+        opened = kinds.at(database)
+    elif database is None and not store.is_private():
+        opened = kinds.temporary()
+    else:
+        opened = kinds.of(store, database)
+    return opened
 
 
 @contextlib.contextmanager
@@ -80,7 +94,7 @@ def _opened(store: Store | None, database: str | None, *, rebuild: bool) -> Iter
     history_room, site_room = import_module("fastenough.history"), import_module("fastenough.web.site")
     if rebuild and store is None:
         raise BadInput("--rebuild reads the recordings of a store; name it with --store")
-    history = history_room.History.at(database) if store is None else history_room.History.of(store, database)
+    history = _history(store, database)
     try:
         if rebuild:
             history_room.rebuild(history, store)
@@ -100,12 +114,9 @@ def _publish(site: Site, into: Path, as_json: bool) -> None:
 
 def _tell(url: str, as_json: bool) -> None:
     """Where it is served; whoever waits for that reads it at once."""
-    assets = import_module("fastenough.web.asset_files")
     if as_json:
-        print_json({"url": url, "draws": assets.draws()})
+        print_json({"url": url})
     else:
-        if not assets.draws():
-            say(assets.HOW_TO_GET)
         say(f"{url} until Ctrl-C")
     sys.stdout.flush()
 

@@ -46,6 +46,11 @@ class Live:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self._wanted = asyncio.Event()
 
+    @property
+    def listeners(self) -> int:
+        """How many there are; each holds a connection for as long as it likes."""
+        return len(self._listeners)
+
     async def run(self) -> None:
         """Until cancelled.  A history that cannot be read says nothing until it can."""
         while True:

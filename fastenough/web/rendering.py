@@ -15,10 +15,10 @@ import jinja2
 from markupsafe import Markup
 
 from fastenough import __version__, words
+from fastenough.history import is_declared
 from fastenough.recording.lines import printable
 from fastenough.report.files import data_link
 from fastenough.report.texts import unbroken, with_units
-from fastenough.web.asset_files import draws
 from fastenough.web.parts import as_part
 from fastenough.web.site import HTML, JSON, STALE_S, Page, Site
 
@@ -75,11 +75,11 @@ def _no_figure(_: Any) -> Markup:
 
 def render(site: Site, template: str, root: str, view: Any, newest_s: int | None) -> bytes:
     """A page; ``root`` is the relative way to the first one, ``newest_s`` to when its data reaches."""
-    age_s = 0 if newest_s is None else site.now_s - newest_s
-    doubt = "STALE" if age_s > STALE_S else "CLOCK AHEAD" if age_s < -STALE_S else ""
+    age_s, scheduled = 0 if newest_s is None else site.now_s - newest_s, is_declared(site.history)
+    doubt = "STALE" if scheduled and age_s > STALE_S else "CLOCK AHEAD" if age_s < -STALE_S else ""
     page = _environment().get_template(template).render(
-        view=view, root=root, newest_s=newest_s, doubt=doubt, now_s=site.now_s, since=since, note=site.note,
-        served=site.served, draws=draws())
+        view=view, root=root, newest_s=newest_s, doubt=doubt, scheduled=scheduled, now_s=site.now_s,
+        since=since, note=site.note, served=site.served)
     return printable(page).encode()
 
 

@@ -28,6 +28,7 @@ from fastenough.web.pages import PAGES
 from fastenough.web.pages.run import prepare
 from fastenough.web.parts import as_name
 from fastenough.web.rendering import message
+from fastenough.web.serving import most_connections
 from fastenough.web.site import HTML, Nowhere, Page, Site
 
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -156,6 +157,8 @@ def make_app(site: Site, follow: Callable[[], object] | None = None, pages: Sequ
 
     async def events(_: Request) -> Response:
         """Never packed: a compressor would hold events back."""
+        if live.listeners >= most_connections() // 2:
+            return _said(503, "Not now", "Too many pages follow the boards live. The other pages can be read.")
         return StreamingResponse(live.listen(), media_type="text/event-stream",
                                  headers=SAFE | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 

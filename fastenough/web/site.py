@@ -17,7 +17,7 @@ PARQUET = "application/vnd.apache.parquet"
 ZSTD = "application/zstd"
 
 STALE_S = 15 * 60
-"""Data that ends earlier is called stale."""
+"""Data of a farm's boards, which are due, is called stale where it ends earlier."""
 
 
 class Nowhere(LookupError):

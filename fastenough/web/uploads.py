@@ -29,6 +29,7 @@ from fastenough.model import BadInput, FastenoughError
 from fastenough.recording.lines import Lines
 from fastenough.recording.reader import Reading
 from fastenough.store import Store
+from fastenough.store.spool import BoundElsewhere
 
 MOST_BYTES = 64 << 20
 """Of a request's body."""
@@ -37,6 +38,7 @@ MOST_CONTENT_BYTES = 512 << 20
 MOST_S = 600.0
 """From a request's first byte to its last."""
 _HOUR_S = 3600.0
+_CHECKED_AT_ONCE = 4
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}", re.ASCII)
 _RING = "upload"
 
@@ -119,14 +121,21 @@ def keep(part: BinaryIO, run: str, boards: tuple[str, ...], store_path: Path) ->
         board = _checked_board(part, run, boards)
     except BadInput as error:
         raise Refusal(422, str(error)) from error
+    name = f"{_RING}-{run}.jsonl"
     with closing(Store(store_path)) as store, store.spool(board, _RING, lambda: None) as spool:
-        known = store.runs(id=run)
-        if known:
-            if known[0].sha256 != sha256:
-                raise Refusal(409, f"the store has another recording of the name {run}")
-            return False
-        part.seek(0)
-        store.adopt(spool, Lines(part, run), run)
+        try:
+            spool.bind(name, run)
+            known = store.runs(id=run)
+            if known:
+                if known[0].sha256 != sha256:
+                    raise Refusal(409, f"the store has another recording of the name {run}")
+                return False
+            part.seek(0)
+            store.adopt(spool, Lines(part, run), run)
+        except BoundElsewhere as error:
+            raise Refusal(409, f"another recording of the name {run} is on its way into the store") from error
+        finally:
+            spool.release(name, run)
     return True
 
 
@@ -162,9 +171,10 @@ async def _received(request: Request, announced: int, part: BinaryIO) -> None:
 def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Route:
     """Where recordings are uploaded into the store at a path; ``admit`` is asked before anything is read.
 
-    They are checked one at a time, in a thread: who reads pages does not wait for it.
+    They are checked in threads, one at a time for each token: readers of pages and other tokens do not wait for it.
     """
-    used, one_at_a_time = pace or Pace(), asyncio.Semaphore(1)
+    used, at_once = pace or Pace(), asyncio.Semaphore(_CHECKED_AT_ONCE)
+    turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def taken(request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -178,7 +188,7 @@ def upload_route(store_path: Path, admit: Admit, pace: Pace | None = None) -> Ro
         used.take(permit)
         with tempfile.TemporaryFile(dir=store_path) as part:
             await _received(request, announced, part)
-            async with one_at_a_time:
+            async with turns[permit.id], at_once:
                 return await run_in_threadpool(keep, part, run, permit.boards, store_path)
 
     async def upload(request: Request) -> Response:

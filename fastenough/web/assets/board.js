@@ -3,7 +3,7 @@
 "use strict";
 
 const at = id => document.getElementById(id);
-const RELOAD_S = 30, LAST_S = 253402300799;   // no instant after the year 9999 can be said
+const RELOAD_S = 30, MOST_SHOWN = 30, LAST_S = 253402300799;   // no instant after the year 9999 can be said
 let maxima = null, heat = null, ridge = null, told = null, lines = null, asked = 0;
 
 function view() {
@@ -88,15 +88,26 @@ function runLink(run) {
 }
 
 function showSelection(found, chosen) {
-  const within = found.events;
+  const within = [...found.events].sort((a, b) => b.value_ns - a.value_ns).slice(0, MOST_SHOWN);
   at("selected").textContent = `${instant(chosen.begin)} to ${instant(chosen.end)} UTC`;
-  table(at("selected-events"), "New maxima and their causes", ["when", "µs", "CPU", "cause", "run"], within.slice(0, 30).map(one =>
+  table(at("selected-events"), `The greatest ${within.length} ${within.length === 1 ? "value" : "values"} and their causes`, ["when", "µs", "CPU", "cause", "run"], within.map(one =>
     [instant(one.at_s), (one.new_maximum ? "▲ " : "") + us(one.value_ns), one.cpu === null ? "–" : String(one.cpu), one.culprit || "not known", runLink(one.run)]),
   "No value stood out in this range.");
   table(at("selected-changes"), "What changed", ["when", "what", "was", "is"], found.changes.map(one =>
     [instant(one.at_s), one.kind === "tail" ? "the tail of the latency" : one.key + (one.latency ? " (matters to latency)" : ""), one.was || "–", one.now || "–"]),
   "Nothing changed in this range.");
   at("selection").hidden = false;
+}
+
+/** Events of a range with its maximum, which the figure knows where no event tells of it. */
+function withMaximum(events, chosen) {
+  let most = {value_ns: Math.max(-1, ...events.map(one => one.value_ns))};
+  for (const [cpu, values] of Object.entries(maxima.cpus || {})) values.forEach((value, place) => {
+    const at_s = maxima.times_s[place];
+    if (value !== null && value > most.value_ns && at_s < chosen.end && at_s + maxima.step_s > chosen.begin)
+      most = {at_s, value_ns: value, cpu: +cpu < 0 ? null : +cpu, culprit: "", run: "", new_maximum: false};
+  });
+  return most.at_s === undefined ? events : [most, ...events];
 }
 
 /** Without a server behind the site: what its files know of a range; of latencies, the cycles that lie in it. */
@@ -108,7 +119,7 @@ async function fromFiles(chosen) {
   for (const row of rows) row.lower_ns.forEach((lower, place) => counts.set(lower, [row.upper_ns[place], (counts.get(lower) || [0, 0])[1] + row.count[place]]));
   const sorted = [...counts].sort((a, b) => a[0] - b[0]);
   const all = {lower_ns: sorted.map(one => one[0]), upper_ns: sorted.map(one => one[1][0]), count: sorted.map(one => one[1][1])};
-  return {events: told.events.filter(inside), changes: told.changes.filter(inside), distribution: {limit_ns: ridge.limit_ns, cpus: {all}},
+  return {events: withMaximum(told.events.filter(inside), chosen), changes: told.changes.filter(inside), distribution: {limit_ns: ridge.limit_ns, cpus: {all}},
     said: rows.length ? `Whole cycles, all CPUs, as published files know no less of a range: from ${instant(rows[0].begin_s)} to ${instant(rows[rows.length - 1].begin_s + length)}.` : "No cycle lies in this range."};
 }
 

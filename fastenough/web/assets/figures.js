@@ -152,6 +152,22 @@ function timeAxis(pen, begin, end, left, right, bottom) {
   return at;
 }
 
+/** The value that a share of these counts does not exceed: pairs of [value, count]. */
+function quantileOf(pairs, share) {
+  const sorted = [...pairs].sort((a, b) => a[0] - b[0]), all = sorted.reduce((sum, one) => sum + one[1], 0);
+  let below = 0;
+  for (const [value, count] of sorted) if ((below += count) >= share * all) return value;
+  return 0;
+}
+
+const FAR = 100;   // beyond so many times the limit, or a high quantile, a value is marked at the edge of a figure
+
+/** Up to where an axis of latencies reaches; nothing is cut off that is not absurdly far from all others. */
+function reach(pairs, limit) {
+  const most = pairs.reduce((a, one) => Math.max(a, one[0]), 0), usual = Math.max(quantileOf(pairs, 0.99), limit || 0);
+  return {high: Math.min(most, Math.max(FAR * usual, 1000)), most};
+}
+
 /** How often which latency was seen when.  data: columns of [bucket, count, …]; view: the range of time. */
 function heatFigure(data, view, limit) {
   return {
@@ -163,14 +179,17 @@ function heatFigure(data, view, limit) {
       const at = timeAxis(pen, view.begin, view.end, LEFT, right, bottom);
       if (!used.length) { pen.text(LEFT, 60, "nothing was measured", colour("soft")); return; }
       const first = used.reduce((a, b) => Math.min(a, b)), last = used.reduce((a, b) => Math.max(a, b));
-      const low = Math.max(100, data.lower_ns[first]) / 1.2, high = Math.max(data.upper_ns[last], limit || 0) * 1.2;
-      const y = ns => bottom - (bottom - top) * Math.log(Math.max(ns, low) / low) / Math.log(high / low);
+      const seen = reach(data.columns.flatMap(column => column.flatMap((bucket, place) => place % 2 ? [] : [[data.upper_ns[bucket], column[place + 1]]])), limit);
+      const low = Math.max(100, data.lower_ns[first]) / 1.2, high = Math.max(seen.high, limit || 0) * 1.2;
+      const y = ns => Math.max(top, bottom - (bottom - top) * Math.log(Math.max(ns, low) / low) / Math.log(high / low));
+      if (data.upper_ns[last] > high) pen.text(right, 12, `▲ beyond this axis: up to ${us(data.upper_ns[last])} µs`, colour("fail"), "end");
       const tints = shades(64), most = Math.log(1 + counts.reduce((a, b) => Math.max(a, b)));
       data.columns.forEach((column, place) => {
         const begin = data.times_s[place];
         if (begin + data.step_s <= view.begin || begin >= view.end) return;
         const x = Math.max(LEFT, at(begin)), w = Math.min(right, at(begin + data.step_s)) - x;
         for (let i = 0; i < column.length; i += 2) {
+          if (data.lower_ns[column[i]] > high) { pen.rect(x, top, Math.max(w, 4), 5, colour("fail")); continue; }
           const upper = y(data.upper_ns[column[i]] + 1), lower = y(data.lower_ns[column[i]]);
           pen.rect(x, upper, Math.max(w, 2), Math.max(lower - upper, 3), tints[Math.floor(63 * Math.log(1 + column[i + 1]) / most)]);
         }
@@ -197,13 +216,15 @@ function boardsFigure(data) {
       const end = data.begin_s + columns * data.step_s, tints = shades(64);
       const at = timeAxis(pen, data.begin_s, end, left, right, bottom);
       const all = Object.values(data.boards).flat().filter(value => value !== null);
-      const least = all.reduce((a, b) => Math.min(a, b), Infinity), most = all.reduce((a, b) => Math.max(a, b), 0);
-      const low = Math.log(1 + least), high = Math.log(2 + most);
+      const limits = data.limits_ns || {}, usual = quantileOf(all.map(value => [value, 1]), 0.99);
+      const share = (name, value) => { const top = limits[name] || usual || 1, low = top / 100; return Math.log(Math.max(value, low) / low) / Math.log(top / low); };
       if (all.length) {
-        const y = bottom + 38;
-        pen.text(left - 6, y, us(least), colour("soft"), "end");
-        tints.forEach((tint, place) => pen.rect(left + 2 * place, y - 10, 2, 12, tint));
-        pen.text(left + 2 * tints.length + 6, y, `${us(most)} µs (log)`, colour("soft"));
+        const y = bottom + 38, each = width < 600 ? 1 : 2, after = left + each * tints.length + 6;
+        pen.text(left - 6, y, "1 %", colour("soft"), "end");
+        tints.forEach((tint, place) => pen.rect(left + each * place, y - 10, each, 12, tint));
+        pen.text(after, y, Object.values(limits).some(Boolean) ? "of the limit (log)" : `of ${us(usual)} µs (log)`, colour("soft"));
+        pen.rect(after + 118, y - 10, 12, 12, colour("fail"));
+        pen.text(after + 134, y, "above", colour("soft"));
       }
       names.forEach((name, row) => {
         const y = row * tall + 2;
@@ -211,7 +232,7 @@ function boardsFigure(data) {
         data.boards[name].forEach((value, column) => {
           const x = at(data.begin_s + column * data.step_s), w = (right - left) / columns;
           if (value === null) pen.line([[x, y + tall - 2], [x + w, y]], colour("line"));
-          else pen.rect(x, y, w, tall - 1, tints[Math.max(0, Math.min(63, Math.floor(64 * (Math.log(1 + value) - low) / (high - low || 1))))]);
+          else pen.rect(x, y, w, tall - 1, share(name, value) > 1 ? colour("fail") : tints[Math.min(63, Math.floor(63 * share(name, value)))]);
         });
       });
     },

@@ -63,6 +63,18 @@ function overTime(data, named) {
         const y = u.valToPos(data.limit_ns / 1000, "y", true);
         stroke([[bbox.left, y], [bbox.left + bbox.width, y]], 1.5, [6, 4], colour("limit"));
       }
+      const far = beyond(data);
+      ctx.fillStyle = colour("fail");
+      for (const at of far.found) {
+        const x = u.valToPos(at, "x", true), size = 5 * devicePixelRatio;
+        if (x < bbox.left || x > bbox.left + bbox.width) continue;
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x - size, bbox.top + 2 * size);
+        ctx.lineTo(x + size, bbox.top + 2 * size);
+        ctx.fill();
+      }
+      if (far.found.length) { ctx.textAlign = "right"; ctx.fillText(`▲ beyond this axis: up to ${us(far.greatest)} µs`, bbox.left + bbox.width, bbox.top - 4 * devicePixelRatio); }
       for (const at of changedAt(data)) {
         const x = u.valToPos(at, "x", true);
         if (x >= bbox.left && x <= bbox.left + bbox.width) stroke([[x, bbox.top], [x, bbox.top + bbox.height]], 1.5, [], colour("link"));
@@ -75,7 +87,14 @@ function changedAt(data) { return [...new Set(data.changes.filter(one => one.lat
 
 function highest(data) {
   const all = Object.values(data.cpus).flat().filter(value => value !== null);
-  return Math.max(all.reduce((a, b) => Math.max(a, b), 1000), data.limit_ns || 0) / 1000;
+  return Math.max(reach(all.map(value => [value, 1]), data.limit_ns).high, 1000, data.limit_ns || 0) / 1000;
+}
+
+/** The steps whose maximum lies beyond the axis, and the greatest of all. */
+function beyond(data) {
+  const most = highest(data) * 1000, lines = Object.values(data.cpus);
+  const found = data.times_s.filter((_, place) => lines.some(line => line[place] !== null && line[place] > most));
+  return {found, greatest: lines.flat().reduce((a, b) => Math.max(a, b || 0), 0)};
 }
 
 /** What has nothing on either side would be no line: it is drawn as a point. */
@@ -108,7 +127,7 @@ function maximaLines(place, data, range, shown, chosen) {
     cursor: {drag: {x: true, y: false, setScale: false}, points: {size: 6}},
     scales: {x: {time: true, range: [range.begin, range.end]}, y: {distr: over.log ? 3 : 1, range: [over.low, over.high]}},
     axes: [axis(undefined, {values: [[31536000, "{YYYY}", null, null, null, null, null, null, 1], [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
-      [86400, "{MM}-{DD}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", "\n{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1]]}), axis(undefined, {size: LEFT, values: (_, ticks) => ticks.map(tick => tick === null ? "" : tick.toLocaleString("en"))})],
+      [86400, "{MM}-{DD}", null, null, null, null, null, null, 1], [60, "{HH}:{mm}", "\n{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1]]}), axis(undefined, {size: LEFT, splits: () => latencyTicks(over), filter: (_, ticks) => ticks, values: (_, ticks) => ticks.map(tick => tick.toLocaleString("en"))})],
     series: [{value: (_, s) => s === null ? "–" : instant(s)}, ...cpus.map((cpu, at) => ({label: `CPU ${cpu}`, stroke: cpuColour(at), width: 1.4,
       paths: uPlot.paths.stepped({align: 1}), points: {show: true, size: 4, filter: alone}, spanGaps: false, value: (_, value) => value === null ? "–" : us(value * 1000)}))],
     hooks: {drawClear: [drawing.behind], draw: [drawing.before], ready: [u => { if (shown) mark(u, shown); }],
@@ -131,6 +150,11 @@ function keyOfLoads(place, data) {
     return one;
   }));
   if (others) place.append(made("span", `${others} more load${others > 1 ? "s" : ""}, without a colour`));
+}
+
+/** Round latencies in µs along an axis. */
+function latencyTicks({log, low, high}) {
+  return log ? decades(low * 1000, high * 1000).map(ns => ns / 1000) : linearTicks(high);
 }
 
 function linearTicks(high) {
@@ -158,6 +182,9 @@ function maximaFigure(data, range) {
         pen.text(LEFT - 7, y(tick) + 4, tick.toLocaleString("en"), colour("soft"), "end");
       }
       pen.text(4, 12, "µs", colour("soft"));
+      const far = beyond(data);
+      for (const one of far.found) if (one >= range.begin && one <= range.end) pen.shape([[at(one), top], [at(one) - 5, top + 10], [at(one) + 5, top + 10]], colour("fail"), colour("fail"));
+      if (far.found.length) pen.text(right, 14, `▲ beyond this axis: up to ${us(far.greatest)} µs`, colour("fail"), "end");
       Object.keys(data.cpus).forEach((cpu, place) => {
         let points = [];
         const end = () => { if (points.length) pen.line(points, cpuColour(place), 1.2); points = []; };
@@ -210,7 +237,7 @@ function distributionLines(place, data) {
   const options = {
     ...sized(place, 320), padding: [10, RIGHT, 0, 0], cursor: {drag: {setScale: false}},
     scales: {x: {time: false, distr: log ? 3 : 1, range: [log ? columns[0][0] / 1.2 : 0, end]}, y: {distr: 3, range: [NO_SAMPLE, most * 3]}},
-    axes: [axis("latency, µs"), axis("samples", {size: LEFT + 20, values: (_, ticks) => ticks.map(tick => tick === null || tick < 1 ? "" : tick >= 1e6 ? `${tick / 1e6} M` : tick >= 1e3 ? `${tick / 1e3} k` : tick)})],
+    axes: [axis("latency, µs", {splits: () => latencyTicks({log, low: columns[0][0] / 1.2, high: end}), filter: (_, ticks) => ticks, values: (_, ticks) => ticks.map(tick => tick.toLocaleString("en"))}), axis("samples", {size: LEFT + 20, values: (_, ticks) => ticks.map(tick => tick === null || tick < 1 ? "" : tick >= 1e6 ? `${tick / 1e6} M` : tick >= 1e3 ? `${tick / 1e3} k` : tick)})],
     series: [{label: "from µs"}, ...cpus.map((cpu, at) => ({label: cpu === "all" ? "all CPUs" : `CPU ${cpu}`, value: (_, count) => count === null ? "–" : count < 1 ? "0" : count.toLocaleString("en"), stroke: cpuColour(at), width: 1.4, paths: uPlot.paths.stepped({align: 1}), points: {show: false}}))],
     hooks: {draw: [u => {
       if (!data.limit_ns) return;

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Live: what each board measured last, and a strip of what it measured while this page is open.
+// Live: what each board measured last, and a strip of its newest five-minute maxima.
 "use strict";
 
 const MOST = 90;
-const strips = new Map([...document.querySelectorAll("#boards tbody tr")].map(row => [row.dataset.board, {row, values: []}]));
+const strips = new Map([...document.querySelectorAll("#boards tbody tr")].map(row => [row.dataset.board, {row, values: before(row), seen: +row.dataset.seen}]));
+
+/** The five-minute maxima that were known when the page was made; nothing where nothing was measured. */
+function before(row) {
+  return (row.dataset.latest || "").split(",").map(value => value === "" ? 0 : +value);
+}
+
 
 function drawStrip({row, values}) {
   const canvas = row.querySelector("canvas"), pen = canvas.getContext("2d"), limit = +row.dataset.limit;
@@ -11,6 +17,7 @@ function drawStrip({row, values}) {
   pen.clearRect(0, 0, canvas.width, canvas.height);
   pen.fillStyle = colour("colour-0");
   values.forEach((value, place) => {
+    if (!value) return;
     const h = Math.max(1, canvas.height * value / high);
     pen.fillRect(canvas.width - (values.length - place) * w, canvas.height - h, Math.max(1, w - 1), h);
   });
@@ -35,5 +42,6 @@ listen((name, row) => {
   drawStrip(strip);
   document.getElementById("listening").textContent = "What each board measured last, as it comes in.";
 }, name => { if (strips.has(name)) strips.get(name).row.remove(); });
+strips.forEach(drawStrip);
 addEventListener("recolour", () => strips.forEach(drawStrip));
 drawn();

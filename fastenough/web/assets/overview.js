@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// All boards: search and filters, which stand in the address behind '#', and the heat map of all of them.
+// All boards: search, filters and order, which stand in the address behind '#', and the heat map of all of them.
 "use strict";
 
 const form = document.querySelector("form.filters"), rows = [...document.querySelectorAll("#boards tbody tr")];
@@ -11,12 +11,50 @@ function filter() {
   let matching = 0;
   for (const row of rows) {
     const {board, kernel, arch, rack, words} = row.dataset;
-    const wanted = ["kernel", "arch", "rack"].every(name => !said.get(name) || row.dataset[name] === said.get(name));
+    const wanted = ["kernel", "arch", "rack", "state", "verdict"].every(name => !said.get(name) || row.dataset[name] === said.get(name))
+      && (!said.get("within") || (row.dataset.max !== "" && +row.dataset.max <= 1000 * said.get("within")));
     row.hidden = !wanted || !`${board} ${kernel} ${arch} ${rack} ${words} ${row.querySelector(".state").textContent}`.toLowerCase().includes(text);
     if (!row.hidden) matching++;
   }
   document.getElementById("matching").textContent = matching === rows.length ? "" : `${matching} of ${rows.length} boards`;
   for (const field of form.querySelectorAll("[data-filter]")) if (field !== document.activeElement) field.value = said.get(field.dataset.filter) || "";
+}
+
+/** What a row is ordered by in a column: numbers as such, nothing last. */
+function keyOf(row, column) {
+  const said = row.cells[column].textContent.trim();
+  if (column === 0) return +row.dataset.rank;
+  if (row.cells[column].querySelector("svg")) return +row.dataset.max || 0;
+  const number = +said.replaceAll(",", "");
+  return said === "–" || said === "never" ? null : Number.isNaN(number) ? said : number;
+}
+
+function order() {
+  const said = new URLSearchParams(location.hash.slice(1)), body = document.querySelector("#boards tbody");
+  const column = said.get("sort") === null ? -1 : +said.get("sort"), down = said.has("down");
+  document.querySelectorAll("#boards thead th").forEach((head, place) => {
+    if (place === column) head.setAttribute("aria-sort", down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
+  });
+  if (column < 0) return;
+  const keyed = rows.map((row, place) => ({row, place, key: keyOf(row, column)}));
+  const sign = (a, b) => a < b ? -1 : a > b ? 1 : 0;
+  keyed.sort((a, b) => (a.key === null) - (b.key === null) || (down ? -1 : 1) * sign(a.key, b.key) || a.place - b.place);
+  body.append(...keyed.map(one => one.row));
+}
+
+function makeSortable() {
+  document.querySelectorAll("#boards thead th").forEach((head, place) => {
+    const button = made("button", head.textContent, "sorter");
+    button.type = "button";
+    if (head.id) { button.id = head.id; head.removeAttribute("id"); }
+    button.addEventListener("click", () => {
+      const said = new URLSearchParams(location.hash.slice(1)), again = said.get("sort") === String(place) && !said.has("down");
+      say("down", again ? "1" : "");
+      say("sort", String(place));
+      order();
+    });
+    head.replaceChildren(button);
+  });
 }
 
 function say(name, value) {
@@ -58,18 +96,22 @@ async function drawHeat() {
 
 if (form) {
   form.hidden = false;
+  makeSortable();
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", event => { say(event.target.dataset.filter, event.target.value); filter(); });
   document.querySelectorAll("[data-span]").forEach(button => button.addEventListener("click", () => { say("span", button.dataset.span); drawHeat(); }));
-  addEventListener("hashchange", () => { filter(); drawHeat(); });
+  addEventListener("hashchange", () => { filter(); order(); drawHeat(); });
   addEventListener("recolour", drawHeat);
   let resized = 0;
   addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawHeat, 200); });
   filter();
+  order();
   drawHeat();
   listen((name, row) => {
     const place = rows.find(one => one.dataset.board === name);
-    if (place) fill(place, row);
+    if (!place) return;
+    place.dataset.max = row.max_30d_ns === null ? "" : row.max_30d_ns;
+    fill(place, row);
   }, name => rows.filter(one => one.dataset.board === name).forEach(one => one.remove()));
 } else {
   drawn();

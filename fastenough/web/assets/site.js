@@ -57,7 +57,8 @@ function cannot(element, error) {
 function showAge() {
   const fresh = document.getElementById("fresh"), newest = +document.body.dataset.newest;
   if (!fresh || !newest) return;
-  const age = Date.now() / 1000 - newest, doubt = age > STALE_S ? "STALE: " : age < -STALE_S ? "CLOCK AHEAD: " : "";
+  const age = Date.now() / 1000 - newest, late = "scheduled" in document.body.dataset && age > STALE_S;   // else nothing is due
+  const doubt = late ? "STALE: " : age < -STALE_S ? "CLOCK AHEAD: " : "";
   document.getElementById("age").textContent = age < -STALE_S ? "" : `, updated ${since(age)}`;
   fresh.classList.toggle("stale", doubt !== "");
   const said = fresh.firstChild.nodeType === Node.TEXT_NODE ? fresh.firstChild : fresh.insertBefore(document.createTextNode(""), fresh.firstChild);
@@ -77,6 +78,7 @@ function fill(place, row) {
   for (const cell of place.querySelectorAll("[data-value]")) {
     const name = cell.dataset.value;
     cell.textContent = name === "seen_s" ? instant(row.seen_s) : us(row[name]);
+    if (name !== "seen_s") cell.classList.toggle("above", place.dataset.limit > 0 && row[name] > +place.dataset.limit);
   }
   const state = place.querySelector(".state");
   if (!state) return;

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from xml.sax.saxutils import escape
 
 from fastenough import words
-from fastenough.exchange.junit import Case, suite
-from fastenough.history import Board, Standing, distribution, standing_of
+from fastenough.exchange.junit import Case, Place, suite
+from fastenough.history import Board, Standing, distribution, is_declared, standing_of
 from fastenough.history.schema import CYCLE_S
 from fastenough.model import Verdict
 from fastenough.recording.lines import printable
@@ -32,7 +32,8 @@ _MARKED_DOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|&~-])")
 
 @dataclass(frozen=True)
 class Summary:
-    """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``."""
+    """``word``: the verdict, STALE, or that there is none.  ``n``: values in the 12 hours that end at ``until``, which
+    is ``seen_s`` in words."""
 
     board: Board
     word: str
@@ -40,6 +41,7 @@ class Summary:
     n: int
     until: str
     maximum_ns: int | None
+    seen_s: int | None = None
 
     @property
     def said(self) -> str:
@@ -54,16 +56,17 @@ def summary_of(site: Site, name: str) -> Summary:
         return Summary(one.board, "nothing measured yet", one.reason, 0, "never", None)
     seen = distribution(site.history, site.viewer, name, one.board.main, one.seen_s - CYCLE_S, one.seen_s)
     greatest = [buckets.max_ns for buckets in seen.cpus.values() if buckets.max_ns is not None]
-    word, why = _verdict(one, site.now_s)
+    word, why = _verdict(one, site.now_s, due=is_declared(site.history))
     if seen.elsewhere_s:
         return Summary(one.board, word, "its last 12 hours lie in the store of its farm, not here", 0,
-                       f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", None)
+                       f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", None, one.seen_s)
     return Summary(one.board, word, why, sum(buckets.n for buckets in seen.cpus.values()),
-                   f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", max(greatest, default=None))
+                   f"{datetime.fromtimestamp(one.seen_s, UTC):%Y-%m-%d}", max(greatest, default=None), one.seen_s)
 
 
-def _verdict(one: Standing, now_s: int) -> tuple[str, str]:
-    if one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
+def _verdict(one: Standing, now_s: int, *, due: bool) -> tuple[str, str]:
+    """``due``: a farm measures its boards on a schedule."""
+    if due and one.verdict and one.seen_s is not None and now_s - one.seen_s > _OLD_S:
         return "STALE", f"{one.verdict} was the verdict, and nothing was measured for more than a day"
     if one.verdict:
         return one.verdict, one.verdict_reason
@@ -93,7 +96,8 @@ def junit(site: Site, name: str) -> bytes:
     found = summary_of(site, name)
     verdict = Verdict(found.word) if found.word in set(Verdict) else (
         Verdict.NO_LIMIT if found.board.limit_ns is None else Verdict.INCONCLUSIVE)
-    return suite([Case("board", found.board.name, verdict, [found.why], found.said)])
+    return suite([Case("board", found.board.name, verdict, [found.why], found.said)],
+                 Place([found.board.name], found.seen_s))
 
 
 def _plain(text: str) -> str:

@@ -14,11 +14,14 @@ from fastenough.history import (
     Board,
     Change,
     Happening,
+    Refusal,
     Standing,
     bands,
     changes,
     distribution,
     events,
+    newest_events,
+    refusals,
     standing_of,
 )
 from fastenough.store.conclusions import Conclusion
@@ -32,6 +35,7 @@ MOST_CHANGES = 20
 MOST_RUNS = 8
 MOST_UNDATED = 50
 MOST_CONCLUSIONS = 20
+MOST_REFUSED = 20
 _MOST_TOLD = 500
 _YEAR_S = 365 * 86400
 _MONTH_S = 30 * 86400
@@ -60,7 +64,8 @@ class Unseen:
 
 @dataclass(frozen=True)
 class BoardView:
-    """``events``, ``changes``, ``runs`` and ``conclusions``: the newest first."""
+    """``events``, ``changes``, ``runs`` and ``conclusions``: the newest first.  ``greatest``: the greatest event of the
+    year, where it is not among the newest."""
 
     newest_s: int | None
     standing: Standing
@@ -69,9 +74,11 @@ class BoardView:
     spans: tuple[str, ...]
     usual: str
     events: tuple[Happening, ...]
+    greatest: tuple[Happening, ...]
     changes: tuple[Change, ...]
     runs: tuple[Band, ...]
     conclusions: tuple[Conclusion, ...]
+    refused: tuple[Refusal, ...]
 
     @property
     def board(self) -> Board:
@@ -80,7 +87,8 @@ class BoardView:
     @property
     def worst_cpu(self) -> int | None:
         """That of the greatest latency of 30 days, where an event tells."""
-        return next((event.cpu for event in self.events if event.value_ns == self.standing.max_30d_ns), None)
+        told = (*self.events, *self.greatest)
+        return next((event.cpu for event in told if event.value_ns == self.standing.max_30d_ns), None)
 
 
 _SHORTENS: dict[str, Callable[[str], bool]] = {
@@ -120,11 +128,13 @@ def view(site: Site, name: str) -> BoardView:
     one = standing_of(site.history, site.viewer, name, site.now_s)
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
+    newest, greatest = newest_events(*said, most=MOST_EVENTS), events(*said, most=1)
     return BoardView(
         one.seen_s, one, _unseen(site, one), tuple(_marks(one.board)), tuple(SPANS), USUAL,
-        tuple(events(*said, most=MOST_EVENTS)), tuple(changes(*said)[:MOST_CHANGES]),
+        tuple(newest), tuple(one for one in greatest if one not in newest), tuple(changes(*said)[:MOST_CHANGES]),
         _newest(site, name, bands(*said)),
-        tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)))
+        tuple(islice((one for one in conclusions_of(site) if one.board == name), MOST_CONCLUSIONS)),
+        tuple(refusals(site.history, site.viewer, name, MOST_REFUSED)))
 
 
 def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
@@ -134,7 +144,7 @@ def _newest(site: Site, name: str, dated: list[Band]) -> tuple[Band, ...]:
 
 
 def _events_json(site: Site, name: str) -> bytes:
-    """More of them than the page shows, for a selected range."""
+    """The greatest of a year, for a selected range."""
     end_s = site.now_s + 1
     said = site.history, site.viewer, name, end_s - _YEAR_S, end_s
     return as_json({"events": events(*said, most=_MOST_TOLD), "changes": changes(*said)})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,13 @@ from fastenough.analysis.compare_wording import (
     interval,
     judged_names,
 )
+from fastenough.analysis.merged import judged_series, merge_samples
 from fastenough.history import standing
 from fastenough.model import BadInput, FastenoughError
 from fastenough.recording import Recording
-from fastenough.report.document import Column, Table
+from fastenough.report import plot
+from fastenough.report.document import Column, Picture, Table
+from fastenough.report.latency import Line, Scale, latency_data, latency_figure
 from fastenough.web.evidence import recording_of
 from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import Nowhere, Site
@@ -64,6 +68,13 @@ class CompareView:
     tables: tuple[Table, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     how: str = ""
+    picture: Picture | None = None
+
+    @property
+    def image(self) -> str:
+        """The picture as an address: pages allow no styles in their text, which a drawing has."""
+        drawn = b"" if self.picture is None else self.picture.svg.encode()
+        return f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
 
 
 def _named(query: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -113,6 +124,24 @@ def _compared(which: str, recording: Recording) -> Compared:
                     head.load.name if head.load else "not stated")
 
 
+def _picture(recordings: Sequence[Recording]) -> Picture | None:
+    """The latency plots of all runs on one pair of axes, of their first judged kind of series, all CPUs together."""
+    lines = []
+    for name, recording in zip(("base", *ORDINALS), recordings, strict=False):
+        judged = judged_series(recording)
+        values = merge_samples([(recording, one) for one in judged if one.name == judged[0].name]) if judged else None
+        if values is not None and values.n:
+            lines.append(Line(name, values))
+    if len(lines) < 2:
+        return None
+    together = [line.values for line in lines]
+    axis = plot.linear_axis if plot.fits_linear(together) else plot.log_axis
+    figure = latency_figure("Latency plots of what is compared", lines, Scale.over(together, axis))
+    said = "; ".join(f"{line.name}: n = {line.values.n:,}" for line in lines)
+    return plot.picture(figure, "compare-plot", f"All CPUs of a run together. {said}. A triangle is a maximum.",
+                        latency_data(lines))
+
+
 def _differing(comparisons: Sequence[Comparison], which: dict[str, str]) -> tuple[Differs, ...]:
     found: dict[str, dict[str, None]] = {name: {} for name in which.values()}
     for each in comparisons:
@@ -132,7 +161,7 @@ def _view(site: Site, asked: tuple[str, ...]) -> CompareView:
         tuple(_compared(name, one) for name, one in zip(("base", *ORDINALS), recordings, strict=False)),
         conclusion(comparisons, judged_names(recordings)), tuple(cautions(recordings)), _differing(comparisons, which),
         tuple(_table(place, each, which[each.second_id]) for place, each in enumerate(comparisons, 1)),
-        tuple(comparisons), how_judged(comparisons[0].together, comparisons[0].confidence))
+        tuple(comparisons), how_judged(comparisons[0].together, comparisons[0].confidence), _picture(recordings))
 
 
 def view(site: Site, query: Sequence[tuple[str, str]]) -> CompareView:

@@ -13,6 +13,7 @@ from fastenough.history import (
     Board,
     Buckets,
     Distribution,
+    Happening,
     Maxima,
     bands,
     board_of,
@@ -36,7 +37,7 @@ Rows = list[list[Any]]
 
 _HEAT_COLUMNS = 300
 _RIDGE_MONTHS = 18
-_RIDGE_ROWS = 110
+_RIDGE_ROWS = 40
 _MOST_SELECTED_EVENTS = 200
 _SECONDS = re.compile(r"[0-9]{1,12}")
 _LAST_S = 253402300799
@@ -204,6 +205,20 @@ def _second(query: Query, name: str) -> int:
     return int(said)
 
 
+def with_maximum(site: Site, board: Board, seen: Maxima, told: Sequence[Happening]) -> list[Happening]:
+    """Events of a range, with its maximum before them where no event tells of it, as in the middle of a run."""
+    worst = seen.worst_ns
+    greatest = int(worst.max(initial=NOTHING))
+    if greatest == NOTHING or any(one.series == board.main and one.value_ns >= greatest for one in told):
+        return list(told)
+    place = int(worst.argmax())
+    at_s = int(seen.times_s[place])
+    cpu = next(cpu for cpu, values in seen.values_ns.items() if values[place] == greatest)
+    runs = bands(site.history, site.viewer, board.name, at_s, at_s + seen.step_s)
+    return [Happening(at_s, "maximum", board.main, None if cpu < 0 else cpu, greatest, "",
+                      runs[-1].run if runs else "", new_maximum=False), *told]
+
+
 def _selection(site: Site, name: str, query: Query) -> bytes:
     """All that is told of a selected range; only a server can answer it."""
     board = _main(site, name)
@@ -215,7 +230,7 @@ def _selection(site: Site, name: str, query: Query) -> bytes:
     seen = coarser(found, drawable_step(end_s - begin_s, found.step_s))
     plot = distribution(site.history, site.viewer, name, board.main, begin_s, end_s)
     return as_json({**_maxima_facts(site, board, seen, begin_s, end_s), "changes": changes(*asked),
-                    "events": events(*asked, most=_MOST_SELECTED_EVENTS),
+                    "events": with_maximum(site, board, found, events(*asked, most=_MOST_SELECTED_EVENTS)),
                     "distribution": distribution_facts(plot, board.limit_ns)})
 
 

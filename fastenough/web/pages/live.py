@@ -3,7 +3,28 @@
 
 from __future__ import annotations
 
-from fastenough.web.pages.overview import overview
-from fastenough.web.rendering import shown
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
-PAGES = shown("/live", "live.html.j2", overview, published=False)
+from fastenough.history import latest
+from fastenough.web.pages.overview import Overview, overview
+from fastenough.web.rendering import shown
+from fastenough.web.site import Site
+
+_STEPS = 90
+
+
+@dataclass(frozen=True)
+class LiveView(Overview):
+    """``latest``: by board its newest five-minute maxima, with which its strip begins."""
+
+    latest: Mapping[str, list[int | None]]
+
+
+def view(site: Site) -> LiveView:
+    whole = overview(site)
+    return LiveView(**{field.name: getattr(whole, field.name) for field in fields(Overview)},
+                    latest=latest(site.history, site.viewer, site.now_s, _STEPS))
+
+
+PAGES = shown("/live", "live.html.j2", view, published=False)

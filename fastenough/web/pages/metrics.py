@@ -46,23 +46,28 @@ _GAUGES = (
            _seconds("max_ever_ns")),
     _Gauge("fastenough_board_maximum_ever_timestamp_seconds", "When it was seen.", lambda one: one.max_ever_at_s),
     _Gauge("fastenough_board_limit_seconds", "The limit that is stated.", _limit),
+    _Gauge("fastenough_board_above_limit_seconds", "Greatest latency of 30 days, where it is above a limit that must "
+           "never be exceeded.", _seconds("above_ns")),
+    _Gauge("fastenough_board_silent_after_seconds", "The board counts as silent once its newest interval is older.",
+           lambda one: one.silent_after_s or None),
     _Gauge("fastenough_board_changed_timestamp_seconds", "When the configuration last changed.",
            lambda one: one.changed_s),
 )
+_REFUSED = "fastenough_board_refused_recordings"
 _INFO, _STATE = "fastenough_board_info", "fastenough_board_state"
 _TAIL = "fastenough_board_tail_changed_timestamp_seconds"
-FAMILIES = (_INFO, _STATE, _TAIL, *(gauge.name for gauge in _GAUGES))
+FAMILIES = (_INFO, _STATE, _TAIL, _REFUSED, *(gauge.name for gauge in _GAUGES))
 """The names of all samples."""
 
 
 def _info(boards: list[Standing]) -> Iterator[str]:
-    yield from family(_INFO, "gauge", "1; what the board is, and the verdict on its newest judged cycle.")
+    yield from family(_INFO, "gauge", "1; what the board is, the verdict on its 30 days, and on its newest cycle.")
     for one in boards:
         board = one.board
         yield _INFO + labelled({
             "board": board.name, "rack": board.rack, "arch": board.arch, "model": board.model, "kernel": board.kernel,
             "preemption": board.preemption, "configuration": board.configuration,
-            "verdict": one.verdict or "none"}) + " 1\n"
+            "verdict": one.verdict or "none", "newest_cycle": one.cycle_verdict or "none"}) + " 1\n"
 
 
 def _states(boards: list[Standing]) -> Iterator[str]:
@@ -79,6 +84,12 @@ def _tails(site: Site) -> Iterator[str]:
         yield f"{_TAIL}{labelled({'board': board})} {at_s}\n"
 
 
+def _refused(boards: list[Standing]) -> Iterator[str]:
+    yield from family(_REFUSED, "gauge", "Recordings refused, damaged or cut off, first seen within 30 days.")
+    for one in boards:
+        yield f"{_REFUSED}{labelled({'board': one.board.name})} {one.refused}\n"
+
+
 def _gauges(boards: list[Standing]) -> Iterator[str]:
     for gauge in _GAUGES:
         yield from family(gauge.name, "gauge", gauge.help, "seconds")
@@ -91,7 +102,7 @@ def _gauges(boards: list[Standing]) -> Iterator[str]:
 def metrics(site: Site) -> bytes:
     """Only of boards that the site shows."""
     boards = sorted(standing(site.history, site.viewer, site.now_s), key=lambda one: one.board.name)
-    return "".join([*_info(boards), *_states(boards), *_gauges(boards), *_tails(site), END]).encode()
+    return "".join([*_info(boards), *_states(boards), *_refused(boards), *_gauges(boards), *_tails(site), END]).encode()
 
 
 PAGES = [Page("/metrics", KIND, metrics)]

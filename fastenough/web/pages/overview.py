@@ -11,7 +11,7 @@ from fastenough.web.rendering import as_json, shown
 from fastenough.web.site import CSV, JSON, STALE_S, Page, Site
 from fastenough.web.spans import SPANS, span_of
 
-_URGENT = (State.FAIL, State.NEW_MAXIMUM, State.SILENT, State.CHANGED)
+_URGENT = (State.DEAD, State.FAIL, State.NEW_MAXIMUM, State.ABOVE, State.SILENT, State.REFUSED, State.CHANGED)
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Overview:
     kernels: tuple[str, ...]
     archs: tuple[str, ...]
     racks: tuple[str, ...]
+    states: tuple[str, ...]
+    verdicts: tuple[str, ...]
     spans: tuple[str, ...]
     boards: tuple[Standing, ...]
 
@@ -49,7 +51,8 @@ def overview(site: Site) -> Overview:
         max(known_s, default=None),
         tuple(count for count in counts if count.boards),
         _named([one.board.kernel for one in found]), _named([one.board.arch for one in found]),
-        _named([one.board.rack for one in found]), tuple(SPANS), tuple(found))
+        _named([one.board.rack for one in found]), _named([one.state.value for one in found]),
+        _named([one.verdict or "none" for one in found]), tuple(SPANS), tuple(found))
 
 
 def _table(site: Site) -> bytes:
@@ -70,7 +73,8 @@ def _heat(site: Site, span: str) -> bytes:
     found = worst(site.history, site.viewer, begin_s, end_s, step_s)
     values = {board: [None if value == NOTHING else value for value in values.tolist()]
               for board, values in sorted(found.values_ns.items())}
-    return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values})
+    limits = {one.board.name: one.board.limit_ns for one in standing(site.history, site.viewer, site.now_s)}
+    return as_json({"begin_s": begin_s, "step_s": step_s, "boards": values, "limits_ns": limits})
 
 
 PAGES = [*shown("/", "overview.html.j2", overview), Page("/boards.csv", CSV, _table),

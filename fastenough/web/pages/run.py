@@ -12,8 +12,9 @@ from typing import Any
 
 from fastenough import exchange, words
 from fastenough.analysis import Assessment, judge, measure, merge_samples
+from fastenough.files import Untrusted
 from fastenough.history import Board, Buckets, Distribution, board_of
-from fastenough.model import FastenoughError, Requirement
+from fastenough.model import BadInput, FastenoughError, Requirement
 from fastenough.recording import Recording
 from fastenough.recording.histogram import bucket_highest, bucket_lowest
 from fastenough.report.context import Context, Entry, make_context
@@ -156,13 +157,15 @@ def _exported(form: str, site: Site, run: str) -> bytes:
 
 
 def _recording(site: Site, run: str) -> bytes:
-    """The recording itself, as it was sealed."""
+    """The recording itself, as it was sealed; raises BadInput where it is not that any more."""
     summary = summary_of(site, run)
     assert site.store is not None
-    path = site.store.path / "runs" / summary.id / _RECORDING
-    if summary.state == "running" or not path.is_file():
+    if summary.sha256 is None:
         raise Nowhere(run)
-    return path.read_bytes()
+    try:
+        return site.store.sealed(summary.id)
+    except Untrusted as error:
+        raise BadInput(f"run {run}: its recording is no file of the store's owner") from error
 
 
 _AT = "/run/{run}/"

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The HTTP server below the site: it bounds how many connections there are and how long they wait, and ends in time.
+
+A client that sends half a request, or reads no answer, holds a descriptor of the process.  Such connections are closed
+after a time, and before it, the longest waiting first, where there are too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import threading
+from functools import partial
+from types import FrameType
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_S = 10.0
+"""How long a connection may wait for the head of a request, from its begin or from the end of the answer before."""
+STALLED_S = 60.0
+"""How long a client may take nothing of an answer."""
+MOST_CONNECTIONS = 4096
+END_S = 1.5
+"""How long the server may take to end in order after SIGTERM or Ctrl-C; threads may wait for a database that hangs."""
+_ACCEPTED_AT_ONCE = 16
+_QUEUE = 1024
+"""Connections that the kernel holds until they are accepted."""
+
+
+def most_connections() -> int:
+    """At most half of the descriptors that this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, min(MOST_CONNECTIONS, soft // 2))
+
+
+class Connection(H11Protocol):
+    """One connection; ``header_s`` as HEADER_S."""
+
+    def __init__(self, header_s: float, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._header_s = header_s
+        self._waiting: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self.waits_since_s = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._begin_waiting()
+        if len(self.connections) > most_connections():
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest for a request, this one where no other waits."""
+        there = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        if len(there) > most_connections():
+            min((one for one in there if one.waits), key=lambda one: one.waits_since_s).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.waits:
+            self._end_waiting()
+        elif self._waiting is None:
+            self._begin_waiting()
+
+    def on_response_complete(self) -> None:
+        self._end_waiting()
+        self._begin_waiting()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_waiting()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALLED_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _begin_waiting(self) -> None:
+        self.waits_since_s = self.loop.time()
+        self._waiting = self.loop.call_later(self._header_s, self._give_up)
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _give_up(self) -> None:
+        self._waiting = None
+        if self.waits:
+            self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """One that has ended ``END_S`` after the first signal, whatever its threads wait for."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """asyncio takes one number for how many connections it accepts at once and how many the kernel holds."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_QUEUE)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            deadline = threading.Timer(END_S, os._exit, (128 + sig,))
+            deadline.daemon = True
+            deadline.start()
+        super().handle_exit(sig, frame)
+
+
+def raise_descriptors() -> None:
+    """Let this process have as many descriptors as its connections may need, as far as that is permitted."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MOST_CONNECTIONS, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+def make_server(app: ASGIApp, header_s: float = HEADER_S, log_level: str = "warning") -> Server:
+    """The server of an application; ``run(sockets=[…])`` serves it until it is ended."""
+    http = cast("type[asyncio.Protocol]", partial(Connection, header_s))
+    return Server(uvicorn.Config(app, http=http, ws="none", log_level=log_level, server_header=False, lifespan="on",
+                                 timeout_graceful_shutdown=1, backlog=_ACCEPTED_AT_ONCE))
