@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Network:
 @contextmanager
 def network(number: int) -> Iterator[Network]:
     """One that is joined; skips where there can be none.  Networks of the same number exclude each other."""
+    require_root("network namespaces")
     name, net = f"fe{secrets.token_hex(3)}", f"10.203.{number}"
     commands = [f"ip netns add {name}", f"ip link add {name}h type veth peer name {name}b netns {name}",
                 f"ip addr add {net}.1/30 dev {name}h", f"ip link set {name}h up",

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from privileges import require_root
 from processes import living_with
 
 from fastenough.link.ssh import CONFIG_SETTING
@@ -77,8 +77,7 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
 
     The user's home there is empty: what the login scripts of the machine's own user wait for would decide the test.
     """
-    if os.geteuid() != 0:
-        pytest.skip("needs root to be a board")
+    require_root("a server that is a board")
     place = Path(tempfile.mkdtemp(prefix="fastenough-test-", dir="/var/lib"))  # /tmp may be the board's own
     port = _free_port()
     for key in ("host", "user"):

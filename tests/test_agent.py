@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import secrets
 import signal
 import struct
 import subprocess
 import time
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from agents import QUICK, agent, link_to
 from processes import eventually, living_with, with_words
 from tools import program
 
-from fastenough.link import BoardGone, Stalled, find_probe
+from fastenough.link import BoardGone, Link, LocalLink, Stalled, find_probe
 from fastenough.link.agent_frames import FRAME, FRAME_MOST, NUMBER, Kind
+from fastenough.link.agent_process import AgentProcess
+from fastenough.link.base import Flood
 from fastenough.model import FastenoughError
 
 _ESCAPING = "(setsid sh -c '(sleep {0} &) ; sleep {0}' &); sleep 0.3; echo there; exec sleep {0}"
@@ -66,12 +69,68 @@ def test_commands_say_what_they_say() -> None:
 def test_a_hundred_megabytes_arrive_whole() -> None:
     with agent(QUICK) as link:
         begin = time.monotonic()
-        process = link.start(["sh", "-c", "head -c 100000000 /dev/zero | tr '\\000' 'x'; echo end"])
+        words = "head -c 100000000 /dev/zero | tr '\\000' 'x' | fold -b -w 20000000; echo end"
+        process = link.start(["sh", "-c", words])
         lines = list(process.lines(30))
-        assert len(lines) == 1
-        assert len(lines[0]) == 100_000_004
+        assert [len(line) for line in lines] == [20_000_001] * 4 + [20_000_004]
         assert process.wait(10) == 0
         assert time.monotonic() - begin < 60
+
+
+def _links() -> list[AbstractContextManager[Link]]:
+    return [nullcontext(LocalLink()), agent(QUICK)]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["local", "agent"])
+def test_output_without_an_end_is_bounded(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its size, however quickly it comes; another machine whose output does not end is not asked again."""
+    for module in ("local", "agent", "agent_process"):
+        for name in ("MOST_OUTPUT", "MOST_LINE"):
+            monkeypatch.setattr(f"fastenough.link.{module}.{name}", 4 << 20, raising=False)
+    endless = "exec tr '\\000' x </dev/zero"
+    with _links()[number] as link:
+        process = link.start(["sh", "-c", endless])
+        with pytest.raises(Flood):
+            next(process.lines(30))
+        process.stop()
+        begun_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises((Flood, BoardGone)[number]) as told:
+            link.run(["sh", "-c", endless], timeout_s=60)
+        assert "\n" not in str(told.value)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun_kib < 300 << 10
+        if number:
+            with pytest.raises(BoardGone):
+                link.run(["true"])
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["local", "agent"])
+def test_a_byte_now_and_then_holds_nobody(number: int) -> None:
+    dribble = "while :; do printf x; sleep 0.2; done"
+    with _links()[number] as link:
+        begun_s = time.monotonic()
+        with pytest.raises(Stalled):
+            link.run(["sh", "-c", dribble], timeout_s=1.0)
+        process = link.start(["sh", "-c", dribble])
+        with pytest.raises(Stalled):
+            next(process.lines(1.0))
+        process.stop()
+        assert time.monotonic() - begun_s < 30
+
+
+def test_frames_of_a_byte_take_no_more_memory_than_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.link.agent_process._UNREAD_MOST", 1 << 20)
+
+    class Nowhere:
+        gone = ""
+
+        def send(self, number: int, kind: int, content: bytes = b"") -> None:
+            pass
+
+    process, frames = AgentProcess(Nowhere(), 1, "hostile"), 0
+    while not process._overrun and frames < 1 << 14:
+        process.take(Kind.OUTPUT, b"x")
+        frames += 1
+    assert frames < 1 << 14
 
 
 @pytest.mark.parametrize("ending", ["close", "kill", "limit", "stop", "command"])

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from privileges import own_mounts
 from ssh_boards import NAME, ssh_server
 
 from fastenough.board import open_board
@@ -36,7 +37,7 @@ def _board(place: Path, monkeypatch: pytest.MonkeyPatch, reboot: str = REBOOT) -
     (place / "reboot").chmod(0o755)
     mounts = (f"mount --bind {place}/boot_id /proc/sys/kernel/random/boot_id && "
               f"mount --bind {place}/reboot {systemctl} && exec \"$@\"")
-    with ssh_server(prefix=["unshare", "-m", "sh", "-c", mounts, "sh"]) as server:
+    with ssh_server(prefix=[*own_mounts(), "sh", "-c", mounts, "sh"]) as server:
         monkeypatch.setenv(CONFIG_SETTING, str(server.config))
         yield
 

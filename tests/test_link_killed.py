@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 from processes import ROOT, ended, eventually, running, with_words
 
 from fastenough.link import LocalLink
@@ -56,6 +57,8 @@ class _Bench:
     def __init__(self, namespace: bool, benches: list[_Bench]) -> None:
         if not namespace and os.geteuid() == 0 and not _may_drop():
             pytest.skip("may not drop CAP_SYS_ADMIN")
+        if namespace:
+            require_root("PID namespaces")
         if namespace and subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode != 0:
             pytest.skip("may not make PID namespaces")
         before = () if namespace or os.geteuid() != 0 else _NO_NAMESPACE

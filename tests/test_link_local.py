@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 from processes import eventually, running, start_bench, with_words
 
 from fastenough.link import LocalLink, Stalled, find_probe
-from fastenough.model import NotApplicable
+from fastenough.link.modules import insert_module, require_own_module
+from fastenough.model import BadInput, NotApplicable
 
 
 @pytest.fixture
@@ -30,6 +32,16 @@ def test_run_gives_status_and_both_outputs() -> None:
 
 def test_status_of_a_command_ended_by_a_signal() -> None:
     assert LocalLink().run(["sh", "-c", "kill -9 $$"]).status == 128 + 9
+
+
+def test_a_module_that_another_user_could_exchange_is_not_inserted(tmp_path: Path) -> None:
+    module = tmp_path / "open" / "evil.ko"
+    module.parent.mkdir()
+    module.write_bytes(b"no module")
+    require_own_module(LocalLink(), str(module))
+    module.parent.chmod(0o777)
+    with pytest.raises(BadInput, match="can be changed by other users"):
+        insert_module(LocalLink(), str(module))
 
 
 def test_missing_command() -> None:
@@ -138,6 +150,7 @@ def test_nothing_outlives_the_bench(number: signal.Signals, marker: str) -> None
 
 
 def test_what_a_real_time_bench_starts_is_ordinary() -> None:
+    require_root("real-time priorities")
     script = "from fastenough.link import LocalLink; print(LocalLink().run(['chrt', '-p', '0']).text)"
     command = ["chrt", "-f", "3", sys.executable, "-c", script]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)

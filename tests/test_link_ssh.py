@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from namespaces import network
 from ordinary_user import ordinary_user
+from privileges import own_mounts
 from processes import eventually, start_bench
 from ssh_boards import Server, ssh_server
 from tools import require
@@ -144,7 +145,7 @@ def _kill_bench(server: Server) -> None:
 def _in_mounts(*mounts: str) -> list[str]:
     """Put before a server: it and its sessions see other file systems than we do."""
     script = " && ".join([*mounts, 'exec "$@"'])
-    return ["unshare", "-m", "sh", "-c", script, "sh"]
+    return [*own_mounts(), "sh", "-c", script, "sh"]
 
 
 def _tmpfs(options: str, *places: str) -> list[str]:
@@ -211,6 +212,24 @@ def test_what_a_login_script_says_is_passed_over(tmp_path: Path) -> None:
         time.sleep(0.5)
         with _link(other) as link:
             assert link.run(["echo", "here"]).stdout == b"here\n"
+
+
+@pytest.mark.parametrize(("command", "said"), [
+    ("exec yes >&2", "it wrote more than 8 MB of messages"),
+    ("while :; do printf x; sleep 0.1; done", "it has not answered within"),
+])
+def test_a_hostile_server_is_given_up_while_it_is_opened(command: str, said: str,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.link.ssh_opening._TALK_S", 3.0)
+    with ssh_server() as other:
+        with (other.place / "sshd").open("a") as config:
+            config.write(f"ForceCommand {command}\n")
+        os.kill(other.pid, signal.SIGHUP)
+        time.sleep(0.5)
+        begun_s = time.monotonic()
+        with pytest.raises(BoardGone, match=said), _link(other):
+            pass
+        assert time.monotonic() - begun_s < 30
 
 
 def _new_key(place: Path, name: str) -> None:

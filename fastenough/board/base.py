@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -102,6 +103,10 @@ def configuration_in(profile: Mapping[str, Any], name: str = AS_BOOTED) -> Confi
                          profile.get("cmdline"))
 
 
+_RT = "preempt-rt"
+_SAYS_RT = re.compile(r"(?<![a-z])rt(?![a-z])", re.IGNORECASE)
+_SAYS_STOCK = re.compile(r"(?<![a-z])stock(?![a-z])", re.IGNORECASE)
+"""Words in the name of a configuration that say which kernel is booted."""
 _MARKED = {"emulated": EMULATED, "hypervisor": "virtual-machine"}
 """Facts that make what a board measures say little of speed, and the mark of a recording for each."""
 
@@ -109,6 +114,18 @@ _MARKED = {"emulated": EMULATED, "hypervisor": "virtual-machine"}
 def marks_in(profile: Mapping[str, Any]) -> tuple[str, ...]:
     """What a profile says of the board that every recording made there must carry."""
     return tuple(mark for fact, mark in _MARKED.items() if profile.get(fact))
+
+
+def configuration_found(link: Link, name: str) -> Configuration:
+    """The same of a board that is measured as booted; raises BadInput where the name says another kernel than runs."""
+    profile = collect(link, ("kernel", "kernel_config", "cmdline"))
+    kernel = profile.get("kernel") or {}
+    preemption = kernel.get("preemption")
+    for says, is_rt in ((_SAYS_RT, True), (_SAYS_STOCK, False)):
+        if preemption and says.search(name) and (preemption == _RT) != is_rt:
+            raise BadInput(f"configuration {name}: this board runs {kernel.get('release')}, preemption {preemption}; "
+                           "boot the kernel that the name says, or give it another name")
+    return configuration_in(profile, name)
 
 
 def configuration_of(link: Link, name: str) -> Configuration:

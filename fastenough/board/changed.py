@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from fastenough.board.base import AS_BOOTED, Board, Booted
@@ -102,10 +102,10 @@ class ChangedBoard:
         while True:
             with ExitStack() as attempt:
                 try:
-                    booted = attempt.enter_context(self.board.boot(configuration))
+                    booted = attempt.enter_context(self.board.boot(AS_BOOTED))
                     if before is None or _boot_id(booted.link) != before:
                         stack.push(attempt.pop_all())
-                        return booted
+                        return replace(booted, configuration=replace(booted.configuration, name=configuration))
                     why = "it has not gone down"
                 except BoardGone as error:
                     why = str(error)
@@ -127,7 +127,7 @@ class ChangedBoard:
 
 def _boot_id(link: Link) -> str:
     try:
-        return link.read(_BOOT_ID).decode().strip()
+        return link.read(_BOOT_ID).decode(errors="replace").strip()
     except OSError as error:
         raise FastenoughError(f"{link.name}: {_BOOT_ID} cannot be read: {error.strerror}") from error
 

@@ -16,12 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module, require_configuration
 from fastenough.board.console import Console
@@ -46,6 +46,8 @@ _BOOT_S = 180.0
 _RETRY_S = 1.0
 _QUIET = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "NONE"}
 _WORDS_MOST = 500
+_SAID_MOST = 16 << 20
+_LOOK_S = 0.2
 _FAILED = {"states": BadInput, "transition": FastenoughError}
 """What an act that failed means, unless that it cannot be done here."""
 
@@ -56,24 +58,39 @@ def _act(place: str, what: str, limit_s: float = _ACT_S) -> Mapping[str, Any]:
     It is NotApplicable where another kind is not in the table above, and BoardGone where the act does not end in time.
     """
     coordinator = os.environ.get(COORDINATOR_SETTING, "127.0.0.1:20408")
-    with tempfile.TemporaryFile() as complaint, _lifeline() as lifeline:
+    with tempfile.TemporaryFile() as complaint, tempfile.TemporaryFile() as answered, _lifeline() as lifeline:
         process = subprocess.Popen([sys.executable, "-P", str(_ACT), coordinator, place, *what.split()],
-                                   stdin=lifeline, stdout=subprocess.PIPE, stderr=complaint, start_new_session=True,
+                                   stdin=lifeline, stdout=answered, stderr=complaint, start_new_session=True,
                                    env={**os.environ, **_QUIET})
         try:
-            said, _ = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            raise BoardGone(f"labgrid:{place}: {what} has not ended within {limit_s:g} s") from None
+            _await(process, (answered, complaint), limit_s)
+        except FastenoughError as error:
+            raise BoardGone(f"labgrid:{place}: {what} {error}") from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        complaint.seek(0)
-        answer = _answer(said, complaint.read())
+        for said in (answered, complaint):
+            said.seek(0)
+        answer = _answer(answered.read(), complaint.read())
     if "fault" in answer:
         why = " ".join(said_lines(str(answer["fault"]).encode()))[:_WORDS_MOST]
         raise _FAILED.get(what.split(maxsplit=1)[0], NotApplicable)(f"labgrid:{place}: {what} failed: {why}")
     return answer
+
+
+def _await(process: subprocess.Popen[bytes], files: Sequence[IO[bytes]], limit_s: float) -> None:
+    """Until it has ended; raises FastenoughError where that takes too long, or it writes too much into a file."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+        if any(os.fstat(file.fileno()).st_size > _SAID_MOST for file in files):
+            raise FastenoughError(f"wrote more than {_SAID_MOST >> 20} MB")
+        if process.poll() is not None:
+            return
+        if time.monotonic() >= deadline:
+            raise FastenoughError(f"has not ended within {limit_s:g} s")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import attr
@@ -84,10 +85,28 @@ def _acquire(session: Any, place: str) -> dict[str, Any]:
         _call(session, "AcquirePlace", place)
     if not session.places[place].acquired_resources:
         _call(session, "ReleasePlace", place)
-        raise Fault("its exporter is away, so it has no resources")
+        raise Fault(why_no_resources(session.places[place], session.resources))
     found = {kind: dict(resource.args) | {"extra": resource.extra}
              for (_, kind), resource in session.get_target_resources(session.places[place]).items()}
     return {"service": found.get("NetworkService"), "console": found.get("NetworkSerialPort")}
+
+
+def why_no_resources(place: Any, exported: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why an acquired place has none; ``exported``: by exporter and group what the coordinator knows."""
+    if not place.matches:
+        return (f"it has no resources, since nothing is matched; run: labgrid-client -p {place.name} add-match "
+                f"EXPORTER/{place.name}/*")
+    wanted = ", ".join(map(str, place.matches))
+    connected = ", ".join(sorted(exported)) or "none"
+    for match in place.matches:
+        groups = [name for exporter in exported if fnmatchcase(exporter, match.exporter) for name in exported[exporter]]
+        if groups and not any(fnmatchcase(name, match.group) for name in groups):
+            return (f"it has no resources: it matches {wanted}, and exporter {match.exporter} exports no such group; "
+                    f"it exports {', '.join(sorted(groups))}")
+        if groups:
+            return f"it has no resources: those of {wanted} are exported, but are not available now"
+    return (f"it has no resources: it matches {wanted}, and no exporter of this name is connected (connected: "
+            f"{connected}); start it with labgrid-exporter -n NAME, or correct the match")
 
 
 def _standing(place: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from fastenough.board.base import AS_BOOTED, Booted, configuration_of, installed_module
+from fastenough.board.base import AS_BOOTED, Booted, configuration_found, installed_module
 from fastenough.link import Link, LocalLink, find_probe
 from fastenough.model import BadInput
 
@@ -27,7 +27,7 @@ class LocalBoard:
     @contextmanager
     def boot(self, configuration: str) -> Iterator[Booted]:
         probe = find_probe(self.link) if self.probe is None else self.probe
-        yield Booted(self.link, configuration_of(self.link, configuration), probe,
+        yield Booted(self.link, configuration_found(self.link, configuration), probe,
                      module=partial(installed_module, self.link))
 
 

@@ -9,7 +9,6 @@ import os
 import secrets
 import select
 import threading
-import time
 from collections.abc import Sequence
 from itertools import count
 
@@ -26,7 +25,16 @@ from fastenough.link.agent_frames import (
     Stream,
 )
 from fastenough.link.agent_process import GRACE_S, AgentProcess
-from fastenough.link.base import BoardGone, Completed, Link, Process, Stalled
+from fastenough.link.base import (
+    MOST_OUTPUT,
+    BoardGone,
+    Completed,
+    Flood,
+    Link,
+    Patience,
+    Process,
+    Stalled,
+)
 from fastenough.model import FastenoughError
 
 _CHUNK = 65536
@@ -70,15 +78,16 @@ class AgentLink:
         return self
 
     def run(self, argv: Sequence[str], timeout_s: float | None = None, input: bytes = b"") -> Completed:
-        timeout_s = self._command_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
+        patience = Patience(argv[0], self._command_s if timeout_s is None else timeout_s, MOST_OUTPUT)
         process = self._launch(argv, input, "", 0.0)
         try:
-            stdout = b"".join(process.chunks(timeout_s))
-            status = process.wait(max(0.1, deadline - time.monotonic()))
+            stdout = b"".join(process.chunks(patience))
+            status = process.wait(max(0.1, patience.left_s or 0.0))
+        except Flood as error:
+            process.abandon()
+            raise BoardGone(self._end(f"{self.name} is gone: {error}")) from error
         except BaseException:
-            with contextlib.suppress(FastenoughError):
-                process.kill()
+            process.abandon()
             raise
         if status == _NO_COMMAND and process.stderr() == f"{argv[0]}: No such file or directory\n".encode():
             raise FileNotFoundError(2, "no such command", argv[0])

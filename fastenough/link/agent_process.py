@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from fastenough.link.agent_frames import NUMBER, Kind
-from fastenough.link.base import BoardGone, Stalled
+from fastenough.link.base import MOST_LINE, BoardGone, Flood, Patience, Stalled, lines_of
 from fastenough.model import FastenoughError
 
 KILL_MARGIN_S = 40.0
@@ -19,6 +19,8 @@ KILL_MARGIN_S = 40.0
 GRACE_S = 2.0
 _UNREAD_MOST = 256 << 20
 """Bytes of output that are kept for a reader who does not come for them."""
+_OF_A_FRAME = 128
+"""Bytes of memory that a frame takes, however short it is."""
 _ERRORS_MOST = 256
 """Frames of standard error that are kept."""
 
@@ -74,7 +76,7 @@ class AgentProcess:
     def _take_output(self, content: bytes) -> None:
         if self._overrun:
             return
-        self._taken += len(content)
+        self._taken += len(content) + _OF_A_FRAME
         if self._taken - self._read <= _UNREAD_MOST:
             self._output.put(content)
             return
@@ -89,32 +91,32 @@ class AgentProcess:
         self._started.set()
         self._ended.set()
 
-    def chunks(self, timeout_s: float | None = None) -> Iterator[bytes]:
+    def chunks(self, patience: Patience) -> Iterator[bytes]:
         """Standard output as it comes."""
         while True:
             try:
-                chunk = self._output.get(timeout=timeout_s)
-            except queue.Empty as error:
-                raise Stalled(f"{self._name} said nothing for {timeout_s:g} s") from error
+                chunk = self._output.get(timeout=patience.left_s)
+            except queue.Empty:
+                raise patience.stalled() from None
             if not chunk:
                 break
-            self._read += len(chunk)
+            self._read += len(chunk) + _OF_A_FRAME
+            patience.take(len(chunk))
             yield chunk
         self._output.put(b"")
         if self._overrun:
-            raise FastenoughError(f"{self._name} wrote more than {_UNREAD_MOST >> 20} MB that nobody read; it is ended")
+            raise Flood(f"{self._name} wrote more than {_UNREAD_MOST >> 20} MB that nobody read; it is ended")
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
-        pending: list[bytes] = []
-        for chunk in self.chunks(timeout_s):
-            *whole, rest = chunk.split(b"\n")
-            for line in whole:
-                yield b"".join([*pending, line, b"\n"])
-                pending = []
-            if rest:
-                pending.append(rest)
-        if pending:
-            yield b"".join(pending)
+        patience = Patience(self._name, timeout_s, MOST_LINE)
+        return lines_of(self.chunks(patience), patience)
+
+    def abandon(self) -> None:
+        """End it, and keep nothing of what it still says."""
+        self._overrun = True
+        self._output = queue.SimpleQueue()
+        self._output.put(b"")
+        self._end_now()
 
     def signal(self, number: int) -> None:
         if not self._ended.is_set():

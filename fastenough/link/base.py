@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -31,6 +32,70 @@ class BoardGone(FastenoughError):
     """The board has ended or cannot be reached any more; nothing can be asked of it, or put back on it."""
 
 
+MOST_OUTPUT = 64 << 20
+"""Bytes of standard output of a command that is run to its end."""
+MOST_LINE = 32 << 20
+"""Bytes of a line of a command that is followed; no line of a recording is as long."""
+_SLOWEST_BYTES_PER_S = 20_000
+_MOST_MORE_S = 300.0
+
+
+class Flood(FastenoughError):
+    """A process on the board wrote more than any of its kind does."""
+
+
+class Patience:
+    """How much a command may still write, and how long it may still take: what has come extends the time, up to five
+    minutes, so that a slow transport may be slow, while a byte now and then does not hold anyone.
+    """
+
+    def __init__(self, name: str, timeout_s: float | None, most: int) -> None:
+        self._name = name
+        self._timeout_s = timeout_s
+        self._most = most
+        self.renew()
+
+    def renew(self, taken: int = 0) -> None:
+        """Begin anew, such as after a whole line; ``taken`` bytes of what is next have come."""
+        self._begun_s = time.monotonic()
+        self._taken = taken
+
+    @property
+    def left_s(self) -> float | None:
+        if self._timeout_s is None:
+            return None
+        more_s = min(self._taken / _SLOWEST_BYTES_PER_S, _MOST_MORE_S)
+        return max(0.0, self._begun_s + self._timeout_s + more_s - time.monotonic())
+
+    def take(self, size: int) -> None:
+        """Raises Flood."""
+        self._taken += size
+        if self._taken > self._most:
+            raise Flood(f"{self._name} wrote more than {self._most >> 20} MB, which is not read any further")
+
+    def stalled(self) -> Stalled:
+        """What to raise when the time is over."""
+        if not self._taken:
+            return Stalled(f"{self._name} said nothing for {self._timeout_s:g} s")
+        return Stalled(f"{self._name} has not finished: {self._taken} bytes came within {self._timeout_s:g} s and more")
+
+
+def lines_of(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
+    """The lines of chunks, of which the patience has taken each; the last one may be torn."""
+    pending: list[bytes] = []
+    for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            yield b"".join([*pending, line, b"\n"])
+            pending = []
+        if whole:
+            patience.renew(len(rest))  # from now on: whoever takes the lines may have needed some time
+        if rest:
+            pending.append(rest)
+    if pending:
+        yield b"".join(pending)
+
+
 class Process(Protocol):
     """A running process on the board, with everything it starts: none of it outlives this object or the bench."""
 
@@ -43,7 +108,10 @@ class Process(Protocol):
         """Whether the command has not ended yet."""
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
-        """Lines of standard output as they come, newline included; raises Stalled after ``timeout_s`` of silence."""
+        """Lines of standard output as they come, newline included.
+
+        Raises Stalled where a whole line takes longer than ``timeout_s``, Flood for one that does not end.
+        """
 
     def signal(self, number: int) -> None:
         """Send a signal to the started command (not to its children); nothing happens when it has ended."""
@@ -74,7 +142,8 @@ class Link(Protocol):
         """The same board with all the rights the bench has there: for the probe and for settings, not for loads."""
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
-        """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow."""
+        """Run a command to its end; raises FileNotFoundError where there is no such command, Stalled when too slow,
+        Flood (BoardGone of another machine) where its output does not end."""
 
     def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
               limit_s: float = 0.0) -> Process:

@@ -57,5 +57,5 @@ def _some_at_once(link: Link, patterns: list[str]) -> dict[str, bytes]:
     except (OSError, Stalled):
         return _one_by_one(link, patterns)
     _, *parts = _HEADER.split(completed.stdout)
-    return {path.decode(): content for path, content in zip(parts[::2], parts[1::2], strict=True)
+    return {path.decode(errors="replace"): content for path, content in zip(parts[::2], parts[1::2], strict=True)
             if path != b"/dev/null"}

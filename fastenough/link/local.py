@@ -19,7 +19,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fastenough.link import guard, leftovers
-from fastenough.link.base import Completed, Link, Process, Stalled
+from fastenough.link.base import (
+    MOST_LINE,
+    MOST_OUTPUT,
+    Completed,
+    Flood,
+    Link,
+    Patience,
+    Process,
+    Stalled,
+    lines_of,
+)
 from fastenough.model import FastenoughError
 
 _STOP_MARGIN_S = 30.0
@@ -40,7 +50,7 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float,
                  through: Sequence[str] = ()) -> None:
-        self._name = Path(argv[0]).name
+        self.name = Path(argv[0]).name
         self._through = bool(through)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         lifeline, self._lifeline = os.pipe()
@@ -65,22 +75,29 @@ class LocalProcess:
         return self._popen.poll() is None
 
     def lines(self, timeout_s: float | None = None) -> Iterator[bytes]:
+        patience = Patience(self.name, timeout_s, MOST_LINE)
+        return lines_of(self.chunks(patience), patience)
+
+    def chunks(self, patience: Patience) -> Iterator[bytes]:
+        """Standard output as it comes."""
         assert self._popen.stdout is not None
         stream = self._popen.stdout.fileno()
         poller = select.poll()
         poller.register(stream, select.POLLIN | select.POLLHUP)
-        pending = b""
         while True:
-            if not self._ready(poller, timeout_s):
-                raise Stalled(f"{self._name} said nothing for {timeout_s:g} s")
+            if not self._ready(poller, patience.left_s):
+                raise patience.stalled()
             chunk = os.read(stream, 1 << 20)
             if not chunk:
-                break
-            *whole, pending = (pending + chunk).split(b"\n")
-            for line in whole:
-                yield line + b"\n"
-        if pending:
-            yield pending
+                return
+            patience.take(len(chunk))
+            self._require_few_errors()
+            yield chunk
+
+    def _require_few_errors(self) -> None:
+        """Raises Flood for more on standard error than any command complains of."""
+        if os.fstat(self._stderr.fileno()).st_size > MOST_OUTPUT:
+            raise Flood(f"{self.name} wrote more than {MOST_OUTPUT >> 20} MB to standard error")
 
     def signal(self, number: int) -> None:
         """The lifeline is the guard's, who goes on where what it was started through has been killed."""
@@ -92,7 +109,7 @@ class LocalProcess:
         try:
             status = self._wait_through(timeout_s) if self._through else self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise Stalled(f"{self._name} has not ended after {timeout_s:g} s") from error
+            raise Stalled(f"{self.name} has not ended after {timeout_s:g} s") from error
         self._close()
         if status < 0 and self._through:
             self._drain()
@@ -135,7 +152,7 @@ class LocalProcess:
         while (left_s := deadline - time.monotonic()) > 0:
             if select.select([stream], [], [], left_s)[0] and not os.read(stream, 1 << 20):
                 return
-        raise Stalled(f"{self._name} has not ended, though its guard was killed")
+        raise Stalled(f"{self.name} has not ended, though its guard was killed")
 
     def stop(self) -> int:
         self.signal(signal.SIGTERM)
@@ -161,11 +178,11 @@ class LocalLink:
         return self
 
     def run(self, argv: Sequence[str], timeout_s: float = 10.0, input: bytes = b"") -> Completed:
-        process = self.start(argv, input=input)
-        deadline = time.monotonic() + timeout_s
+        process = self._started(argv, input, None, 0.0)
+        patience = Patience(process.name, timeout_s, MOST_OUTPUT)
         try:
-            stdout = b"".join(process.lines(timeout_s))
-            status = process.wait(max(0.1, deadline - time.monotonic()))
+            stdout = b"".join(process.chunks(patience))
+            status = process.wait(max(0.1, patience.left_s or 0.0))
         except BaseException:
             process.stop()
             raise
@@ -173,6 +190,9 @@ class LocalLink:
 
     def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
               limit_s: float = 0.0) -> Process:
+        return self._started(argv, input, scratch, limit_s)
+
+    def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         if self.which(argv[0]) is None:
             raise FileNotFoundError(2, "no such command", argv[0])
         if scratch is not None:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from fastenough.files import Untrusted, require_trusted
 from fastenough.link.base import Link
-from fastenough.model import NotApplicable
+from fastenough.link.local import LocalLink
+from fastenough.model import BadInput, NotApplicable
 
 _TIMEOUT_S = 30.0
 _EXPLAINS = b"\0parmtype=explain:bool\0"
@@ -24,9 +27,11 @@ def module_name(path: str) -> str:
 def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None:
     """Insert a module that lies on the board.
 
-    Raises OSError with the reason: a module of ours stays, told to explain, and leaves it in its parameter
-    ``refused``; then it is taken out again.  Where that is because its real-time core is stopped, NotApplicable.
+    Raises BadInput as `require_own_module` does, and OSError with the reason where it cannot be inserted: a module of
+    ours stays, told to explain, and leaves it in its parameter ``refused``; then it is taken out again.  Where that is
+    because its real-time core is stopped, NotApplicable.
     """
+    require_own_module(link, path)
     module = link.read(path)
     explain = ["explain=1"] if _EXPLAINS in module else []
     done = link.run(["insmod", path, *parameters, *explain], timeout_s=_TIMEOUT_S)
@@ -42,6 +47,19 @@ def insert_module(link: Link, path: str, parameters: Sequence[str] = ()) -> None
         raise OSError(errno.EPERM, reason)
 
 
+def require_own_module(link: Link, path: str) -> None:
+    """Raises BadInput for a module on this machine that another user could have put there.
+
+    Root also trusts the owner of the program that it runs.
+    """
+    if link.name != LocalLink.name:
+        return
+    try:
+        require_trusted(path, trusted=Path(__file__).stat().st_uid if os.geteuid() == 0 else None)
+    except Untrusted as error:
+        raise BadInput(f"module {path}: {error}") from error
+
+
 def _told(link: Link, name: str, parameter: str) -> str:
     path = f"/sys/module/{name}/parameters/{parameter}"
     return link.read(path).decode(errors="replace").strip() if link.exists(path) else ""
@@ -50,7 +68,7 @@ def _told(link: Link, name: str, parameter: str) -> str:
 def _built_for_another(link: Link, module: bytes) -> str | None:
     """Which kernel the module was built for, where that is not the one that runs."""
     built_for = _RELEASE.search(module)
-    running = link.read("/proc/sys/kernel/osrelease").decode().strip()
+    running = link.read("/proc/sys/kernel/osrelease").decode(errors="replace").strip()
     if built_for is None or built_for[1].decode(errors="replace") == running:
         return None
     return (f"it was built for kernel {built_for[1].decode(errors='replace')}, and {running} is running; build it "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,8 @@ _OPTIONS = {
 }
 _LAST_WORDS_S = 2.0
 _SAID_MOST = 16384
+_COMPLAINTS_MOST = 8 << 20
+"""Bytes of a board's banner and of what is written there to standard error, all together."""
 _NO_MATTER = "Warning: Permanently added"
 
 
@@ -108,6 +111,8 @@ class _Connection:
             "ssh", *(("-F", config) if config else ()), "-T", "-a", "-x",
             *(word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")),
             *address.words(), command])
+        with contextlib.suppress(ProcessLookupError):  # what the board writes beyond that ends it by SIGXFSZ
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (_COMPLAINTS_MOST, _COMPLAINTS_MOST))
 
     def stream(self) -> Stream:
         return stream_of(self.process, self._said, self.why)
@@ -129,6 +134,8 @@ class _Connection:
     def why(self) -> str:
         """A sentence that says why the board cannot be reached."""
         lines = self.said()
+        if self.process.poll() == -signal.SIGXFSZ:
+            return f"ssh://{self.address} is gone: it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
         return f"ssh://{self.address} is gone: {lines[-1] if lines else 'its ssh has ended'}"
 
     def refusal(self, late: str) -> FastenoughError:
@@ -147,6 +154,8 @@ class _Connection:
         if "Permission denied" in text:
             return BadInput(f"ssh://{self.address}: it lets us in by no key that asks no question; give it yours with "
                             f"ssh-copy-id, and try: {by_hand}")
+        if self.process.returncode == -signal.SIGXFSZ:
+            late = f"it wrote more than {_COMPLAINTS_MOST >> 20} MB of messages"
         why = late or (self.said() or ["ssh has ended"])[-1]
         return BoardGone(f"ssh://{self.address} cannot be reached: {why}")
 

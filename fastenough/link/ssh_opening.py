@@ -20,8 +20,13 @@ from fastenough.model import NotApplicable
 from fastenough.words import said_lines
 
 _OPENING_S = 40.0
+"""How long the board may take for each of its answers."""
+_TALK_S = 300.0
+"""How long the whole talk may take."""
 _BYTES_PER_S = 20_000
 """How slow the copying may be."""
+_COPIES_MOST = 6
+"""As many places as the script tries."""
 _NOISE_MOST = 1 << 18
 """What login scripts may say before the shell gets to ours."""
 
@@ -56,15 +61,16 @@ class Opening:
         Raises NotApplicable where there is no file for the board, or no place for the file.
         """
         refused: list[str] = []
-        content = b""
-        with suppress(BrokenPipeError):
+        content, copies = b"", 0
+        with suppress(BrokenPipeError), self._limited(process, _TALK_S):
             while (said := self._next(process)) is not None:
                 word, rest = said
-                if word == "board":
+                if word == "board" and not content:
                     content = self._file_for(rest)
                     self._write(process, f"{len(content)} {hashlib.sha256(content).hexdigest()}\n".encode())
-                elif word == "copy":
+                elif word == "copy" and copies < _COPIES_MOST:
                     self._write(process, content)
+                    copies += 1
                 elif word == "refused":
                     refused.append(rest)
                 elif word == "nowhere":

@@ -10,11 +10,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from fastenough.files import Untrusted, changeable_by_others
+from fastenough.files import require_trusted
 from fastenough.link import guard
-from fastenough.link.base import Link, Process, Stalled
+from fastenough.link.base import Link, Stalled
 from fastenough.link.local import LocalLink, LocalProcess
 
 _SUDO = ("sudo", "-n", "--")
@@ -22,25 +21,16 @@ _TIMEOUT_S = 10.0
 _WRITE = 'printf %s "$2" >"$1"'
 
 
-def require_trusted(path: str) -> None:
-    """Raises Untrusted for a program that somebody other than this user and root could have put there."""
-    place = changeable_by_others(Path(path))
-    if place is not None:
-        raise Untrusted(f"{place} can be changed by other users, so root does not run {path}; move it to a folder "
-                        "of your own, or run fastenough as root")
-
-
 class _Root(LocalLink):
     """Commands and writes with root's rights."""
 
-    def start(self, argv: Sequence[str], *, input: bytes = b"", scratch: str | None = None,
-              limit_s: float = 0.0) -> Process:
+    def _started(self, argv: Sequence[str], input: bytes, scratch: str | None, limit_s: float) -> LocalProcess:
         program = self.which(argv[0])
         if program is None:
             raise FileNotFoundError(2, "no such command", argv[0])
         if input:
             raise ValueError("standard input is taken by the lifeline")
-        for path in (sys.executable, guard.__file__, program):
+        for path in (sys.executable, f"{sys.prefix}/pyvenv.cfg", guard.__file__, program):
             require_trusted(path)
         return LocalProcess([program, *argv[1:]], b"", scratch, limit_s, through=_SUDO)
 
