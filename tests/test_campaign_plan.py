@@ -6,9 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli_calls import command_line
 from processes import ROOT
 
 from fastenough.campaign import Entry, Plan, expand, parse_duration_s, plan_sha256, read_plan
+from fastenough.cli.making import check_plan
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import words
 from fastenough.model import BadInput
@@ -32,7 +34,7 @@ lock = false
 [[run]]
 probe = "spin"
 loads = ["mine"]
-duration = 5
+duration = "5s"
 """
 
 
@@ -91,7 +93,10 @@ def test_every_shipped_plan_can_be_read(path: Path) -> None:
     ('name = "x"\n[[run]]\nprobe = "Timer!"', "no name of a probe"),
     ('name = "x"\ndurations = 3\n[[run]]\nprobe = "timer"', "unknown key 'durations'"),
     ('name = "x"\n[[run]]\nprobe = "timer"\nduration = "long"', "duration: 'long'"),
-    ('name = "x"\n[[run]]\nprobe = "timer"\nduration = 0', "longer than 0"),
+    ('name = "x"\n[[run]]\nprobe = "timer"\nduration = "0s"', "longer than 0"),
+    ('name = "x"\n[[run]]\nprobe = "timer"\nduration = 10', 'plan.toml:4: run 1: duration = 10 has no unit'),
+    ('name = "x"\nduration = 0.5\n[[run]]\nprobe = "timer"', 'plan.toml:2: duration = 0.5 has no unit'),
+    ('name = "x"\n[[load]]\nfile = "none.toml"\n[[run]]\nprobe = "timer"', "plan.toml:3: load 1: file = 'none.toml'"),
     ('name = "x"\n[[run]]\nprobe = "timer"\nduration = true', "duration = True cannot be used"),
     ('name = "x"\n[[run]]\nprobe = "timer"\nrepeat = 0', "repeat must be at least 1"),
     ('name = "x"\n[[run]]\nprobe = "timer"\nrepeat = true', "repeat = True cannot be used"),
@@ -118,11 +123,69 @@ def test_bad_plans_are_told_in_one_line(tmp_path: Path, text: str, complaint: st
 
 
 def test_no_such_plan(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="name a plan that exists"):
+    with pytest.raises(BadInput, match="name a file that exists"):
         read_plan(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadInput, match="not TOML"):
         read_plan(tmp_path / "binary.toml")
+
+
+def test_equal_values_of_a_parameter_are_one_run(tmp_path: Path) -> None:
+    for values, left in (('"1ms", "1000us", "0.001s", "200us"', ["1ms", "200us"]), ("98, \"98\", 97", [98, 97]),
+                         ("true, 1", [True, 1]), ('"fifo", "rr", "fifo"', ["fifo", "rr"])):
+        text = f'name = "x"\n[[run]]\nprobe = "timer"\nparameters = {{interval = [{values}]}}'
+        assert [spec.parameters["interval"] for spec in expand(read_plan(_written(tmp_path, text)))] == left
+
+
+RANGES = """name = "x"
+duration = "1s"
+[[run]]
+probe = "timer"
+[[run]]
+probe = "timer"
+[run.parameters]
+interval = ["1ms", "2ms"]
+{}
+"""
+
+
+@pytest.mark.parametrize(("line", "key"), [
+    ("priority = 100", "priority"), ('priority = "high"', "priority"), ("threads = [1, 0]", "threads"),
+    ('warm-up = "25h"', "warm-up"), ("loops = -1", "loops"), ('offset = ["1ms", "11s"]', "offset"),
+    ('report = "5ms"', "report"), ('timer-slack = "0"', "timer-slack"), ("affinity = 99999", "affinity"),
+    ('affinity = ["0", "0-70000"]', "affinity"), ('housekeeping = "!99999"', "housekeeping"),
+    ('policy = "deadline"\ndeadline = "5ms"', "policy"), ('policy = "deadline"\nruntime = "3ms"', "policy"),
+    ('policy = ["fifo", "deadline"]\ndeadline = "1ms"\nruntime = "1.1ms"', "policy"),
+])
+def test_every_entry_is_checked_before_anything_runs(tmp_path: Path, probe_binary: Path, line: str, key: str) -> None:
+    plan = read_plan(_written(tmp_path, RANGES.format(line)))
+    with pytest.raises(BadInput) as refused:
+        check_plan(plan)
+    said = str(refused.value)
+    assert said.startswith(f"{tmp_path}/plan.toml:{7 if key == 'policy' else 9}: run 2: ") and key in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("line", [
+    "priority = 99", 'offset = "0"', 'affinity = "!0"', "affinity = true", 'policy = "deadline"\ndeadline = "1ms"',
+    'policy = "deadline"\ndeadline = "5ms"\nallow-difference = true', 'deadline = "5ms"',
+])
+def test_what_the_probe_takes_is_not_refused(tmp_path: Path, probe_binary: Path, line: str) -> None:
+    check_plan(read_plan(_written(tmp_path, RANGES.format(line))))
+
+
+def test_the_second_entry_ends_a_command_too(tmp_path: Path, probe_binary: Path) -> None:
+    _written(tmp_path, RANGES.format('priority = 100'))
+    done = command_line("campaign", "run", "plan.toml", "--as-granted", cwd=tmp_path)
+    assert done.returncode == 2 and "plan.toml:9: run 2: priority=100" in done.stderr
+    assert not list(tmp_path.glob("fastenough-data/runs/*"))
+
+
+def test_a_missing_file_of_a_gauge_is_told_with_its_line(tmp_path: Path, probe_binary: Path) -> None:
+    text = 'name = "x"\ninstrument = "/dev/ttyACM0"\nself-test = "none.json"\n[[run]]\nprobe = "response"\n'
+    with pytest.raises(BadInput) as refused:
+        check_plan(read_plan(_written(tmp_path, text)))
+    assert str(refused.value).startswith(f"{tmp_path}/plan.toml:3: self-test: ") and "none.json" in str(refused.value)
 
 
 def test_durations() -> None:

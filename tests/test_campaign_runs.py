@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from privileges import own_mounts
 from processes import ROOT, eventually, start_bench
 
+from fastenough.board.base import configuration_found
 from fastenough.board.local import LocalBoard
 from fastenough.campaign import Campaign, Entry, Plan, Progress, Stopping, run_campaign
+from fastenough.campaign.measure import name_in_runs
 from fastenough.facts import FACTS
 from fastenough.link import LocalLink
 from fastenough.link.guard import descendants
@@ -27,6 +30,7 @@ from fastenough.recording import Recording
 from fastenough.store import Store
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {"interval": ("1ms",), "report": ("200ms",), "allow-difference": (True,)}
+OWN_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 BUSY = Load("busy", "this test", ("sh",), (("sh", "-c", "while :; do :; done"),), Expectation(cpu_share=0.01))
 IDLE = Load("idle", "this test", ("sleep",), (("sleep", "1000"),), Expectation(cpu_share=0.5))
 
@@ -52,6 +56,28 @@ def _adds_up(recording: Recording) -> None:
     for number, said in recording.end.series.items():
         assert said.stored + said.lost == said.taken
         assert recording.totals[number].total == said.stored
+
+
+@pytest.mark.parametrize(("address", "boot_id", "name"), [
+    ("local", "other", "vm"), ("ssh://board", OWN_BOOT, "vm"), ("ssh://root@board:22", OWN_BOOT, "vm"),
+    ("ssh://board", "other", "ssh://board"), ("ssh://root@board:2222", "other", "ssh://board:2222"),
+    ("ssh://board", None, "ssh://board"), ("labgrid:board", OWN_BOOT, "labgrid:board")])
+def test_a_machine_has_one_name_however_it_is_reached(address: str, boot_id: str | None, name: str) -> None:
+    assert name_in_runs(address, {"hostname": "vm", "boot_id": boot_id}) == name
+
+
+@pytest.mark.parametrize(("configuration", "preemption", "taken"), [
+    ("rt", "preempt-rt", True), ("6.12-rt1", "voluntary", False), ("rt skew_tick=1", "preempt", False),
+    ("stock", "preempt-rt", False), ("stock", "none", True), ("sort", "none", True), ("rt", None, True)])
+def test_a_configuration_is_held_against_the_running_kernel(configuration: str, preemption: str | None, taken: bool,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = {"release": "6.1", "version": "", "preemption": preemption}
+    monkeypatch.setattr("fastenough.board.base.collect", lambda link, names: {"kernel": kernel})
+    if taken:
+        assert configuration_found(LocalLink(), configuration).name == configuration
+    else:
+        with pytest.raises(BadInput, match=f"configuration {configuration}: this board runs 6.1"):
+            configuration_found(LocalLink(), configuration)
 
 
 def test_every_run_is_measured_and_stored(store: Store, probe_binary: str) -> None:
@@ -279,12 +305,9 @@ print("good")
 
 
 def test_full_disk_ends_the_campaign_and_keeps_what_there_was(tmp_path: Path, probe_binary: str) -> None:
-    user = [] if os.geteuid() == 0 else ["--map-root-user"]
     script = f'mount -t tmpfs -o size=2m,mode=700 none {tmp_path} && exec "$0" -c "$1" {tmp_path} {probe_binary}'
-    completed = subprocess.run(["unshare", "--mount", *user, "sh", "-c", script, sys.executable, _FULL_DISK],
+    completed = subprocess.run([*own_mounts(as_user=True), "sh", "-c", script, sys.executable, _FULL_DISK],
                                cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
-    if "unshare failed" in completed.stderr:
-        pytest.skip("may not make a file system of its own")
     assert completed.stdout.startswith("good"), completed.stderr
 
 

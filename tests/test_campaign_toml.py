@@ -11,6 +11,7 @@ import pytest
 
 from fastenough.campaign.toml import Source, read_toml
 from fastenough.model import BadInput
+from fastenough.units import parse_duration_ns
 
 TEXT = '''# name = "not this one"
 name = "x" # y
@@ -70,3 +71,19 @@ def test_depth_that_no_plan_has_still_gives_one_line(tmp_path: Path) -> None:
     table = read_toml(tmp_path / "deep", "example")
     with pytest.raises(BadInput, match=r"deep(:1)?: name = 1 cannot be used"):
         table.text("name", '"x"')
+
+
+@pytest.mark.parametrize("number", ["9" * 10_000, "-" + "9" * 5_000, "0x" + "f" * 9_000, "9_" * 50 + "9", "9" * 19])
+def test_an_integer_of_more_than_64_bits_is_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(f'name = "{"9" * 30}"  # {"9" * 30}\nshare = 0.{"1" * 30}\nrepeat = {number}\n')
+    with pytest.raises(BadInput) as told:
+        read_toml(path, "the documents")
+    assert str(told.value).startswith(f"{path}:3: ") and len(str(told.value)) < len(str(path)) + 120
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "0." + "9" * 5_000, "9" * 5_000 + ".5"])
+def test_a_duration_of_thousands_of_digits_is_refused(number: str) -> None:
+    with pytest.raises(ValueError, match="is no duration") as told:
+        parse_duration_ns(f"{number}s")
+    assert len(str(told.value)) < 200

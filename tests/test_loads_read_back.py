@@ -17,6 +17,7 @@ import pytest
 import recordings as made
 from cli_calls import ROOT
 from pass_checker import contradictions
+from privileges import require_root
 from processes import eventually
 from rings import files, start
 
@@ -156,8 +157,7 @@ def test_the_ring_of_a_bare_board_passes_and_one_from_which_time_is_taken_does_n
 @pytest.fixture(scope="module")
 def real_ring(probe_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[bytes]:
     """The lines of a ring's recording: the service's probe for 12 s, on all CPUs, each of which is busy."""
-    if os.geteuid():
-        pytest.skip("real-time priorities need root")
+    require_root("real-time priorities")
     ring = tmp_path_factory.mktemp("ring")
     ring.chmod(0o700)
     hogs = [subprocess.Popen(["nice", "-n", "19", "taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 from processes import eventually, start_bench, with_words
 from tools import require
 
@@ -44,9 +46,31 @@ def _needed(name: str) -> Load:
         require_tools(LocalLink(), load)
     except NotApplicable as reason:
         pytest.skip(str(reason))
+    if load.trial and LocalLink().run(load.trial).status:
+        pytest.skip(f"{name} does not apply here")
     if "ping" in load.tools and LocalLink().run(["ping", "-q", "-c", "1", "127.0.0.1"]).status != 0:
         pytest.skip("may not ping")
     return load
+
+
+@pytest.mark.parametrize(("script", "reason"), [
+    ("echo first >&2; echo may not mount >&2; exit 1", "load tried cannot run here: may not mount"),
+    ("exit 7", "load tried cannot run here: its trial ended with status 7")])
+def test_a_load_that_cannot_run_here_is_not_applicable(script: str, reason: str) -> None:
+    load = Load("tried", "this test", ("sh",), (("sh", "-c", "sleep 1000.77"),), trial=("sh", "-c", script))
+    with pytest.raises(NotApplicable) as refused, RunningLoad(LocalLink(), load, 1, 1):
+        pass
+    assert str(refused.value) == reason
+    assert not with_words("sleep", "1000.77")
+
+
+def test_the_papers_load_does_not_apply_where_root_gets_no_file_systems_of_its_own(tmp_path: Path) -> None:
+    """As in a container without CAP_SYS_ADMIN, or in a chroot whose root is no mount point."""
+    require_root("it gives a capability away")
+    load = find_load("brown-martin")
+    done = subprocess.run(["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *load.trial],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and done.stderr.startswith("unshare: ")
 
 
 @pytest.mark.parametrize("name", [name for name in LOADS if name != "none"])

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from fastenough.board import Booted, Wires
 from fastenough.campaign.expand import ACTS_WARM_UP, RunSpec
 from fastenough.campaign.plan import GPIO_PROBES, Plan
-from fastenough.facts.cpu import cpu_list
+from fastenough.facts.cpu import cpus_of, list_form
 from fastenough.gauge.run import Periodic, Response
 from fastenough.implementations import Act, Value
 from fastenough.link import Link
@@ -22,6 +23,9 @@ _INSTRUMENT_TIMES: Mapping[str, Mapping[str, str]] = {
 """The paper's, in full: a wait between 3 and 7071 µs, a period of 7071 µs."""
 _HOUSEKEEPING = "housekeeping"
 """A parameter of the probe, and the setting that does the same with the bench."""
+_CPUS = ("affinity", _HOUSEKEEPING)
+"""Parameters of the probe that are lists of CPUs."""
+_NUMBER = re.compile(r"\d{1,9}")
 _PRIORITY = 98
 _GRACE_S = 60.0
 """How much longer than planned a task may take before its guard ends it."""
@@ -77,9 +81,22 @@ def _pins(probe: str, wires: Wires | None) -> dict[str, Value]:
     return {name: known[name] for name in GPIO_PROBES.get(probe, ())}
 
 
+def check_cpus(plan: Plan, link: Link) -> None:
+    """Raises BadInput for a CPU that the board does not have, with the place in the plan where it is asked for."""
+    has = set(cpus_of(link, "present"))
+    given = [(entry, name, value) for entry in plan.entries for name in _CPUS
+             for value in entry.parameters.get(name, ())]
+    for entry, name, value in given:
+        asked = [int(cpu) for cpu in _NUMBER.findall(str(value))]
+        if not isinstance(value, bool) and not has.issuperset(asked):
+            lacking = next(cpu for cpu in asked if cpu not in has)
+            raise entry.fault(f"{name}={value}: there is no CPU {lacking}; {link.name} has {len(has)}: "
+                              f"{list_form(has)}", "parameters", name)
+
+
 def last_cpu(link: Link) -> int:
     """Where tasks that serve pins run: the first CPU has interrupts to serve."""
-    return cpu_list(link.read("/sys/devices/system/cpu/online").decode())[-1]
+    return cpus_of(link, "online")[-1]
 
 
 def board_act(plan: Plan, spec: RunSpec, booted: Booted) -> Act:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,27 @@ def without(spec: RunSpec, context: Context, added: Added, error: FastenoughErro
     return transcript
 
 
+_SSH = "ssh://"
+_USER = re.compile(r"ssh://[^@/]*@")
+
+
 def name_in_runs(board: str, profile: Mapping[str, Any]) -> str:
-    """What runs of a board call it: this machine goes by its own name."""
-    hostname = profile.get("hostname") if board == DEFAULT_BOARD else None
-    return str(hostname or board)
+    """What runs of a board call it: this machine goes by its own name, however it was reached, which one boot shows.
+
+    Behind ssh the user is not part of the name: another user's runs are of the same machine.
+    """
+    here = board == DEFAULT_BOARD or (board.startswith(_SSH) and profile.get("boot_id") == _own_boot_id())
+    hostname = profile.get("hostname") if here else None
+    return str(hostname or _USER.sub(_SSH, board))
+
+
+@cache
+def _own_boot_id() -> str:
+    """Of the bench's machine; empty where it cannot be read, which no board's is."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:

@@ -83,7 +83,8 @@ class Plan:
     last; ``loads`` are those that the plan itself defines; ``wires`` is None where the board knows them.
     ``monitor``: beside each run, the stations of its wake-ups in the kernel are recorded.  ``changes``: how boards
     that do not boot by themselves come into a configuration.  ``title`` and ``question`` head the report; ``text`` is
-    that of the file, kept with every run, empty where there was none.
+    that of the file, kept with every run, empty where there was none.  ``fault``: makes a complaint about one of its
+    keys.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Plan:
     title: str = ""
     question: str = ""
     text: str = ""
+    fault: Fault = field(default=plain_fault, compare=False, repr=False)
 
     def load(self, name: str) -> Load:
         return self.loads[name] if name in self.loads else find_load(name)

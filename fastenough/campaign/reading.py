@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Wires, named_plainly, open_board, require_configuration
@@ -70,7 +72,7 @@ def _plan(table: Table, folder: Path) -> Plan:
     if not entries:
         raise table.fault('there is nothing to run; add a [[run]] table with probe = "timer"', "run")
     plan = Plan(name, entries, settings, loads, boards, configurations, instrument, wires, monitor, changes,
-                title, question, table.source_text)
+                title, question, table.source_text, table.fault)
     _check_size(table, plan)
     for entry in entries:
         _check_instrument(plan, entry)
@@ -241,12 +243,23 @@ def _parameters(table: Table) -> dict[str, tuple[Value, ...]]:
                               "true or false, or a list of them", "parameters", name)
         if name in _NO_PARAMETERS:
             raise table.fault(f"parameters: {name} is the bench's own; {_NO_PARAMETERS[name]}", "parameters", name)
-        parameters[name] = tuple(values)
+        parameters[name] = _each_once(values)
     if "break" in table:
         if BREAK in parameters:
             raise table.fault(f"break and the parameter {BREAK} are the same; leave one of them out", "break")
         parameters[BREAK] = (_break(table),)
     return parameters
+
+
+def _each_once(values: Sequence[Value]) -> tuple[Value, ...]:
+    """The values without those that say the same as one before, such as 1000us after 1ms: they are one run."""
+    first: dict[object, Value] = {}
+    for value in values:
+        said: object = value
+        with suppress(ValueError):
+            said = ("ns", parse_duration_ns(str(value)))
+        first.setdefault((isinstance(value, bool), said if isinstance(said, tuple) else str(value)), value)
+    return tuple(first.values())
 
 
 def _break(table: Table) -> str:

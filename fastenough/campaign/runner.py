@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from fastenough.board import AS_BOOTED, Board, Booted, open_board
+from fastenough.campaign.acts import check_cpus
 from fastenough.campaign.expand import RunSpec, expand
 from fastenough.campaign.instrument import OpenInstrument, open_instrument
 from fastenough.campaign.ledger import Ledger
@@ -60,7 +61,8 @@ def run_campaign(plan: Plan, keeper: Keeper, on_progress: OnProgress | None = No
 
     A configuration that does not come up, or a run that cannot be measured, is kept as failed or not applicable with
     its reason, and the rest goes on.  Raises BadInput for what cannot be, at the first run, GaugeLost when the
-    instrument is gone, FastenoughError when the store takes no more; what was recorded stays.
+    instrument is gone, FastenoughError when the store takes no more; what was recorded stays.  Where all runs are of
+    one board that is measured as booted and cannot be reached, there is no rest: its error is raised, and no run kept.
     """
     stopping = stopping or Stopping()
     keeper.settle()
@@ -109,14 +111,20 @@ class _Making:
 
     def configuration(self, board: Board, configuration: str, specs: Sequence[RunSpec], bench: ExitStack) -> None:
         """All runs of one board in one configuration; on a board that is gone nothing is left to be put back."""
-        with suppress(BoardGone), ExitStack() as stack:
-            try:
-                booted, instrument = self._up(board, configuration, specs[0], stack)
-            except BadInput:
+        try:
+            with ExitStack() as opening:
+                booted, instrument = self._up(board, configuration, specs[0], opening)
+                opened = opening.pop_all()
+        except BadInput:
+            raise
+        except FastenoughError as error:
+            if configuration == AS_BOOTED and len(specs) == len(self.specs):
                 raise
-            except FastenoughError as error:
-                self._not_up(board, configuration, specs, error)
-                return
+            self._not_up(board, configuration, specs, error)
+            return
+        with suppress(BoardGone), opened as stack:
+            if not self.ledger.done:
+                check_cpus(self.plan, booted.link)
             entries = self._settings(booted, stack, bench)
             late = {name: value for name, value in self.plan.settings.items() if self._is_late(name)}
             journal = run_journal(self.journal or default_journal(booted.link))

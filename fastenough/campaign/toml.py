@@ -19,10 +19,13 @@ MOST_BYTES = 1 << 20
 Key = tuple[str | int, ...]
 """Where a value stands: names of tables and keys, and numbers, from 0, within arrays."""
 
-_TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\#[^\n]*|\n|[\[\]{}=,.]|'
-    r"""[^\s\[\]{}=,."'#]+""", re.DOTALL)
+_TEXT = r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\#[^\n]*'
+"""A string or a comment."""
+_TOKEN = re.compile(_TEXT + r"""|\n|[\[\]{}=,.]|[^\s\[\]{}=,."'#]+""", re.DOTALL)
 _SPACE = ("\n", "#")
+_LONG_NUMBER = re.compile(r"(?<![\w.])(?:[0-9_]{19,}|0x[0-9A-Fa-f_]{16,}|0o[0-7_]{21,}|0b[01_]{63,})(?![\w.])")
+_MOST_DIGITS = 80
+"""Of a number that is looked at: more digits are more than 64 bits in any base."""
 
 
 class _Scan:
@@ -188,12 +191,14 @@ class Table:
         return value
 
     def duration_ns(self, key: str, default_ns: int | None) -> int:
-        """A text with a unit, or a number of seconds."""
+        """A text with a unit."""
         if key not in self._content and default_ns is not None:
             return default_ns
         value = self.take(key, (str, int, float), '"30s"')
+        if not isinstance(value, str):
+            raise self.fault(f'{key} = {value} has no unit; write {key} = "{value}s" or {key} = "{value}ms"', key)
         try:
-            return parse_duration_ns(value if isinstance(value, str) else f"{value}s")
+            return parse_duration_ns(value)
         except ValueError as error:
             raise self.fault(f"{key}: {error}", key) from error
 
@@ -246,17 +251,32 @@ def read_toml(path: Path, example: str) -> Table:
     try:
         raw = read_regular(path.resolve(), MOST_BYTES)
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a plan that exists") from error
+        raise BadInput(f"{path}: cannot be read: {error.strerror}; name a file that exists") from error
     except Untrusted as error:
         raise BadInput(f"{error}: it is no plan") from error
     return parsed(raw, str(path), example)
+
+
+def _require_short_numbers(text: str, name: str) -> None:
+    """Raises BadInput for an integer outside the 64 bits that TOML has: Python takes thousands of digits for one."""
+    for found in _LONG_NUMBER.finditer(re.sub(_TEXT, _without_digits, text, flags=re.DOTALL)):
+        digits = found[0].replace("_", "")[:_MOST_DIGITS]
+        if int(digits, 0 if digits.startswith("0") else 10) >= 2**63:
+            line = text.count("\n", 0, found.start()) + 1
+            raise BadInput(f"{name}:{line}: {found[0][:20]}… is longer than an integer of 64 bits; write a smaller one")
+
+
+def _without_digits(string: re.Match[str]) -> str:
+    """A string or comment as long as it was, and with as many lines."""
+    return re.sub(r"[0-9]", "x", string[0])
 
 
 def parsed(raw: bytes, name: str, example: str) -> Table:
     """What was read from the place of that name; raises BadInput naming it and the fix."""
     try:
         text = raw.decode()
+        _require_short_numbers(text, name)
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{name}: not TOML: {error}; see {example}") from error
     return Table(Source(name, text), content)

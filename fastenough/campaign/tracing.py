@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from fastenough.campaign.plan import BREAK, BY_KERNEL
-from fastenough.facts.cpu import cpu_list
+from fastenough.facts.cpu import cpus_of
 from fastenough.implementations import Act
 from fastenough.link import Link
 from fastenough.model import FastenoughError, NotApplicable
@@ -47,7 +47,7 @@ def in_kernel(act: Act, link: Link) -> dict[str, str | int]:
         return {"wakeup-histograms": ENTRIES if comm is None else f"{ENTRIES}:{comm}"}
     if act.probe != "timerlat" and BREAK not in act.parameters:
         return {}
-    cpus = len(cpu_list(link.read("/sys/devices/system/cpu/online").decode()))
+    cpus = len(cpus_of(link, "online"))
     return {BY_KERNEL.get(act.probe, "trace"): max(LEAST_KB, min(BUFFER_KB, _MOST_KB // cpus))}
 
 

@@ -25,7 +25,10 @@ def written_load(table: Table, folder: Path) -> Load:
         return _load(table, LOAD_KEYS)
     file = table.text("file", f'"my-load{SUFFIX}"')
     table.finish(("file",))
-    return read_load(folder / file)
+    path = folder / file
+    if not path.exists():
+        raise table.fault(f"file = {file!r}: there is no file {path}; name one that exists", "file")
+    return read_load(path)
 
 
 def read_load(path: Path) -> Load:

@@ -50,6 +50,7 @@ class Load:
     ``disk_bytes`` and ``memory_bytes`` are bounds per CPU.  ``counter`` is a command that says a number, which grows as
     the load works: a proof of its own, where its processes do not show it; ``{scratch}`` is the first command's.
     ``start_s`` is how long it may take until the processes that are expected of it are there.
+    ``trial`` is a command that succeeds where the commands can run; its last words are the reason why they cannot.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Load:
     memory_bytes: int = 0
     counter: tuple[str, ...] = ()
     start_s: float = 10.0
+    trial: tuple[str, ...] = ()
 
     def command_lines(self, cpus: int, scratches: list[str], limit_s: int) -> list[list[str]]:
         """The commands as they are started, each with its scratch directory."""

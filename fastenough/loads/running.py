@@ -59,6 +59,7 @@ class RunningLoad:
     def __enter__(self) -> Self:
         try:
             self._brought = bring(self._link, self._load, self._limit_s)
+            self._try()
             for command, scratch in zip(self.command_lines, self._scratches, strict=True):
                 self._processes.append(self._link.start(self._with_tools(command), scratch=scratch,
                                                         limit_s=self._limit_s + 10))
@@ -73,6 +74,15 @@ class RunningLoad:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self.stop()
+
+    def _try(self) -> None:
+        """Raises NotApplicable where the load cannot run, with what its trial says."""
+        if not self._load.trial:
+            return
+        done = self._link.run(self._with_tools(self._load.trial))
+        if done.status:
+            said = said_lines(done.stderr) or [f"its trial ended with status {done.status}"]
+            raise NotApplicable(f"load {self._load.name} cannot run here: {said[-1]}")
 
     def _with_tools(self, command: Sequence[str]) -> list[str]:
         return ["sh", "-c", _FROM_FOLDER, "sh", self._brought.folder, *command] if self._brought else list(command)
