@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from recordings import PROFILE, Plan, latencies, write
 from test_cli_variants import keep
 
-from fastenough.jobs.check import read_baseline
-from fastenough.jobs.limits import read_limits
-from fastenough.model import BadInput
+from fastenough.analysis.clusters import holm
+from fastenough.analysis.drawn import DrawnDifference
+from fastenough.analysis.gate import Growth, Limit
+from fastenough.jobs.check import check, earlier_nights, read_baseline
+from fastenough.jobs.limits import Limits, read_limits
+from fastenough.model import BadInput, Verdict
+from fastenough.recording import read_recording
 from fastenough.report.checked import plain
 from fastenough.store import Store
 
@@ -59,6 +63,33 @@ def test_growth_is_judged_by_its_interval(tmp_path: Path, shift_ns: int, allowed
         assert ("the new run is greater at 50 %" in done.stdout) == bool(shift_ns)
 
 
+@pytest.mark.parametrize(("limits", "confidence", "status"), [(12, "99.98%", 1), (1, "99.99%", 1), (1, "99.9999%", 2)])
+def test_every_confidence_that_is_taken_can_be_shown(tmp_path: Path, limits: int, confidence: str, status: int) -> None:
+    """4,000 draws alone cannot resolve any of these: 12 limits at 99.98 % need chances of 1 in 60,000."""
+    limit = GROWTH.format("1us") + f'confidence = "{confidence}"\n'
+    done = Bench(tmp_path, 30_000).check(limit * limits)
+    assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_each_limit_is_judged_at_its_own_confidence() -> None:
+    """At the strictest of both, the first would not be shown either."""
+    draws = np.random.default_rng(1).normal(3.0, 1.0, 4000)
+    chance = DrawnDifference(draws, draws, 100).chance_of_no_more()
+    assert 2e-4 < chance < 0.01
+    assert holm([chance / (1 - confidence) for confidence in (0.95, 0.9999)], 1.0) == [True, False]
+    assert holm([chance, chance], 1 - 0.9999) == [False, False]
+
+
+def test_chances_far_beyond_the_draws_are_told_apart() -> None:
+    draws = np.random.default_rng(2).normal(0.0, 1.0, 4000)
+    chances = [DrawnDifference(draws + shift, draws + shift, 60).chance_of_no_more() for shift in (0, 2, 3, 4, 6, 9)]
+    assert chances == sorted(chances, reverse=True) and len(set(chances)) == len(chances)
+    assert chances[2] < 0.01 and chances[-1] < 1e-8
+    for shift, confidence in ((4.0, 0.999), (6.0, 0.9999)):
+        difference = DrawnDifference(draws - shift, draws - shift, 60)
+        assert difference.is_no_more(confidence) == (-difference.interval(2 * confidence - 1)[1] >= 0)
+
+
 def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     assert bench.check(ABSOLUTE.format("1ms", 0)).returncode == 0
@@ -70,7 +101,8 @@ def test_a_limit_without_a_baseline_is_a_requirement(tmp_path: Path) -> None:
 
 def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     profile = PROFILE | {"clocksource": "hpet", "modules": ["loop", "nfs"]}
-    done = Bench(tmp_path, head={"profile": profile, "configuration": "rt"}).check(GROWTH.format("1us"))
+    allowed = '[allow]\ndiffers = ["configuration"]\n'
+    done = Bench(tmp_path, head={"profile": profile, "configuration": "rt"}).check(allowed + GROWTH.format("1us"))
     lines = done.stdout.splitlines()
     assert lines[1].startswith("warning: the environment of timer, load none, on testboard differs")
     assert [line.split(":")[0].strip() for line in lines[2:5]] == [
@@ -84,12 +116,80 @@ def test_the_environment_is_warned_of_by_its_keys(tmp_path: Path) -> None:
     ({"lost": 7}, 4, "lost"), ({"outcome": "failed", "reasons": ("it fell over",)}, 4, "it fell over"),
     ({"marks": ("virtual-machine",), "counters": {"steal_ns": None}}, 3, "cannot be read is not 0"),
     ({"load": "cpu", "load_proof": {"name": "cpu", "ran": False, "cpu_time_s": 0.0, "processes": 0, "reasons": ["no"]}},
-     3, "the baseline holds no run like it")])
+     1, "the baseline holds no run like it")])
 def test_what_cannot_be_trusted_or_compared_never_passes(tmp_path: Path, broken: dict[str, object], status: int,
                                                          said: str) -> None:
     done = Bench(tmp_path, **broken).check(GROWTH.format("100us"))
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout and "PASS" not in done.stdout
+
+
+OTHERS = {
+    "board": {"board": "another"}, "kernel": {"profile": PROFILE | {"kernel": PROFILE["kernel"] | {"release": "9.9"}}},
+    "configuration": {"configuration": "rt"},
+    "processor": {"profile": PROFILE | {"cpu": PROFILE["cpu"] | {"count": 64}}},
+    "command line": {"profile": PROFILE | {"cmdline": "quiet mitigations=off"}},
+}
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_another_machine_or_kernel_is_a_failure_unless_it_is_allowed(tmp_path: Path, key: str) -> None:
+    bench = Bench(tmp_path, head=OTHERS[key])
+    limits = GROWTH.format("10us")
+    done = bench.check(limits, "--junit", "check.xml", "--json")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["verdict"]) == (1, "FAIL")
+    assert [one["what"] for one in said["departures"]] == [f"the {key} is that of the baseline"]
+    assert [one["verdict"] for one in said["held"]] == ["PASS"], "slower it is not"
+    suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "1", "0"]
+    assert faults((tmp_path / "check.xml").read_bytes()) == []
+    assert bench.check(f'[allow]\ndiffers = ["{key}"]\n{limits}').returncode == 0
+
+
+def test_a_load_that_is_no_longer_measured_is_a_failure_unless_it_is_allowed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    proof = {"name": "cpu", "ran": True, "cpu_time_s": 60.0, "processes": 2, "reasons": []}
+    write(tmp_path / "cpu.jsonl", Plan(shifted(3, 0), run_id="cpu", load="cpu", load_proof=proof))
+    also = ("--baseline", "cpu.jsonl", "--junit", "check.xml")
+    done = bench.check(GROWTH.format("10us"), *also)
+    assert done.returncode == 1
+    failed = ElementTree.parse(tmp_path / "check.xml").getroot()[0].findall("testcase/failure")
+    assert len(failed) == 1 and "load cpu" in (done.stdout.partition("FAIL: ")[2])
+    assert bench.check('[allow]\nmissing = ["cpu"]\n' + GROWTH.format("10us"), *also).returncode == 0
+    assert bench.check(None, *also).returncode == 0, "nothing is gated without limits"
+
+
+def bursty(seed: int, slower: float, intervals: int = 40) -> Values:
+    """A machine whose latency is another in each interval, by a factor of two and more."""
+    random = np.random.default_rng(seed)
+    return [[(slower * level * random.lognormal(np.log(20_000), 0.2, 500)).astype(np.int64)
+             for level in random.lognormal(0.0, 0.5, intervals)]]
+
+
+def night(store: Store, scratch: Path, number: int, slower: float, **more: object) -> str:
+    return keep(store, scratch, values=bursty(number + 1, slower), begin_ns=number * 86_400 * 10**9, **more)
+
+
+@pytest.mark.parametrize(("slower", "verdict"), [(1.0, Verdict.PASS), (1.3, Verdict.FAIL)])
+def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower: float, verdict: Verdict) -> None:
+    """Alone a night shows no regression of 30 %; what was before another kernel, or before the baseline, is not
+    taken in."""
+    store = Store(tmp_path / "store")
+    plan = Plan(bursty(0, 1.0, 400), run_id="base", begin_ns=86_400 * 10**9)
+    base = read_recording(write(tmp_path / "base.jsonl", plan))
+    limits = Limits((Limit("limit 1", Growth(0.5, more_share=0.14)),))
+    night(store, tmp_path / "scratch", 0, 9.0)
+    for number in (2, 3):
+        night(store, tmp_path / "scratch", number, 9.0, head=OTHERS["kernel"])
+    ids = [night(store, tmp_path / "scratch", number, slower) for number in range(4, 20)]
+    alone, = check([store.load(ids[0])], [base], limits, store).held
+    assert alone.verdict is (Verdict.INCONCLUSIVE if slower > 1 else Verdict.PASS) and alone.run_ids == (ids[0],)
+    last = store.load(ids[-1])
+    together, = check([last], [base], limits, store).held
+    assert together.verdict is verdict
+    assert [one.run_id for one in earlier_nights(store, [last], [base])] == ids[-2::-1]
+    assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
 
 
 def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:
@@ -123,7 +223,8 @@ def test_a_limit_that_is_for_nothing_is_not_kept_by_that(tmp_path: Path, limits:
 
 def test_files_for_a_ci(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 3000, head={"configuration": "<b>|evil"})
-    bench.check(GROWTH.format("1us") + GROWTH.format("50us") + GROWTH.format("3us"), "--junit", "check.xml",
+    limits = "".join(map(GROWTH.format, ("1us", "50us", "3us")))
+    bench.check(f'[allow]\ndiffers = ["configuration"]\n{limits}', "--junit", "check.xml",
                 "--markdown", "check.md")
     assert faults((tmp_path / "check.xml").read_bytes()) == []
     suite = ElementTree.parse(tmp_path / "check.xml").getroot()[0]
@@ -138,7 +239,7 @@ def test_files_for_a_ci(tmp_path: Path) -> None:
     assert plain("a|b\n# c") == r"a\|b \# c"
     nowhere = bench.check(GROWTH.format("1us"), "--junit", "no/such/check.xml")
     assert nowhere.returncode == 2 and "cannot be written" in nowhere.stderr
-    said = json.loads(bench.check(GROWTH.format("50us"), "--json").stdout)
+    said = json.loads(bench.check(f'[allow]\ndiffers = ["configuration"]\n{GROWTH.format("50us")}', "--json").stdout)
     assert said["verdict"] == "PASS" and said["held"][0]["verdict"] == "PASS"
     unlimited = bench.check(None, "--junit", "none.xml")
     assert unlimited.returncode == 0
@@ -173,6 +274,8 @@ def test_the_newest_campaign_is_checked_without_its_baseline(tmp_path: Path) -> 
     ('[[limit]]\nquantile = "99%"\nslower-by = "5us"\nmiss-rate = 0.1\n', "unknown key 'miss-rate'"),
     ('[[limit]]\nlimit = "1ms"\nconfidence = 1\n', "confidence must lie between"),
     ('[[limit]]\nlimit = "1ms"\nbord = "x"\n', "unknown key 'bord'"),
+    ('[allow]\ndiffers = ["colour"]\n[[limit]]\nlimit = "1ms"\n', "[allow]: differs: 'colour' is not known"),
+    ('[allow]\nloads = ["cpu"]\n[[limit]]\nlimit = "1ms"\n', "limits.toml:2: [allow]: unknown key 'loads'"),
     ("", "limit is missing"), ("limit = []", "it holds no limit"), ("x = [", "not TOML"),
 ])
 def test_a_file_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:

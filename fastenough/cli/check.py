@@ -15,11 +15,11 @@ from fastenough.cli.output import print_json, print_table, say
 from fastenough.cli.parameters import json_option
 from fastenough.cli.report import choose_runs
 from fastenough.cli.stores import existing_store, store_option
-from fastenough.exchange.junit import Case, suite
+from fastenough.exchange.junit import Case, Place, suite
 from fastenough.files import Untrusted, replace_whole
 from fastenough.jobs.assess import read_runs
 from fastenough.jobs.check import Checked, check, read_baseline
-from fastenough.jobs.limits import read_limits
+from fastenough.jobs.limits import Limits, read_limits
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 from fastenough.report.checked import markdown
 from fastenough.store import Store
@@ -47,11 +47,19 @@ def _print(checked: Checked, said: str) -> None:
                     [(one.verdict.value, one.subject, one.limit.text) for one in checked.held], texts=3)
     for one in checked.held:
         say(f"{one.verdict}: {one.limit.text}: {one.reason}")
+    for text in _departed(checked):
+        say(text)
     for gap in checked.gaps:
         say(gap)
     say(f"{checked.verdict}: {_counted(checked.held)}" if checked.held else
         f"{checked.verdict}: nothing is gated without a limit (--limits, docs/check.md)"
         if checked.verdict is Verdict.NO_LIMIT else f"{checked.verdict}")
+
+
+def _departed(checked: Checked) -> list[str]:
+    """In what the runs depart from the baseline: a FAIL where there are limits."""
+    word = "warning" if checked.verdict is Verdict.NO_LIMIT else "FAIL"
+    return [f"{word}: {one.subject}: {one.what}: {one.reason}" for one in checked.departures]
 
 
 def _counted(held: Sequence[Held]) -> str:
@@ -63,6 +71,8 @@ def _cases(checked: Checked, said: str) -> list[Case]:
     """Each limit is a test; what forbids a PASS beside them is one too, and so is a comparison without limits."""
     cases = [Case("check", f"{one.subject}: {one.limit.text}", one.verdict, [one.reason], said, one.duration_ns / 1e9)
              for one in checked.held]
+    departed = Verdict.NO_LIMIT if checked.verdict is Verdict.NO_LIMIT else Verdict.FAIL
+    cases += [Case("check", f"{one.subject}: {one.what}", departed, [one.reason], said) for one in checked.departures]
     if checked.gaps or not cases:
         verdict = (checked.verdict if checked.verdict in (Verdict.BROKEN, Verdict.NO_LIMIT) else Verdict.INCONCLUSIVE)
         cases.append(Case("check", "everything was measured and compared", verdict, list(checked.gaps), said))
@@ -101,20 +111,23 @@ def _chosen(store: Store, names: tuple[str, ...], baseline_ids: Sequence[str]) -
 def command(*, runs: tuple[str, ...], baselines: tuple[str, ...], limits_path: Path | None, junit_path: Path | None,
             markdown_path: Path | None, store_path: Path, as_json: bool) -> ExitStatus:
     """Gate RUNS (without any, the newest campaign) against a baseline and a file of limits."""
-    limits = [] if limits_path is None else read_limits(limits_path)
+    limits = Limits() if limits_path is None else read_limits(limits_path)
     store = existing_store(store_path)
     base = read_baseline(store, baselines)
     chosen, missing = _chosen(store, runs, [recording.run_id for recording in base])
     with Work("reading the runs") as work:
-        checked = check(read_runs(store, chosen, work.step), base, limits, store, missing=missing, on_step=work.step)
+        runs_checked = read_runs(store, chosen, work.step)
+        checked = check(runs_checked, base, limits, store, missing=missing, on_step=work.step)
     said = conclusion(checked)
     if junit_path is not None:
-        _write(junit_path, suite(_cases(checked, said)))
+        _write(junit_path, suite(_cases(checked, said), Place.of(runs_checked)))
     if markdown_path is not None:
-        page = markdown(said, checked.verdict, checked.pairs, checked.held, checked.gaps)
+        page = markdown(said, checked.verdict, checked.pairs, checked.held,
+                        [*_departed(checked), *checked.gaps])
         _write(markdown_path, page.encode())
     if as_json:
-        print_json({"conclusion": said, "verdict": checked.verdict, "held": checked.held, "gaps": checked.gaps,
+        print_json({"conclusion": said, "verdict": checked.verdict, "held": checked.held,
+                    "gaps": checked.gaps, "departures": checked.departures,
                     "comparisons": checked.comparisons, "not_applicable": checked.not_applicable})
     else:
         _print(checked, said)

@@ -7,21 +7,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastenough.analysis import judge
+from fastenough.analysis import judge, words
+from fastenough.analysis.checks import findings_of
 from fastenough.analysis.compare import Comparison, comparison_of, judged_together, sides_of
+from fastenough.analysis.differences import differing_keys, run_values
 from fastenough.analysis.gate import (
     Beside,
+    Departure,
     Group,
+    Growth,
     Held,
     Limit,
     beside,
     checked_before,
+    departures,
     held_growth,
     held_requirement,
+    is_same_question,
     subject_of,
 )
-from fastenough.analysis.merged import judged_series
+from fastenough.analysis.merged import judged_series, load_name
 from fastenough.jobs.assess import Question, asked_of
+from fastenough.jobs.limits import Limits
 from fastenough.model import BadInput, FastenoughError, Outcome, Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.wakeups import is_monitor
@@ -30,6 +37,8 @@ from fastenough.store.looks import with_some_of
 
 _WEIGHT = (Verdict.FAIL, Verdict.BROKEN, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NO_LIMIT)
 
+MOST_NIGHTS = 31
+"""So many earlier runs are taken in at most."""
 _MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 
 
@@ -37,7 +46,8 @@ _MAY_BE_EMPTY = (Outcome.COMPLETED, Outcome.NOT_APPLICABLE)
 class Checked:
     """``pairs``: the runs beside the baseline's; ``alone``: those that have none.  ``gaps``: what else forbids a PASS.
 
-    ``not_applicable``: nothing could be measured, with the reasons.
+    ``not_applicable``: nothing could be measured, with the reasons.  ``departures``: in what the runs depart from the
+    baseline; with limits each is a FAIL.
     """
 
     verdict: Verdict
@@ -46,6 +56,7 @@ class Checked:
     held: tuple[Held, ...]
     gaps: tuple[str, ...]
     not_applicable: tuple[str, ...] = ()
+    departures: tuple[Departure, ...] = ()
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -81,14 +92,16 @@ def _marked(pairs: Sequence[Beside]) -> list[Beside]:
     return [replace(pair, comparisons=tuple(next(marked) for _ in pair.comparisons)) for pair in pairs]
 
 
-def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store) -> Iterator[Held]:
+def _by_itself(limit: Limit, required: Requirement, runs: Sequence[Recording], store: Store,
+               together: Sequence[Requirement]) -> Iterator[Held]:
     """Each key's runs by a limit that needs no baseline.
 
     New runs are judged by themselves, as the nights of a CI are; where some of them were judged before and did not
-    pass, it is a further look.
+    pass, it is a further look.  ``together``: the requirements of the whole file, stated at once.
     """
     mine = [recording for recording in runs if limit.is_for(recording)]
-    asked, ids = asked_of(mine, Question(required, required.confidence), "gate"), [one.run_id for one in mine]
+    asked = asked_of(mine, Question(required, required.confidence), "gate", together)
+    ids = [one.run_id for one in mine]
     if asked is None:
         return
     before = store.looks_before(asked, ids)
@@ -112,11 +125,83 @@ def _unused(limits: Sequence[Limit], held: Sequence[Held], runs: Sequence[Record
             yield Held(limit, Verdict.INCONCLUSIVE, reason, limit.subject)
 
 
+def earlier_nights(store: Store, runs: Sequence[Recording], baseline: Sequence[Recording]) -> list[Recording]:
+    """The runs of the store that answer the same question as these, newest first: those before them, since the last
+    change of a key that forbids to merge, and since the baseline.
+
+    Runs that cannot be trusted are left out, and do not end the search.
+    """
+    first, newest = runs[0], {run.run_id for run in (*runs, *baseline)}
+    begin_ns, since_ns = (edge(run.head.begin.wall_ns for run in group) for edge, group in
+                          ((min, runs), (max, baseline)))
+    found: list[Recording] = []
+    for summary in reversed(store.runs(brief=True, probe=first.head.probe, load=load_name(first),
+                                       outcome=Outcome.COMPLETED.value)):
+        began_ns = summary.begin_wall_ns or 0
+        if summary.id in newest or began_ns >= begin_ns:
+            continue
+        if began_ns <= since_ns or len(found) == MOST_NIGHTS:
+            break
+        earlier = store.load(summary.id)
+        if earlier.damage is not None or not is_same_question(earlier, first) or not judged_series(earlier):
+            continue
+        if differing_keys(run_values(earlier), run_values(first)):
+            break
+        if not any(finding.verdict is Verdict.BROKEN for finding in findings_of(earlier)):
+            found.append(earlier)
+    return found
+
+
+def _windows(pair: Beside, store: Store) -> list[Beside]:
+    """The runs alone, and together with as many before them, with three times as many, and so on."""
+    nights = earlier_nights(store, pair.runs, pair.baseline)
+    windows, taken = [pair], len(pair.runs)
+    while taken < len(pair.runs) + len(nights):
+        taken = min(2 * taken, len(pair.runs) + len(nights))
+        runs = (*pair.runs, *nights[:taken - len(pair.runs)])
+        _, sides = sides_of(pair.baseline, runs)
+        windows.append(replace(pair, runs=runs, sides=tuple(each for each in sides if each.judged)))
+    return windows
+
+
+def _growth_held(limits: Sequence[Limit], pairs: Sequence[Beside], store: Store) -> list[Held]:
+    """Of each limit on growth what the fewest nights decide; the windows share the error that is allowed."""
+    asked = [limit for limit in limits if isinstance(limit.asked, Growth)]
+    windows = [_windows(pair, store) for pair in pairs if any(limit.is_for(pair.runs[0]) for limit in asked)]
+    most = max(map(len, windows), default=0)
+    shared = {id(limit): limit for limit in asked}
+    stricter = [_stricter(limit, most) for limit in asked]
+    of = {id(strict): shared[id(limit)] for strict, limit in zip(stricter, asked, strict=True)}
+    decided: list[Held] = []
+    for number in range(most):
+        held = [replace(one, limit=of[id(one.limit)]) for one in
+                held_growth(stricter, [each[min(number, len(each) - 1)] for each in windows])]
+        decided = held if not decided else [
+            one if one.verdict is not Verdict.INCONCLUSIVE else later for one, later in zip(decided, held, strict=True)]
+    return [_with_nights(one, pairs) for one in decided]
+
+
+def _stricter(limit: Limit, windows: int) -> Limit:
+    """At its share of the error: with so many windows, a PASS or a FAIL by chance is no more likely than with one."""
+    if not isinstance(limit.asked, Growth):
+        return limit
+    return replace(limit, asked=replace(limit.asked, confidence=1 - (1 - limit.asked.confidence) / max(1, windows)))
+
+
+def _with_nights(held: Held, pairs: Sequence[Beside]) -> Held:
+    """Says in the reason where earlier runs were taken in."""
+    newest = {run.run_id for pair in pairs for run in pair.runs}
+    earlier = sum(run not in newest for run in held.run_ids)
+    return held if not earlier else replace(
+        held, reason=f"{held.reason}; together with {words.counted(earlier, 'earlier run')} since the last change")
+
+
 def _all_held(limits: Sequence[Limit], runs: Sequence[Recording], pairs: Sequence[Beside], store: Store) -> list[Held]:
-    held = held_growth(limits, pairs)
+    held = _growth_held(limits, pairs, store)
+    together = [limit.asked for limit in limits if isinstance(limit.asked, Requirement)]
     for limit in limits:
         if isinstance(limit.asked, Requirement):
-            held += _by_itself(limit, limit.asked, runs, store)
+            held += _by_itself(limit, limit.asked, runs, store, together)
     return held + list(_unused(limits, held, runs))
 
 
@@ -134,7 +219,7 @@ def _require_believed(recordings: Sequence[Recording]) -> None:
             raise FastenoughError(f"run {recording.run_id} is not believed: {recording.damage}")
 
 
-def check(runs: Sequence[Recording], baselines: Sequence[Recording], limits: Sequence[Limit], store: Store, *,
+def check(runs: Sequence[Recording], baselines: Sequence[Recording], limits: Limits, store: Store, *,
           missing: Sequence[str] = (), on_step: Callable[[str], None] = lambda what: None) -> Checked:
     """Hold runs beside a baseline and against limits.  ``missing``: runs that were planned and are not there.
 
@@ -153,9 +238,11 @@ def check(runs: Sequence[Recording], baselines: Sequence[Recording], limits: Seq
     on_step("comparing with the baseline")
     pairs, alone = _paired(measured, [run for run in baselines if judged_series(run)])
     on_step("judging")
-    held = _all_held(limits, measured, pairs, store)
-    gaps = [*failed, *_gaps(limits, held, alone, missing), *unfit]
-    found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits else [])
+    departed = departures(measured, [run for run in baselines if judged_series(run)], limits.allowed)
+    held = _all_held(limits.limits, measured, pairs, store)
+    gaps = [*failed, *_gaps(limits.limits, held, alone, missing), *unfit]
+    found = [one.verdict for one in held] + ([Verdict.INCONCLUSIVE] if gaps and limits.limits else [])
+    found += [Verdict.FAIL] if departed and limits.limits else []
     found += [Verdict.BROKEN] if failed else []
     verdict = next((verdict for verdict in _WEIGHT if verdict in found), Verdict.NO_LIMIT)
-    return Checked(verdict, tuple(pairs), tuple(alone), tuple(held), tuple(gaps))
+    return Checked(verdict, tuple(pairs), tuple(alone), tuple(held), tuple(gaps), departures=tuple(departed))

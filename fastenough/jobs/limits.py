@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastenough.analysis.gate import Growth, Limit
+from fastenough.analysis.gate import ENVIRONMENT, Allowed, Growth, Limit
 from fastenough.campaign.toml import Table, read_toml
 from fastenough.model import RETURN_TIME_NS, BadInput, Requirement
 from fastenough.units import parse_duration_ns, parse_share
@@ -13,22 +14,38 @@ from fastenough.units import parse_duration_ns, parse_share
 _ALL_HAVE = ("board", "probe", "load", "confidence")
 GROWTH_KEYS = (*_ALL_HAVE, "quantile", "slower-by")
 REQUIREMENT_KEYS = (*_ALL_HAVE, "limit", "miss-rate", "longest-burst", "return-time")
+ALLOW_KEYS = ("differs", "missing")
 _MAXIMA = ("max", "maximum", "max-slower-by", "maximum-slower-by")
 _NO_MAXIMUM = ("a maximum is one value of one run: it grows with the time that is measured, and no test can say "
                "whether two of them differ, so nothing can be gated by it; write quantile = \"99.9%\" and slower-by = "
                "\"5us\", or limit = \"100us\" with a miss-rate, which judges by bounds")
 
 
-def read_limits(path: Path) -> list[Limit]:
-    """The limits in a file, in order; raises BadInput naming file, line, key and the fix."""
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a file, in order, and what it allows beside them."""
+
+    limits: tuple[Limit, ...] = ()
+    allowed: Allowed = field(default_factory=Allowed)
+
+
+def read_limits(path: Path) -> Limits:
+    """What a file says; raises BadInput naming file, line, key and the fix."""
     if not path.exists():
         raise BadInput(f"{path}: there is no such file of limits (see docs/check.md)")
     table = read_toml(path, "docs/check.md")
     entries = table.tables("limit")
-    table.finish(("limit",))
+    allowed = _allowed(table.table("allow", "[allow]"))
+    table.finish(("limit", "allow"))
     if not entries:
         raise table.fault('it holds no limit; add a [[limit]] table with quantile = "99.9%" and slower-by = "5us"')
-    return [_limit(path, number, entry) for number, entry in enumerate(entries, 1)]
+    return Limits(tuple(_limit(path, number, entry) for number, entry in enumerate(entries, 1)), allowed)
+
+
+def _allowed(table: Table) -> Allowed:
+    found = Allowed(table.words("differs", (), ENVIRONMENT), table.words("missing", ()))
+    table.finish(ALLOW_KEYS)
+    return found
 
 
 def _limit(path: Path, number: int, table: Table) -> Limit:
@@ -66,6 +83,8 @@ def _growth(table: Table, confidence: float) -> Growth:
         return grown_by(said, quantile, confidence)
     except ValueError as error:
         raise table.fault(f"slower-by: {error}", "slower-by") from error
+    except BadInput as error:
+        raise table.fault(str(error), "confidence") from error
 
 
 def grown_by(said: str, quantile: float, confidence: float) -> Growth:
