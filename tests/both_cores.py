@@ -6,18 +6,24 @@ beside them is told when all have ended; the status is 0 only where all have pas
 
 A machine that others share takes the CPU away for as long as it likes.  So a few tests that failed may prove that the
 machine was to blame: each has to pass alone, twice in a row, and is named at the end.  Many that failed are a defect.
+
+An ordinary user's run ends with the tests that need root: through sudo where it asks for no password, else one line
+says how many were skipped.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.privileges import list_of, sudo_prefix
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_AND_PAGES = (
@@ -27,7 +33,7 @@ MACHINES_AND_PAGES = (
     "cli_probes", "cli_reader_gone", "cli_refused", "cli_start", "cli_user", "cli_variants", "conclusions", "docs",
     "experiment_report", "farm_*", "from_cyclictest", "gpio_names", "history_*", "hostile_*", "link_local",
     "link_ssh", "loads_sshd", "man_pages", "monitor_report", "overview", "plan_*", "report_*", "trace_shares",
-    "web_*", "words")
+    "web_*")
 """Boards behind ssh, farms and their pages: what looks for what those leave on this machine is in one lot."""
 PROGRAMS_AND_NUMBERS = (
     "agent", "analysis_*", "audit_checks", "audit_command", "audit_emit", "audit_report", "audit_truth",
@@ -49,6 +55,8 @@ _MOST_DISTURBED = 4
 _TIMES_ALONE = 2
 _TESTS_FAILED = 1
 _PYTEST = [sys.executable, "-m", "pytest"]
+_WITHOUT_MEMORY = ["-p", "no:cacheprovider"]
+"""A test that runs as root leaves no file of root's in the user's checkout."""
 
 
 def files_of(names: Iterable[str], root: Path) -> list[str]:
@@ -57,55 +65,92 @@ def files_of(names: Iterable[str], root: Path) -> list[str]:
 
 @dataclass
 class Lot:
-    """Tests that run one after another, and pytest's own memory of those that failed."""
+    """Tests that run one after another, and pytest's own memory of them; ``prefix`` makes the user who runs them."""
 
     wanted: list[str]
     memory: Path
+    prefix: Sequence[str] = ()
     status: int = 0
 
     @property
     def command(self) -> list[str]:
-        return [*_PYTEST, "-o", f"cache_dir={self.memory}", *self.wanted]
+        return [*self.prefix, *_PYTEST, "-o", f"cache_dir={self.memory}", *self.wanted]
 
     def failed(self) -> list[str]:
         return list(json.loads((self.memory / "v/cache/lastfailed").read_text())) if self.status else []
+
+    def skipped_for_root(self) -> list[str]:
+        listed = list_of(self.memory)
+        return list(json.loads(listed.read_text())) if listed.is_file() else []
 
     @contextmanager
     def told_after(self, root: Path) -> Iterator[None]:
         """It is under way and gives way to others; what it said is told when it has ended."""
         with tempfile.TemporaryFile() as said:
-            with subprocess.Popen(["nice", "-n", _NICE, *self.command], cwd=root, stdout=said,
-                                  stderr=subprocess.STDOUT) as process:
+            with subprocess.Popen(["nice", "-n", _NICE, *self.command], cwd=root, stdin=subprocess.DEVNULL,
+                                  stdout=said, stderr=subprocess.STDOUT) as process:
                 yield
             self.status = process.returncode
             said.seek(0)
             print(said.read().decode(errors="replace"), flush=True)
 
 
-def _run(root: Path, memory: Path) -> list[Lot]:
-    lots = [Lot(files_of(names, root), memory / str(number)) for number, names in enumerate(BESIDE)]
-    rest = Lot([f"--ignore={path}" for lot in lots for path in lot.wanted], memory / "rest")
-    others = [lot for lot in lots if lot.wanted]
+def _run(rest: Lot | None, others: Iterable[Lot], root: Path) -> list[Lot]:
+    """``rest`` alone in judging time, the others beside it."""
     with ExitStack() as stack:
-        for lot in others:
+        beside = [lot for lot in others if lot.wanted]
+        for lot in beside:
             stack.enter_context(lot.told_after(root))
-        rest.status = subprocess.call(rest.command, cwd=root)
-    return [rest, *others]
+        if rest is not None:
+            rest.status = subprocess.call(rest.command, cwd=root, stdin=subprocess.DEVNULL)
+    return [*([] if rest is None else [rest]), *beside]
 
 
-def _pass_alone(failed: list[str], root: Path) -> bool:
-    """Whether tests that failed pass with nothing beside them, where they are few; they are named either way."""
-    passed = len(failed) <= _MOST_DISTURBED and all(
-        subprocess.call([*_PYTEST, *failed], cwd=root) == 0 for _ in range(_TIMES_ALONE))
-    print(f"failed once, passed alone {_TIMES_ALONE} times:" if passed else "failed:", *failed, sep="\n  ")
+def _run_all(root: Path, memory: Path) -> list[Lot]:
+    others = [Lot(files_of(names, root), memory / str(number)) for number, names in enumerate(BESIDE)]
+    rest = Lot([f"--ignore={path}" for lot in others for path in lot.wanted], memory / "rest")
+    return _run(rest, others, root)
+
+
+def _run_as_root(lots: Sequence[Lot], root: Path, memory: Path) -> list[Lot]:
+    """The tests that the lots skipped for want of root, through sudo; else one line says how many."""
+    wanting = sum(len(lot.skipped_for_root()) for lot in lots)
+    if not wanting:
+        return []
+    prefix = sudo_prefix()
+    if not prefix:
+        print(f"skipped: {wanting} tests need root, and sudo is missing or asks for a password", flush=True)
+        return []
+    print(f"{wanting} tests need root: they run through sudo now", flush=True)
+    prefix.append(f"HYPOTHESIS_STORAGE_DIRECTORY={memory / 'hypothesis'}")
+    again = [Lot(lot.skipped_for_root(), memory / "root" / lot.memory.name, prefix) for lot in lots]
+    rest = next((lot for lot in again if lot.memory.name == "rest" and lot.wanted), None)
+    try:
+        return _run(rest, [lot for lot in again if lot.memory.name != "rest"], root)
+    finally:
+        owner = f"{os.getuid()}:{os.getgid()}"
+        subprocess.call([*prefix, "chown", "-R", owner, str(memory)], stdin=subprocess.DEVNULL)
+
+
+def _pass_alone(failed: Sequence[tuple[Sequence[str], list[str]]], root: Path) -> bool:
+    """Whether tests that failed pass with nothing beside them, where they are few; they are named either way.
+
+    ``failed``: for each prefix, the tests that failed with it.
+    """
+    names = [name for _, tests in failed for name in tests]
+    passed = len(names) <= _MOST_DISTURBED and all(
+        subprocess.call([*prefix, *_PYTEST, *_WITHOUT_MEMORY, *tests], cwd=root, stdin=subprocess.DEVNULL) == 0
+        for _ in range(_TIMES_ALONE) for prefix, tests in failed)
+    print(f"failed once, passed alone {_TIMES_ALONE} times:" if passed else "failed:", *names, sep="\n  ")
     return passed
 
 
 def main(root: Path = ROOT) -> int:
     with tempfile.TemporaryDirectory(prefix="fastenough-tests-") as memory:
-        lots = _run(root, Path(memory))
+        lots = _run_all(root, Path(memory))
+        lots += _run_as_root(lots, root, Path(memory))
         status = max(lot.status for lot in lots)
-        failed = [test for lot in lots for test in lot.failed()] if status == _TESTS_FAILED else []
+        failed = [(lot.prefix, lot.failed()) for lot in lots if lot.failed()] if status == _TESTS_FAILED else []
     return 0 if failed and _pass_alone(failed, root) else status
 
 

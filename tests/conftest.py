@@ -14,6 +14,7 @@ from farm_data import FarmData, make_store
 from gauge_simulation import Build, Paced, paced
 from labgrid_lab import Lab, running_lab
 from monitored import build_monitor, build_sleeper
+from privileges import SkippedForRoot
 from ssh_boards import Server, ssh_server
 from tools import ROOT, build, configure, program, require
 from websites import Served, serving, site_of
@@ -25,13 +26,14 @@ from fastenough.model import NotApplicable
 from fastenough.settings import STATE_SETTING
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A runner started in the background ignores these signals, and so would all that is interrupted here.
 
     An example of hypothesis may take as long as a busy machine takes for it.
     """
     hypothesis.settings.register_profile("whatever it takes", deadline=None)
     hypothesis.settings.load_profile("whatever it takes")
+    config.pluginmanager.register(SkippedForRoot())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import subprocess
 import time
@@ -12,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 
 ROOT = Path("/sys/fs/cgroup")
 
@@ -20,7 +20,8 @@ ROOT = Path("/sys/fs/cgroup")
 def own_group(controller: str) -> Iterator[Path]:
     """A new group of version 1 below the root of a controller; skips where there is no such hierarchy to write to."""
     parent = ROOT / controller
-    if os.geteuid() != 0 or not (parent / "cgroup.procs").exists() or not (parent / "tasks").exists():
+    require_root("control groups")
+    if not (parent / "cgroup.procs").exists() or not (parent / "tasks").exists():
         pytest.skip(f"no control groups of version 1 with {controller} to write to")
     group = parent / f"fastenough-test-{secrets.token_hex(4)}"
     group.mkdir()

@@ -17,9 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from privileges import require_root
 
 ROOT = Path(__file__).resolve().parents[1]
-_TRIAL = "import numpy, scipy, sys; from fastenough.link.sudo import require_trusted as t; t(sys.executable)"
+_TRIAL = "import numpy, scipy"
+_TRUSTED = (f"{_TRIAL}, sys; from fastenough.files import require_trusted; from fastenough.link import guard; "
+            "[require_trusted(path) for path in (sys.executable, guard.__file__)]")
+"""What sudo starts for a user may be changed by root and that user only."""
 TOOLS = ("useradd", "userdel", "setpriv", "prlimit", "sudo")
 
 
@@ -55,22 +59,21 @@ class User:
                                 stderr=subprocess.PIPE, text=True)
 
 
-def _python(name: str, home: Path) -> str:
-    """One that this user may run: the virtual environment may stand on one in root's home."""
+def _python(name: str, home: Path, trial: str) -> str:
+    """One that this user may run, and sudo for this user: the virtual environment may stand on one in root's home."""
     for python in filter(os.path.exists, (sys.executable, "/usr/bin/python3")):
         user = User(name, home, python)
-        tried = subprocess.run([*user.prefix(), python, "-c", _TRIAL], cwd=home, env=user.environment(),
+        tried = subprocess.run([*user.prefix(), python, "-c", trial], cwd=home, env=user.environment(),
                                capture_output=True, check=False)
         if tried.returncode == 0:
             return python
-    pytest.skip("no Python here that an ordinary user may run, with the checkout readable")
+    pytest.skip("no Python here that an ordinary user may run, with the checkout readable, and root's own for sudo")
 
 
 @contextmanager
 def ordinary_user(*, sudo: bool) -> Iterator[User]:
     """While inside, the user is there; its home too, and, with ``sudo``, a rule that asks for no password."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to make a user")
+    require_root("it makes a user")
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"not there: {', '.join(missing)}")
@@ -83,7 +86,7 @@ def ordinary_user(*, sudo: bool) -> Iterator[User]:
         if sudo:
             rule.touch(mode=0o440)
             rule.write_text(f"{name} ALL=(ALL) NOPASSWD: ALL\n")
-        yield User(name, home, _python(name, home))
+        yield User(name, home, _python(name, home, _TRUSTED if sudo else _TRIAL))
     finally:
         rule.unlink(missing_ok=True)
         subprocess.run(["userdel", name], check=True, capture_output=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from privileges import require_root
 from processes import eventually, recorded
 
 from fastenough.cli import cli
@@ -98,6 +99,29 @@ def test_wrong_usage_is_one_clear_line_and_status_2(
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.parametrize("words", [(), ("campaign",), ("farm",), ("farm", "token"), ("store",), ("gauge",), ("bench",)])
+def test_a_group_alone_prints_its_usage_on_lines_of_their_own(fastenough: Fastenough, words: tuple[str, ...]) -> None:
+    ended = fastenough(*words)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    lines = ended.stderr.splitlines()
+    assert lines[0].startswith(" ".join(["Usage: fastenough", *words])) and "Commands:" in lines
+    assert len(lines) > 8 and "\\x0a" not in ended.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="this checkout is not set up")
+@pytest.mark.parametrize(("on_path", "called"), [(False, "checkout/bin/fastenough"), (True, "fastenough")])
+def test_the_launcher_of_a_checkout_names_itself_in_hints(tmp_path: Path, on_path: bool, called: str) -> None:
+    """From a folder with a module that would come before Python's own."""
+    (tmp_path / "checkout").symlink_to(ROOT)
+    (tmp_path / "json.py").write_text("raise SystemExit(99)\n")
+    path = f"{ROOT / 'bin'}:{os.environ['PATH']}" if on_path else os.environ["PATH"]
+    for words, hint in ((("list", "--store", "empty"), "assess"), (("show",), "list")):
+        ended = subprocess.run([called, *words], cwd=tmp_path, env={"PATH": path}, text=True, capture_output=True,
+                               timeout=60, check=False)
+        assert ended.returncode in (0, 2)
+        assert f"{called} {hint}" in (ended.stdout + ended.stderr).replace("'", "").split("with: ")[-1]
+
+
 def leaves(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, with its path."""
     if not isinstance(command, click.Group):
@@ -167,6 +191,25 @@ def test_assess_leaves_a_report_and_the_verdicts_status(
     assert document["assessment"]["settle"]
 
 
+def test_a_report_is_enough_where_no_verdict_is_asked_for(
+    fastenough: Fastenough, tmp_path: Path, probe_binary: Path,
+) -> None:
+    words = ("assess", "--any-verdict", "--limit", "1h", "--loads", "none", "--duration", "1s")
+    assert fastenough(*words).returncode == 0
+    assert (tmp_path / "report" / "index.html").is_file()
+
+
+def test_a_board_that_cannot_be_reached_is_one_error(fastenough: Fastenough, tmp_path: Path) -> None:
+    """No run is kept, and the last report stays."""
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "index.html").write_text("last")
+    ended = fastenough("assess", "--any-verdict", "--board", "ssh://root@127.0.0.1:9", "--duration", "12s")
+    assert ended.returncode == 4
+    assert ended.stderr.count("cannot be reached") == ended.stderr.count("\n") == 1
+    assert (tmp_path / "report" / "index.html").read_text() == "last"
+    assert not list(tmp_path.glob("fastenough-data/runs/*"))
+
+
 def test_interrupted_assessment_keeps_its_data(tmp_path: Path, probe_binary: Path) -> None:
     """The runs are longer than the test may take: it is the first that is interrupted, however slow the machine is."""
     running = subprocess.Popen(argv("assess", "--loads", "none,cpu", "--duration", "60m"), cwd=tmp_path,
@@ -190,8 +233,7 @@ def test_doctor_says_the_fix(fastenough: Fastenough, probe_binary: Path) -> None
 
 def test_doctor_without_privilege_misses_real_time(tmp_path: Path, probe_binary: Path) -> None:
     """Without CAP_SYS_NICE nothing can be measured under real-time priority, and doctor says so with the fix."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to give up privileges")
+    require_root("it gives a capability away")
     ended = subprocess.run(["setpriv", "--inh-caps=-sys_nice", "--bounding-set=-sys_nice", *argv("doctor", "--json")],
                            cwd=tmp_path, env=ENVIRONMENT, text=True, capture_output=True, timeout=60, check=False)
     assert ended.returncode == 5, ended.stderr

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_calls import fastenough
+from privileges import needs_root
 from recordings import PROFILE
 from terminal import Terminal, screen
 
@@ -117,7 +117,7 @@ def test_every_finding_says_what_it_concerns(tmp_path: Path, probe_binary: str) 
     assert all((finding["severity"] == "none") == (finding["state"] == "fine") for finding in findings)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root that gives a capability away")
+@needs_root("it gives a capability away")
 @pytest.mark.parametrize("columns", [80, 200])
 def test_red_is_for_what_is_wrong(tmp_path: Path, probe_binary: str, columns: int) -> None:
     for before, wrong in (((), False), (("setpriv", *WITHOUT), True)):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from cli_calls import environment, fastenough
 from ordinary_user import ordinary_user
+from privileges import needs_root
 from processes import eventually
 from recordings import Plan, latencies, write
 from terminal import Terminal, screen
@@ -250,7 +251,7 @@ def test_what_cannot_be_followed_is_one_clear_line(recorded: Recorded, arguments
     assert said in ended.stderr.decode() and ended.stderr.count(b"\n") == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have a run that another user may not read")
+@needs_root("a run that another user may not read")
 @pytest.mark.parametrize("mode", [0o755, 0o700])
 def test_an_ordinary_user_looks_at_a_run_of_root(recorded: Recorded, mode: int) -> None:
     writer = recorded.begin()

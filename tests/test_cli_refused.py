@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from cli_calls import fastenough
+from privileges import needs_root
 
 WITHOUT = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root that gives a capability away")
+pytestmark = needs_root("it gives a capability away")
 
 
 @pytest.mark.parametrize("arguments", [

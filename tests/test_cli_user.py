@@ -17,15 +17,15 @@ from pathlib import Path
 import click
 import pytest
 from ordinary_user import User, ordinary_user
+from privileges import needs_root
 from processes import ended as dead
 from processes import eventually, recorded, with_words
 from terminal import screen
 
 from fastenough.cli import cli
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, require_trusted
 from fastenough.link.guard import descendants
 from fastenough.link.local import LocalLink
-from fastenough.link.sudo import require_trusted
 from fastenough.recording import Recording, read_recording
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -217,7 +217,7 @@ def test_root_runs_no_program_that_others_can_change(tmp_path: Path) -> None:
         require_trusted(str(program))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@needs_root("it gives files away")
 def test_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
     program = tmp_path / "probe"
     program.write_text("#!/bin/sh\n")
