@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -34,7 +35,7 @@ COMMANDS = {
     "show": ("fastenough.cli.show", "Show one RUN: its id, the unique beginning of it, or 'last'."),
     "compare": ("fastenough.cli.compare", "Compare up to three OTHERS with the run BASE: what follows, and each "
                 "difference with its interval."),
-    "ab": ("fastenough.cli.ab", "Say what a setting does to PROBE: runs without and with it take turns."),
+    "ab": ("fastenough.cli.ab", "A/B-test a setting: pairs of runs of PROBE without and with it."),
     "hunt": ("fastenough.cli.hunt", "Search for the load under which PROBE is worst, and keep it as a load file."),
     "audit": ("fastenough.cli.audit", "Say what in this system costs latency or hides it, why, and what would change "
               "it."),
@@ -44,7 +45,7 @@ COMMANDS = {
     "check": ("fastenough.cli.check", "Gate RUNS (without any, the newest campaign) against a baseline and a file of "
               "limits."),
     "farm": ("fastenough.cli.farm", "Many boards, watched for years: switched, measured and pulled by themselves."),
-    "import": ("fastenough.cli.imports", "Take what other tools wrote in FILES into the store, as runs."),
+    "import": ("fastenough.cli.imports", "Import FILES that other tools wrote into the store, as runs."),
     "export": ("fastenough.cli.exports", "Write RUNS (ids, or the beginnings of ids) in a form that other programs "
                "read."),
     "report": ("fastenough.cli.report", "Report on RUNS (ids, or the beginnings of ids); without any, on the newest "
@@ -64,6 +65,9 @@ COMMANDS = {
 }
 """Command name to the module that defines it as ``command``, loaded only when used, and the first sentence of its help:
 the list of all commands is shown without loading any."""
+CALLED = "FASTENOUGH_CALLED"
+"""Environment variable: how the user called a program of this name that is not installed; bin/fastenough sets it."""
+_CALL = re.compile(r"[\w./+-]{1,200}")
 
 
 @click.group(cls=LazyGroup, lazily=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -117,6 +121,9 @@ def _defect(error: Exception) -> str:
 def _explain(error: Exception) -> int:
     """Every error a person can fix is one line, with its exit status; above it what it notes, ready to be pasted."""
     match error:
+        case click.exceptions.NoArgsIsHelpError():
+            print(error.format_message(), file=sys.stderr)
+            return ExitStatus.BAD_INPUT
         case click.ClickException():
             message, status = f"{error.format_message()} (see fastenough --help)", ExitStatus.BAD_INPUT
         case NotApplicable():
@@ -169,11 +176,26 @@ def _leave(status: int) -> None:
     sys.exit(status)
 
 
+def _spelling(called: str) -> Callable[[str], str]:
+    """What writes the commands in hints as the user calls them, such as ``bin/fastenough list``."""
+    if not _CALL.fullmatch(called):
+        return str
+    hint = re.compile(rf"(?<![\w./-])fastenough(?= (?:{'|'.join(COMMANDS)}|--help)\b)")
+    return lambda text: hint.sub(called, text)
+
+
+def _require_umask() -> None:
+    """What is made is never for everybody to write: a umask that takes nothing from others is that of no login."""
+    mask = os.umask(0o077)
+    os.umask(mask if mask & 0o002 else mask | 0o022)
+
+
 def main(argv: list[str] | None = None) -> Any:
     """One command, from the names of the process to its exit status."""
     if "_FASTENOUGH_COMPLETE" in os.environ:
         sys.exit(import_module("fastenough.cli.completion").answer(cli))
-    tame()
+    tame(_spelling(os.environ.get(CALLED, "")))
+    _require_umask()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # what libraries remark to programmers is no news to who measures
     signals = _Signals()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from fastenough.analysis.left_out import Selection
 from fastenough.analysis.task_set import impossible
 from fastenough.cli.assessed import print_assessment
 from fastenough.cli.live import Display
@@ -15,7 +16,7 @@ from fastenough.cli.loads_option import Loads, written
 from fastenough.cli.output import print_json
 from fastenough.cli.parameters import DURATION, DurationText, json_option
 from fastenough.cli.privileges import as_granted_option, boards_for
-from fastenough.cli.requirement import requirement, requirement_options
+from fastenough.cli.requirement import only_these_option, requirement, requirement_options
 from fastenough.cli.run import MONITOR_HELP
 from fastenough.cli.stores import store_option
 from fastenough.cli.tasks import print_tasks, stated_tasks, task_option, tell_impossible
@@ -58,6 +59,9 @@ def tell(answer: Answer, out: Path, as_json: bool) -> ExitStatus:
               help="Directory of the report.")
 @click.option("--monitor", is_flag=True, help=MONITOR_HELP)
 @click.option("--resume", is_flag=True, help="Go on with an unfinished assessment of the same kind.")
+@click.option("--any-verdict", is_flag=True,
+              help="Exit with status 0 once the report is made, whatever the verdict.")
+@only_these_option
 @as_granted_option
 @store_option
 @json_option
@@ -65,7 +69,7 @@ def command(
     *, limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
     return_time_ns: int, tasks: tuple[str, ...], duration_ns: int,
     loads: dict[str, Load], interval: str, priority: int, board: str, out: Path,
-    monitor: bool, resume: bool, as_granted: bool, store_path: Path, as_json: bool,
+    monitor: bool, resume: bool, any_verdict: bool, only_these: bool, as_granted: bool, store_path: Path, as_json: bool,
 ) -> int:
     """Measure how this Linux wakes up real-time tasks under load, and judge it.
 
@@ -75,7 +79,8 @@ def command(
     task_set = stated_tasks(tasks)
     if task_set is not None and (reasons := impossible(task_set)):
         return tell_impossible(reasons, as_json)
-    question = Question(None, confidence, tuple(loads), ASSESSED, tasks=task_set)
+    question = Question(None, confidence, tuple(loads), ASSESSED, tasks=task_set,
+                        selection=Selection.ONLY_THESE if only_these else Selection.CAMPAIGN)
     if task_set is None:
         required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
         question = replace(question, required=required)
@@ -94,4 +99,6 @@ def command(
     if isinstance(answer, int):
         return 128 + answer
     status = tell(answer, out, as_json)
-    return 128 + answer.signal if answer.signal else status
+    if answer.signal:
+        return 128 + answer.signal
+    return ExitStatus.DONE if any_verdict else status

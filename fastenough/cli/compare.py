@@ -33,13 +33,14 @@ def _print_quantiles(comparison: Comparison, which: str) -> None:
     print_table(
         f"\n{comparison.series}: {which} minus base in µs, n = {words.number(second)} and {words.number(first)}",
         ("quantile", "base", which, "difference", f"{stated} interval", f"{which} is"),
-        [(words.percent(q.quantile), micros(q.first_ns), micros(q.second_ns), micros(q.difference_ns), interval(q),
+        [(words.percent(q.quantile), words.microseconds(q.first_ns), words.microseconds(q.second_ns),
+          micros(q.difference_ns), interval(q),
           finding(q)) for q in comparison.quantiles],
     )
     for rate in comparison.rates:
         say(f"above {words.latency(rate.limit_ns)}: {rate.first[0]} of {words.number(rate.first[1])} and "
             f"{rate.second[0]} of {words.number(rate.second[1])}; difference of rates {rate.difference:.3g} "
-            f"({rate.lower:.3g} to {rate.upper:.3g}): {finding(rate)}")
+            f"({words.interval(rate.lower, rate.upper)}): {finding(rate)}")
 
 
 def _print_maxima(comparisons: Sequence[Comparison]) -> None:

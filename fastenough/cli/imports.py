@@ -17,6 +17,7 @@ from fastenough.model import BadInput
 from fastenough.recording.building import line_bytes
 from fastenough.store import Store
 
+_UNITS_NS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
 _COLUMNS = ("series", "n", "min", "mean", "max", "overflow")
 _UNSHOWN = ("imported: they do not show activations that were missed (coordinated omission), settings read back, or "
             "that a load ran, and never give a PASS")
@@ -43,21 +44,25 @@ def _document(run_id: str, found: Found) -> dict[str, Any]:
 
 def _row(series: FoundSeries) -> tuple[str, ...]:
     counts = ["–" if number is None else words.number(number) for number in (series.count, series.overflow)]
-    times = [micros(series.in_ns(value)) for value in (series.minimum, series.mean, series.maximum)]
+    shown = ((series.minimum, words.microseconds_down), (series.mean, micros), (series.maximum, words.microseconds))
+    times = [show(series.in_ns(value)) for value, show in shown]
     return series.title, counts[0], *times, counts[1]
 
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--unit", type=click.Choice(list(_UNITS_NS)), help="Unit of values in files that state none (.hgrm).")
 @store_option
 @json_option
-def command(files: tuple[Path, ...], store_path: Path, as_json: bool) -> None:
-    """Take what other tools wrote in FILES into the store, as runs.
+def command(files: tuple[Path, ...], unit: str | None, store_path: Path, as_json: bool) -> None:
+    """Import FILES that other tools wrote into the store, as runs.
 
-    cyclictest, rtla, oslat, hwlatdetect, jitterdebugger, Xenomai's latency, stress-ng --cyclic and OSADL's data; which
-    it is shows in the content.  Nothing is imported where one of the files is refused.
+    cyclictest and the other rt-tests, rtla, rteval, hwlatdetect, jitterdebugger, Xenomai's latency, EVL's latmus, perf
+    sched latency, stress-ng --cyclic, HdrHistogram's .hgrm and OSADL's data; the content shows which it is.  Nothing is
+    imported where one of the files is refused.
     """
-    taken = [(source, found_in(source)) for source in map(read_source, files)]
+    sources = [read_source(path, _UNITS_NS.get(unit or "")) for path in files]
+    taken = [(source, found_in(source)) for source in sources]
     store = Store(store_path)
     if store.index_fault is not None:
         raise BadInput(f"{store_path}: nothing is imported there: {store.index_fault}")

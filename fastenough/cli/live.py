@@ -110,18 +110,11 @@ class Work(_Moving):
         return self._step.picture()
 
 
-def _nothing_to_note(standing: Standing) -> str:
-    return ""
-
-
 class Display(_Moving):
-    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run.
+    """Call it with each Progress; a terminal gets a live picture, a file or pipe one line per run."""
 
-    ``note``: what is to be said of a run beside its probe and load.
-    """
-
-    def __init__(self, note: Callable[[Standing], str] = _nothing_to_note) -> None:
-        self._note = note
+    def __init__(self) -> None:
+        self._note = ""
         self._standing: Standing | None = None
         self._begun_s = self._heard_s = time.monotonic()
         self._worst_ns: int | None = None
@@ -153,8 +146,9 @@ class Display(_Moving):
             return ""
         return f"worst {readable(self._worst_ns)}, {age((time.monotonic() - self._worst_s) * 1e9)}"
 
-    def __call__(self, standing: Standing) -> None:
-        self._standing, self._heard_s = standing, time.monotonic()
+    def __call__(self, standing: Standing, note: str = "") -> None:
+        """``note``: what is to be said of the run beside its probe and load."""
+        self._standing, self._note, self._heard_s = standing, note, time.monotonic()
         worst_ns = max(standing.worst_ns.values(), default=None)
         if worst_ns != self._worst_ns:
             self._worst_ns, self._worst_s = worst_ns, self._heard_s
@@ -166,6 +160,5 @@ class Display(_Moving):
 
     def _what(self, standing: Standing) -> str:
         where = f" {standing.spec.place}" if standing.spec.place else ""
-        note = self._note(standing)
         return clean(f"[{standing.run}/{standing.runs}] {standing.spec.probe}{where}, load {standing.spec.load}"
-                     + (f", {note}" if note else ""))
+                     + (f", {self._note}" if self._note else ""))

@@ -4,21 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
 from fastenough.campaign import Campaign, Entry, Plan, Stopping, run_campaign
-from fastenough.campaign.acts import parameters_of_board
+from fastenough.campaign.acts import check_cpus, parameters_of_board
 from fastenough.campaign.changing import changing, seen_before
+from fastenough.campaign.expand import combinations
 from fastenough.campaign.ledger import Newest, newest_of
+from fastenough.campaign.plan import DEFAULT_BOARD
 from fastenough.cli.by_hand import ByHand
 from fastenough.cli.live import Display
 from fastenough.cli.output import print_json
 from fastenough.cli.privileges import boards_for
 from fastenough.cli.probes import catalogue
 from fastenough.implementations import Implementation, Value, find_implementation
-from fastenough.implementations.catalogue import ProbeEntry, in_parameters
+from fastenough.implementations.catalogue import DEADLINE_PARAMETERS, ProbeEntry, check_deadline, in_parameters
 from fastenough.implementations.task import Refused
+from fastenough.link import LocalLink
 from fastenough.model import BadInput, ExitStatus, NotApplicable, Outcome
 from fastenough.store import Store
 
@@ -113,10 +117,22 @@ def check_plan(plan: Plan) -> None:
         if "local" in plan.boards:
             raise
         known = {}
+    _check_files(plan)
+    if DEFAULT_BOARD in (plan.boards or (DEFAULT_BOARD,)):
+        check_cpus(plan, LocalLink())
     for entry in plan.entries:
         parameters = parameters_of_board(entry.probe, entry.parameters, plan.instrument is not None)
         for implementation in map(find_implementation, entry.implementations):
             _check_entry(entry, implementation, parameters, known)
+
+
+def _check_files(plan: Plan) -> None:
+    """Raises BadInput where a file that is known of the plan's gauge is missing."""
+    instrument = plan.instrument
+    files = {"self-test": instrument.self_test, "calibration": instrument.calibration} if instrument else {}
+    for key, path in files.items():
+        if path and not Path(path).is_file():
+            raise plan.fault(f"{key}: there is no file {path}; name one that exists", key)
 
 
 def _check_entry(entry: Entry, implementation: Implementation, parameters: Mapping[str, tuple[Value, ...]],
@@ -129,3 +145,9 @@ def _check_entry(entry: Entry, implementation: Implementation, parameters: Mappi
             implementation.check(entry.probe, each, known)
         except BadInput as error:
             raise entry.fault(str(error), *key) from error
+    of_deadline = {name: values for name, values in parameters.items() if name in DEADLINE_PARAMETERS}
+    for combination in combinations(replace(entry, parameters=of_deadline)):
+        try:
+            check_deadline(combination)
+        except BadInput as error:
+            raise entry.fault(str(error), "parameters") from error

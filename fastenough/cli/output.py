@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -68,12 +68,17 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 class _Tamed(io.TextIOWrapper):
-    """A standard stream that writes no control character but the end of a line, and never fails to encode."""
+    """A standard stream that writes no control character but the end of a line, and never fails to encode.
+
+    ``spelled``: writes the program's name in a hint as the user calls it.
+    """
+
+    spelled: Callable[[str], str]
 
     def write(self, text: str, /) -> int:
         if not isinstance(text, str):
             raise TypeError("text is written here, not bytes")
-        super().write(clean_lines(text))
+        super().write(self.spelled(clean_lines(text)))
         return len(text)
 
 
@@ -88,7 +93,7 @@ class _Raw(io.TextIOBase):
         return self._stream.encoding
 
     def write(self, text: str, /) -> int:
-        return io.TextIOWrapper.write(self._stream, text)
+        return io.TextIOWrapper.write(self._stream, self._stream.spelled(text))
 
     def flush(self) -> None:
         self._stream.flush()
@@ -100,7 +105,7 @@ class _Raw(io.TextIOBase):
         return self._stream.isatty()
 
 
-def _tamed(stream: TextIO | None, descriptor: int) -> TextIO:
+def _tamed(stream: TextIO | None, descriptor: int, spelled: Callable[[str], str]) -> TextIO:
     """``stream`` is None where the caller has closed the descriptor: then nothing is said there."""
     if stream is None:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -111,13 +116,15 @@ def _tamed(stream: TextIO | None, descriptor: int) -> TextIO:
     if isinstance(stream, _Tamed) or not isinstance(stream, io.TextIOWrapper):
         return stream
     encoding, lines = stream.encoding, stream.line_buffering
-    return _Tamed(stream.detach(), encoding, _ERRORS, line_buffering=lines)
+    tamed = _Tamed(stream.detach(), encoding, _ERRORS, line_buffering=lines)
+    tamed.spelled = spelled
+    return tamed
 
 
-def tame() -> None:
-    """From here on whatever is printed is clean, and can be encoded, whatever the locale."""
+def tame(spelled: Callable[[str], str] = str) -> None:
+    """From here on whatever is printed is clean, and can be encoded, whatever the locale; ``spelled``: see `_Tamed`."""
     codecs.register_error(_ERRORS, _plainly)
-    sys.stdout, sys.stderr = _tamed(sys.stdout, 1), _tamed(sys.stderr, 2)
+    sys.stdout, sys.stderr = _tamed(sys.stdout, 1, spelled), _tamed(sys.stderr, 2, spelled)
 
 
 def console(stream: TextIO, file_width: int = _FILE_WIDTH) -> Console:

@@ -23,13 +23,28 @@ def kernel_of(profile: Any) -> str:
     return f"kernel {kernel.get('release')} ({model if model == 'preempt-rt' else f'preemption {model}'})"
 
 
+_NOT_ONLY_REAL_TIME = ("any", "other")
+"""Values of the monitor's parameter policy."""
+
+
 def heading(head: Head) -> str:
     """What is measured: act, period, load, kernel, board, run."""
     period_ns = next((series.period_ns for series in head.series if series.period_ns), None)
     every = f" every {words.duration(period_ns)}" if period_ns else ""
     load = f"load {head.load.name}" if head.load else "load not stated"
     board = f" on {head.board}" if head.board else ""
-    return f"{head.probe}{every} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; run {head.run_id}"
+    return (f"{head.probe}{every}{_watched(head)} by {head.implementation}, {load}, {kernel_of(head.profile)}{board}; "
+            f"run {head.run_id}")
+
+
+def _watched(head: Head) -> str:
+    """Whose wake-ups a monitor counts, where they are not those of all real-time tasks."""
+    if not is_monitor(head):
+        return ""
+    parts = [f"{name} {head.parameters[name]}" for name in ("pid", "comm", "cgroup") if head.parameters.get(name)]
+    if head.parameters.get("policy") in _NOT_ONLY_REAL_TIME:
+        parts.append("not only real-time tasks (SCHED_OTHER)")
+    return f" of {', '.join(parts)}" if parts else ""
 
 
 def clock(ns: float) -> str:

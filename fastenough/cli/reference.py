@@ -12,6 +12,7 @@ from fastenough.cli.parameters import json_option
 from fastenough.reference import NAMES, Reference, claims_of, find_reference
 from fastenough.reference.columns import columns_of
 from fastenough.reference.figures import Figure
+from fastenough.report.source_tables import maxima_by_kernel
 
 _FREQUENCIES = ("Frequencies: the highest at which the latency (jitter) is at most half the period, 1/(2 L), computed "
                 "here of 95 % and 100 % and rounded down")
@@ -35,6 +36,7 @@ def _print(reference: Reference) -> None:
         say(f"{name}: {told}", "  ")
     _print_figures([figure for figure in reference.figures if not figure.size])
     _print_figures([figure for figure in reference.figures if figure.size])
+    _print_maxima(reference)
 
 
 def _print_figures(figures: Sequence[Figure]) -> None:
@@ -48,6 +50,15 @@ def _print_figures(figures: Sequence[Figure]) -> None:
     print_table("", titles, rows, texts, spare=_SPARE)
     if any("frequency" in title for title in titles):
         say(_FREQUENCIES)
+
+
+def _print_maxima(reference: Reference) -> None:
+    """The maxima of the boards by kernel, where several boards ran the same on several kernels."""
+    tables = maxima_by_kernel("maxima", "Maximum response by board and kernel", reference.of("response"))
+    for table in tables:
+        print()
+        print_table(table.caption, [column.title for column in table.columns],
+                    [[cell.shown for cell in table.cells(row)] for row in table.rows], 1)
 
 
 def _print_claims(reference: Reference) -> None:

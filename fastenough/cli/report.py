@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from fastenough.analysis.left_out import Selection
 from fastenough.cli.assess import tell
 from fastenough.cli.live import Work
 from fastenough.cli.parameters import Names, json_option
-from fastenough.cli.requirement import requirement, requirement_options
+from fastenough.cli.requirement import only_these_option, requirement, requirement_options
 from fastenough.cli.stores import existing_store, store_option
 from fastenough.jobs.assess import Question, judge_and_report, read_runs
 from fastenough.model import BadInput, ExitStatus, FastenoughError
@@ -65,19 +66,22 @@ def _probe_of(recordings: Sequence[Recording], named: str | None) -> str | None:
 @click.option("--probe", help="Which probe's runs --limit is for, where there are several.")
 @click.option("--beside", type=Names("reference system", list(NAMES)),
               help="Published systems to set beside these runs, comma-separated (see fastenough reference).")
+@only_these_option
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True,
               help="Directory of the report.")
 @store_option
 @json_option
 def command(
     *, runs: tuple[str, ...], limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None,
-    return_time_ns: int, probe: str | None, beside: list[str] | None, out: Path, store_path: Path, as_json: bool,
+    return_time_ns: int, probe: str | None, beside: list[str] | None, only_these: bool, out: Path, store_path: Path,
+    as_json: bool,
 ) -> ExitStatus:
     """Report on RUNS (ids, or the beginnings of ids); without any, on the newest campaign.
 
     In a store that has none, as where a service's recordings were pulled, that is on all of its runs.
 
-    Runs of a plan that states a requirement for them are judged by that, unless --limit says another.
+    Runs of a plan that states a requirement for them are judged by that, unless --limit says another. Runs of the
+    store that answer the same question and are left out are named; a PASS without them needs --only-these.
     """
     required = requirement(limit_ns, miss_rate, confidence, longest_burst, return_time_ns)
     if probe is not None and required is None:
@@ -89,6 +93,8 @@ def command(
         recordings = read_runs(store, chosen.runs, work.step)
         judged = None if required is None else _probe_of(recordings, probe)
         question = Question(required, confidence, probe=judged, missing=chosen.missing,
-                            beside=tuple(map(find_reference, beside or ())), note=_note(store, chosen))
+                            beside=tuple(map(find_reference, beside or ())), note=_note(store, chosen),
+                            selection=Selection.ONLY_THESE if only_these else
+                            Selection.CHOSEN if runs else Selection.CAMPAIGN)
         answer = judge_and_report(recordings, question, store, out, on_step=work.step)
     return tell(answer, out, as_json)

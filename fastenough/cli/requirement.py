@@ -17,8 +17,8 @@ _OPTIONS = (
                  help="Share of activations that may exceed the limit, as in 0, 1e-6 or 5%."),
     click.option("--confidence", type=FRACTION, default="95%", show_default=True, help="Confidence of every bound."),
     click.option("--longest-burst", type=click.IntRange(min=1),
-                 help="How many activations one disturbance makes late at most, as you know the system: a miss rate "
-                      "can then be shown though hardly anything was late."),
+                 help="Number of activations that one cause makes late at most, also where they are seconds apart. "
+                      "Known from the system's design and stated before measuring: a PASS that rests on it says so."),
     click.option("--return-time", "return_time_ns", type=DURATION, default="5s", show_default=True,
                  help="What \"never\" (a miss rate of 0) must exclude: a disturbance as often as once in this time."),
 )
@@ -29,6 +29,13 @@ def requirement_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def only_these_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --only-these."""
+    return click.option("--only-these", is_flag=True,
+                        help="Judge these runs without others of the store that answer the same question. The headline "
+                             "then says how many were left out.")(command)
 
 
 def requirement(limit_ns: int | None, miss_rate: float, confidence: float, longest_burst: int | None = None,

@@ -50,7 +50,7 @@ def _cells(measures: Measures) -> tuple[str, ...]:
     quantiles = [us(quantile.value_ns) if quantile.at_least_ns is None else
                  f"≥ {words.microseconds_down(quantile.at_least_ns)}" for quantile in measures.quantiles]
     return (words.number(measures.n), words.number(measures.lost), words.number(measures.missed),
-            us(measures.minimum_ns), us(measures.mean_ns), *quantiles, us(measures.maximum_ns))
+            words.microseconds_down(measures.minimum_ns), us(measures.mean_ns), *quantiles, us(measures.maximum_ns))
 
 
 def _print_measures(measured: Measured) -> None:

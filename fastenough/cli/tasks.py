@@ -14,7 +14,7 @@ from fastenough.cli.output import print_json, print_table, say
 from fastenough.jobs.task_set import task_set_of
 from fastenough.model import VERDICT_EXIT_STATUS, BadInput, ExitStatus, Verdict
 
-_HELP = ("A task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=2'; "
+_HELP = ("A task of your application, as in 'name=loop period=1ms compute=200us deadline=800us priority=80 cpu=0'; "
          "once for each task. The answer is whether all keep their deadlines with what is measured, never PASS.")
 _INSTEAD = {"limit_ns": "each task has a deadline of its own", "interval": "each task has a period of its own"}
 _COLUMNS = ("task", "CPU", "priority", "period", "compute", "deadline", "response", "left")

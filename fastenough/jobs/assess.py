@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastenough import report
 from fastenough.analysis import Assessment, judge
+from fastenough.analysis.left_out import Selection, judged_without, left_out
 from fastenough.analysis.merged import load_name
 from fastenough.analysis.task_set import TaskAnswer, TaskSet, answer_of, judged_with
 from fastenough.board import Board, open_board
@@ -22,7 +23,7 @@ from fastenough.report.document import Section
 from fastenough.report.note import Note
 from fastenough.report.task_set import tasks_section
 from fastenough.store import Store
-from fastenough.store.looks import question_of
+from fastenough.store.looks import Topic, question_of
 
 OnStep = Callable[[str, Callable[[], float]], None]
 """Told what is done from now on, and given what says how much of that is done, 0 to 1."""
@@ -55,6 +56,8 @@ class Question:
     """What the plan of the campaign says, where the runs are those of one."""
     tasks: TaskSet | None = None
     """Whose deadlines are to be kept, where that is the question."""
+    selection: Selection = Selection.CAMPAIGN
+    """How the runs that are judged were selected."""
 
 
 @dataclass(frozen=True)
@@ -102,20 +105,25 @@ def read_runs(store: Store, runs: Sequence[str], on_step: OnStep = nobody_waits)
     return recordings
 
 
-def asked_of(recordings: Sequence[Recording], question: Question, by: str = "assessment") -> str | None:
+def asked_of(recordings: Sequence[Recording], question: Question, by: str = "assessment",
+             together: Sequence[Requirement] = ()) -> Topic | None:
     """The question: what is required, by what is asked or by the runs themselves, and of what; None where nothing is.
 
-    What was asked ``by`` somebody else, under other loads, or of another kernel or command line, is another question.
+    What was asked ``by`` somebody else, under other loads, or of another kernel or command line, belongs to another
+    family.  ``together``: all requirements that are judged at once, where there are several.
     """
-    asked = set()
+    asked, families = set(), set()
     for recording in recordings:
         head = recording.head
         given = question.required if question.probe in (None, head.probe) else None
         required = given or head.requirement
         if required is not None:
-            asked.add(str((asdict(required), head.board, head.configuration and asdict(head.configuration), head.probe,
-                           head.implementation, load_name(recording))))
-    return question_of(by, sorted(asked)) if asked else None
+            of = (head.board, head.configuration and asdict(head.configuration), head.probe, head.implementation,
+                  load_name(recording))
+            asked.add(str((asdict(required), *of)))
+            families.add(question_of("family", by, str(of)))
+    at_once = question_of(sorted(str(asdict(each)) for each in together)) if together else ""
+    return Topic(question_of(by, sorted(asked)), tuple(sorted(families)), at_once) if asked else None
 
 
 def judge_asked(recordings: Sequence[Recording], question: Question, store: Store) -> Assessment:
@@ -126,8 +134,27 @@ def judge_asked(recordings: Sequence[Recording], question: Question, store: Stor
                        loads=question.loads or None, missing=question.missing,
                        look=len(store.looks_before(asked, runs)) if asked else 0)
     if asked:
+        others = left_out(judged, _alike(judged, store), assessment)
+        assessment = judged_without(assessment, others, question.selection)
         store.note_look(asked, runs, assessment.verdict)
     return assessment
+
+
+_MOST_ALIKE = 200
+"""So many runs of one board, probe, implementation and load are read, those nearest in time."""
+
+
+def _alike(judged: Sequence[Recording], store: Store) -> Iterator[Recording]:
+    """Other runs of the store that may answer the same question."""
+    taken = {recording.run_id for recording in judged}
+    begins = {(recording.head.board, recording.head.probe, recording.head.implementation, load_name(recording)):
+              recording.head.begin.wall_ns for recording in judged}
+    for (board, probe, implementation, load), begin_ns in begins.items():
+        alike = store.runs(brief=True, board=board, probe=probe, implementation=implementation, load=load)
+        apart = sorted((abs((run.begin_wall_ns or 0) - begin_ns), run.id) for run in alike
+                       if run.id not in taken and run.state != "running")
+        for _, run_id in apart[:_MOST_ALIKE]:
+            yield store.load(run_id)
 
 
 def judge_and_report(recordings: Sequence[Recording], question: Question, store: Store, out: Path, *,

@@ -12,8 +12,9 @@ from functools import partial
 
 from fastenough.analysis.injections import Found, found_by_due, found_by_edges, found_by_interval, in_order
 from fastenough.board import Board, Booted
+from fastenough.gauge.calibration import usable_tick_ps
 from fastenough.gauge.ports import find_port
-from fastenough.gauge.run import STREAMED_PERIOD_NS, calibrated_tick_ps
+from fastenough.gauge.run import STREAMED_PERIOD_NS
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
 from fastenough.implementations import Act, linux_kernel
@@ -129,7 +130,7 @@ def gauge_finds(wired: Wired | NotApplicable, injector: Injector, by: str, toggl
     act = Act("periodic", {"chip": wired.chip, "out": wired.line, "affinity": plan.cpu,
                            "interval": f"{plan.period_ns}ns", "report": "100ms"})
     with Gauge(find_port(wired.port)) as gauge:
-        tick_ps = calibrated_tick_ps(gauge, gauge.calibrate(_CALIBRATION_S))
+        tick_ps = usable_tick_ps(gauge.calibrate(_CALIBRATION_S), gauge.identity)
         period_ticks = round(2 * plan.period_ns * 1000 / tick_ps)
         with toggling(act) as task:
             due_mono_ns = _a_due_time(task)

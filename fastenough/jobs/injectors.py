@@ -119,7 +119,7 @@ class Interrupt:
     def _lines(self) -> list[str]:
         expected = len(self.plan.sizes_ns) * self.plan.each
         deadline = time.monotonic() + self.plan.seconds + MARGIN_S
-        while len(lines := self.booted.link.read(_DEVICE).decode().splitlines()) < expected:
+        while len(lines := self.booted.link.read(_DEVICE).decode(errors="replace").splitlines()) < expected:
             if time.monotonic() > deadline:
                 raise FastenoughError(f"only {len(lines)} of {expected} latencies were injected in time")
             time.sleep(_POLL_S)

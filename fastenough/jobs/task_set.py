@@ -21,6 +21,8 @@ _KEYS = ("name", *_TIMES, *_NUMBERS)
 _NAME = re.compile(r"[\w.+-]{1,32}", re.ASCII)
 _SHORTEST_PERIOD_NS, _LONGEST_PERIOD_NS = 5_000, 10 * 10**9
 """What a timer of the probe can be set to."""
+_STRETCH = "20ms"
+"""The intervals in which gaps are counted: one window of the probe `spin`.  All of one may have come together."""
 _EXAMPLE = "period=1ms compute=200us deadline=800us"
 
 
@@ -112,7 +114,8 @@ def task_plan(board: str, task_set: TaskSet, loads: Sequence[str], duration_ns: 
                          requirement=required(max(1, min(task.deadline_ns - task.compute_ns for task in tasks))))
                    for (period_ns, level, cpu), tasks in groups.items())
     lowest = min((level for _, level, _ in groups), default=priority)
-    busy = Entry("spin", tuple(loads), each_ns / 1e9, {"priority": (lowest,), **_on(task_set.cpus)})
+    busy = Entry("spin", tuple(loads), each_ns / 1e9,
+                 {"priority": (lowest,), "report": (_STRETCH,), **_on(task_set.cpus)})
     return Plan("assess-tasks", (*timers, busy), boards=(board,), monitor=monitor)
 
 

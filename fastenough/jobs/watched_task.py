@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 from fastenough.analysis.injections import Injection
 from fastenough.board import Booted
 from fastenough.campaign.monitoring import LOADING_S, find_monitor
-from fastenough.facts.cpu import cpu_list
+from fastenough.facts.cpu import cpus_of
 from fastenough.implementations import Act
 from fastenough.implementations.linux_user import options
 from fastenough.implementations.task import Probing
@@ -171,7 +171,7 @@ def _injections(recording: Recording, samples: dict[int, Samples]) -> Injected:
 
 def _other_cpu(link: Link, cpu: int) -> int:
     """Another CPU of the board, from which its interrupts are kept off."""
-    others = [one for one in cpu_list(link.read("/sys/devices/system/cpu/online").decode()) if one != cpu]
+    others = [one for one in cpus_of(link, "online") if one != cpu]
     if not others:
         raise NotApplicable("the board has one CPU only, and interrupts are kept off by a second one")
     return others[0]
