@@ -30,6 +30,8 @@ from fastenough.store.campaign import newest_campaign
 from fastenough.store.directory import LIVE_FILE, RUN_FILE, SEALED_FILE
 
 LOADS = ("none", "cpu", "io")
+BUSY = made.RAN | {"cpu_ns": 4_000_000_000}
+"""In an interval of 16 s as much as in 1 s otherwise would be too little for the load."""
 PLANNED = tuple(f"timer interval=1ms, load {load}" for load in LOADS)
 
 
@@ -39,7 +41,7 @@ def begin(store: Store, position: int, campaign: str = "assess-1") -> Any:
 
 
 def lines(folder: Path, run_id: str, load: str, **changes: Any) -> list[bytes]:
-    plan = made.Plan(made.quiet(run_id), run_id=run_id, load=load, **changes)
+    plan = made.Plan(made.quiet(run_id), run_id=run_id, load=load, load_use=(BUSY,), **changes)
     return made.write(folder / "made.jsonl", plan).read_bytes().splitlines(keepends=True)
 
 
