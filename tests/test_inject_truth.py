@@ -15,6 +15,7 @@ import pytest
 from privileges import needs_root
 
 from fastenough.analysis.station_delays import STATIONS
+from fastenough.model import ExitStatus
 from fastenough.recording import Recording, read_recording
 from fastenough.recording.samples import Samples, read_samples
 from fastenough.units import parse_duration_ns
@@ -125,9 +126,11 @@ def test_without_rights_it_does_not_apply(inject_binary: Path) -> None:
 
 
 def test_a_station_that_is_delayed_by_nobody_is_counted_as_missed(inject_binary: Path, tmp_path: Path) -> None:
-    """No task's timer is due there."""
-    subprocess.run([inject_binary, "inject", "--station=running-to-return", "--sizes=1ms", "--each=5", "-i", "10ms",
-                    "--quiet", "--record", str(tmp_path / "r")], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    """No task's timer is due there: not one injection takes place, so the run has failed."""
+    done = subprocess.run([inject_binary, "inject", "--station=running-to-return", "--sizes=1ms", "--each=5",
+                           "-i", "10ms", "--quiet", "--record", str(tmp_path / "r")], check=False, timeout=60,
+                          stdout=subprocess.DEVNULL)
+    assert done.returncode == ExitStatus.BROKEN
     recording = read_recording(tmp_path / "r")
     (series,) = recording.named("injected")
     assert (recording.totals[series.id].total, recording.missed(series.id)) == (0, TRIES * 5)

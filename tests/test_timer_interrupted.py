@@ -22,7 +22,7 @@ from privileges import needs_root
 from processes import eventually, recorded
 from timer_grid import assert_every_period_accounted
 
-from fastenough.model import Outcome
+from fastenough.model import ExitStatus, Outcome
 from fastenough.recording import Recording, read_recording
 
 PERIOD_NS = 1_000_000
@@ -61,11 +61,13 @@ def _stall(probe: str, head: Path, record: Path) -> int:
     """Stall the timer of this recording again and again; how often the hog really came in time for it."""
     with head.open() as lines:
         begin_ns = json.loads(lines.readline())["begin"]["mono_ns"]
-    subprocess.run([probe, "hog", "-a", CPU, "-p", "90", "--sizes", f"{STALL_NS}ns", "--each", str(STALLS),
-                    "-i", "10ms", "--begin", str(begin_ns), "--record", str(record), "-q"], check=True,
-                   stdout=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run([probe, "hog", "-a", CPU, "-p", "90", "--sizes", f"{STALL_NS}ns", "--each", str(STALLS),
+                           "-i", "10ms", "--begin", str(begin_ns), "--record", str(record), "-q"], check=False,
+                          stdout=subprocess.DEVNULL, timeout=60)
     hog = read_recording(record)
-    return hog.totals[hog.named("injected")[0].id].total
+    acts = hog.totals[hog.named("injected")[0].id].total
+    assert done.returncode == (ExitStatus.DONE if acts else ExitStatus.BROKEN)
+    return acts
 
 
 def _stop_and_continue(timer: subprocess.Popen[bytes]) -> None:
