@@ -160,6 +160,15 @@ def test_a_load_that_is_no_longer_measured_is_a_failure_unless_it_is_allowed(tmp
     assert bench.check(None, *also).returncode == 0, "nothing is gated without limits"
 
 
+def test_a_board_that_is_no_longer_measured_is_a_failure_unless_boards_may_differ(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    write(tmp_path / "other.jsonl", Plan(shifted(3, 0), run_id="other", head={"board": "another"}))
+    done = bench.check(GROWTH.format("10us"), "--baseline", "other.jsonl")
+    assert done.returncode == 1 and "on another" in done.stdout.partition("FAIL: ")[2]
+    allowed = '[allow]\ndiffers = ["board"]\n'
+    assert bench.check(allowed + GROWTH.format("10us"), "--baseline", "other.jsonl").returncode == 0
+
+
 def bursty(seed: int, slower: float, intervals: int = 40) -> Values:
     """A machine whose latency is another in each interval, by a factor of two and more."""
     random = np.random.default_rng(seed)
@@ -190,6 +199,17 @@ def test_nights_since_the_last_change_are_taken_together(tmp_path: Path, slower:
     assert together.verdict is verdict
     assert [one.run_id for one in earlier_nights(store, [last], [base])] == ids[-2::-1]
     assert (1 < len(together.run_ids) < 16) == (slower > 1), "no more nights than are needed"
+
+
+def test_the_greatest_confidence_can_be_asked_of_many_nights(tmp_path: Path) -> None:
+    """Each window has its share of the error, and so a greater confidence than can be asked for."""
+    store = Store(tmp_path / "store")
+    base = read_recording(write(tmp_path / "base.jsonl", Plan(bursty(0, 1.0, 400), run_id="base")))
+    (tmp_path / "limits.toml").write_text('[[limit]]\nquantile = "50%"\nslower-by = "14%"\nconfidence = "99.99%"\n')
+    ids = [night(store, tmp_path / "scratch", number, 3.0) for number in range(1, 5)]
+    limits = read_limits(tmp_path / "limits.toml")
+    held, = check([store.load(ids[-1])], [base], limits, store).held
+    assert held.verdict is Verdict.FAIL and held.limit == limits.limits[0]
 
 
 def test_an_unsound_baseline_never_passes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fastenough.analysis.gate import Held, Limit
 from fastenough.analysis.left_out import Selection
 from fastenough.jobs.assess import Question, asked_of, judge_asked
 from fastenough.jobs.check import check
+from fastenough.jobs.limits import Limits
 from fastenough.model import Configuration, Requirement, Verdict
 from fastenough.recording import Recording
 from fastenough.recording.building import Added, completed_head
@@ -231,7 +232,7 @@ def test_runs_left_out_that_keep_the_limit_forbid_a_pass_of_chosen_runs_only(tmp
 
 
 def _gate(store: Store, *runs: Recording) -> Held:
-    [held] = check(runs, [], [Limit("limits.toml", LIMIT)], store).held
+    [held] = check(runs, [], Limits((Limit("limits.toml", LIMIT),)), store).held
     return held
 
 

@@ -25,7 +25,8 @@ from fastenough.recording import Recording
 Group = Sequence[Recording]
 
 MOST_CONFIDENCE = 0.9999
-"""Of one limit on growth.  The tail of the draws is taken to be Student's t, which is not tried any farther out."""
+"""That a limit on growth may ask for.  The tail of the draws is taken to be Student's t, which was not tried much
+farther out; where several limits or windows share an error, it is read at their share."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Growth:
     more_share: float = 0.0
     confidence: float = 0.95
 
-    def __post_init__(self) -> None:
+    def require_resolved(self) -> None:
+        """Raises BadInput for a confidence that draws of blocks cannot show."""
         if self.confidence > MOST_CONFIDENCE:
             raise BadInput(f"a confidence of {words.percent(self.confidence)} cannot be shown from blocks of time; "
                            f"state at most {words.percent(MOST_CONFIDENCE)}")
@@ -155,16 +157,29 @@ def beside(runs: Group, baselines: Group) -> list[tuple[Group, Group]]:
 
 def departures(runs: Group, baselines: Group, allowed: Allowed) -> list[Departure]:
     """Loads and acts of the baseline that are no longer measured, and environments that are others."""
-    found: list[Departure] = []
-    acts = {_act(run) for run in runs}
-    for lacking in grouped(baselines):
-        if _act(lacking[0]) not in acts and load_name(lacking[0]) not in allowed.missing:
-            found.append(Departure(subject_of(lacking[0]), "what the baseline measured is measured",
-                                   f"no run is like that of the baseline ({lacking[0].run_id})"))
-    for group, nearest in beside(runs, baselines):
+    pairs = beside(runs, baselines)
+    found = [Departure(subject_of(base), "what the baseline measured is measured",
+                       f"no run is like that of the baseline ({base.run_id})")
+             for base in _no_longer_measured(runs, baselines, pairs, "board" not in allowed.differs)
+             if load_name(base) not in allowed.missing]
+    for group, nearest in pairs:
         if nearest:
             found += _other_environment(group[0], nearest[0], allowed)
     return found
+
+
+def _no_longer_measured(runs: Group, baselines: Group, pairs: Sequence[tuple[Group, Group]],
+                        each_board: bool) -> Iterator[Recording]:
+    """The first run of each group of the baseline that no run is like: none of its act or, with ``each_board``, none
+    of its act on its board.  What stands beside a run is measured, though its environment may differ."""
+    def measured_as(run: Recording) -> tuple[object, ...]:
+        return (run.head.board if each_board else None, *_act(run))
+
+    measured = set(map(measured_as, runs))
+    beside_ids = {nearest[0].run_id for _, nearest in pairs if nearest}
+    for base, *_ in grouped(baselines):
+        if base.run_id not in beside_ids and measured_as(base) not in measured:
+            yield base
 
 
 def _other_environment(run: Recording, base: Recording, allowed: Allowed) -> Iterator[Departure]:

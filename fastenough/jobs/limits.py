@@ -88,10 +88,11 @@ def _growth(table: Table, confidence: float) -> Growth:
 
 
 def grown_by(said: str, quantile: float, confidence: float) -> Growth:
-    """By how much more, as in 5us or 10%; raises ValueError."""
-    if said.endswith("%"):
-        return Growth(quantile, more_share=parse_share(said), confidence=confidence)
-    return Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence)
+    """By how much more, as in 5us or 10%; raises ValueError, and BadInput for a confidence that cannot be shown."""
+    growth = (Growth(quantile, more_share=parse_share(said), confidence=confidence) if said.endswith("%") else
+              Growth(quantile, more_ns=float(parse_duration_ns(said)), confidence=confidence))
+    growth.require_resolved()
+    return growth
 
 
 def _requirement(table: Table, confidence: float) -> Requirement:
