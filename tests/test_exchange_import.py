@@ -84,7 +84,7 @@ def test_all_importers_have_a_case() -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_what_a_tool_says_is_what_is_imported(path: Path) -> None:
-    found, expected = told_by(found_in(source_at(path))), told(path)
+    found, expected = told_by(found_in(read_source(path))), told(path)
     if path.name.endswith(".csv"):
         expected = sorted(expected, key=repr) if len(expected) != len(found) else expected
     assert len(found) == len(expected)
@@ -128,7 +128,7 @@ def no_more_than(less: list[Told], whole: list[Told]) -> bool:
 @pytest.mark.parametrize("path", [path for path in ALL if not any(part in path.name for part in NO_END)],
                          ids=lambda path: path.name)
 def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
-    whole = told_by(found_in(source_at(path)))
+    whole = told_by(found_in(read_source(path)))
     refused = 0
     for content in _cuts(path):
         try:
@@ -142,7 +142,7 @@ def test_a_file_cut_anywhere_is_refused_or_says_the_same(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in ALL if any(part in path.name for part in NO_END)],
                          ids=lambda path: path.name)
 def test_a_file_without_an_end_is_never_more_than_it_holds(path: Path) -> None:
-    whole = told_by(found_in(source_at(path)))
+    whole = told_by(found_in(read_source(path)))
     content = path.read_bytes()
     for at in range(0, len(content), max(1, len(content) // 60)):
         try:
