@@ -36,8 +36,8 @@ PRIORITY = "98"
 SETTLE_S = 0.3
 WATCH_S = 0.25
 TARGETS = {  # interval in us: how much more than the bare loop the probe may cost
-    1000: 1.05,
-    200: 1.05,
+    1000: 1.03,
+    200: 1.03,
     100: 1.02,
 }
 SAMPLES_MOST = 1.10

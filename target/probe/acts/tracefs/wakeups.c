@@ -19,6 +19,7 @@
 #define LOOK_US 250000
 #define KNOWN_BITS 18 /* twice what any of the kernel's histograms holds */
 #define KNOWN (1u << KNOWN_BITS)
+#define TEXT_SIZE (1u << 22)
 
 struct known {
 	uint64_t key; /* CPU and value, and 1; 0: free */
@@ -29,7 +30,7 @@ static struct {
 	struct series **series;
 	struct known *known;
 	uint64_t unseen;
-	char text[1 << 22];
+	char *text;
 	const char *comm;
 } wakeups;
 
@@ -82,7 +83,7 @@ static char *read_whole(struct run *run, const char *name)
 
 	if (fd < 0)
 		return NULL;
-	while (used < sizeof(wakeups.text) - 1 && (got = read(fd, wakeups.text + used, sizeof(wakeups.text) - 1 - used)) > 0)
+	while (used < TEXT_SIZE - 1 && (got = read(fd, wakeups.text + used, TEXT_SIZE - 1 - used)) > 0)
 		used += (size_t)got;
 	close(fd);
 	wakeups.text[used] = '\0';
@@ -140,6 +141,7 @@ static void wakeups_setup(struct run *run)
 	if (wakeups.comm)
 		run_parameter_text(run, "comm", wakeups.comm);
 	wakeups.known = run_allocate(run, KNOWN * sizeof(*wakeups.known));
+	wakeups.text = run_allocate(run, TEXT_SIZE);
 	wakeups.series = run_allocate(run, (size_t)cpus->count * sizeof(*wakeups.series));
 	for (int i = 0; i < cpus->count; i++)
 		wakeups.series[i] = run_add_series(run, &(struct series_spec){STATION("runnable-to-running"), .cpu = cpus->cpu[i],
