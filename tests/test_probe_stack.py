@@ -22,7 +22,6 @@ TRIES = 12
 
 
 def test_a_run_that_may_lock_little_memory_comes_to_its_end(probe_binary: str, tmp_path: Path) -> None:
-    """A busy machine may leave so short a run no time for an act: it then ends as failed, but it does end."""
     require("prlimit")
     require("setpriv")
     without = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
