@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from recordings import Plan, recording
+from recordings import Plan, recording, write
 
 from fastenough.analysis import judge
 from fastenough.analysis.agreement import agreement
 from fastenough.model import Verdict
-from fastenough.recording import Recording
+from fastenough.recording import Recording, read_recording
 from fastenough.report import write_report
 from fastenough.report.context import make_context
 from fastenough.report.document import Table
@@ -35,11 +37,12 @@ def cell(folder: Path, probe: str, implementation: str, configuration: str, coun
     random = np.random.default_rng(len(implementation) + len(configuration))
     scale_us = 400 if configuration == "stock" else 100
     shape = random.normal(0, 1, SAMPLES) if probe == "periodic" else random.lognormal(0, 0.3, SAMPLES)
-    series = {"period_ns": 7_071_000} if probe == "periodic" else {"labels": {"edge": "falling"}}
+    series: dict[str, Any] = {"period_ns": 7_071_000} if probe == "periodic" else {"labels": {"edge": "falling"}}
     name = "period_jitter" if probe == "periodic" else "response"
     return recording(folder, Plan(
         [[(shape * scale_us * 1000).astype(np.int64)]], run_id=f"{probe}-{implementation}-{configuration}",
-        views=(name,), series=series, counters=counters, marks=("emulated",),
+        begin_ns=zlib.crc32(f"{probe} {implementation} {configuration}".encode()) * 10**9,
+        interval_ns=SAMPLES * series.get("period_ns", 1_000_000), views=(name,), series=series, counters=counters, marks=("emulated",),
         head={"probe": probe, "implementation": implementation, "instrument": INSTRUMENT,
               "configuration": f"{configuration} 6.1.0-56-arm64"}))
 
@@ -154,3 +157,27 @@ def test_counts_agree_or_say_what_is_missing(tmp_path: Path, counters: dict[str,
     (table,) = section.leaves()
     assert isinstance(table, Table)
     assert said in table.rows[0][-1]
+
+
+def _of_two_edges(folder: Path, falling_ns: int, rising_ns: int) -> Recording:
+    """As a gauge records a response: a series for each direction of the edge."""
+    both = [write(folder / name, Plan([[np.full(SAMPLES, ns)]], views=("latency-falling", "latency-rising"),
+                                      counters=AGREED, head={"probe": "response", "instrument": INSTRUMENT}))
+            for name, ns in (("falling", falling_ns), ("rising", rising_ns))]
+    lines = []
+    for one, other in zip(*(path.read_text().splitlines() for path in both), strict=True):
+        line = json.loads(one)
+        if line["type"] != "head":
+            line["series"][1] = json.loads(other)["series"][1]
+        lines.append(json.dumps(line))
+    (folder / "both").write_text("\n".join([*lines, ""]))
+    return read_recording(folder / "both")
+
+
+@pytest.mark.parametrize(("falling_ns", "rising_ns"), [(10_000, 90_000), (90_000, 10_000)])
+def test_the_tables_are_of_both_edges(tmp_path: Path, falling_ns: int, rising_ns: int) -> None:
+    run = _of_two_edges(tmp_path, falling_ns, rising_ns)
+    write_report([run], judge([run], None), tmp_path / "out")
+    (row,) = rows(tmp_path / "out/tables/response-percentiles.csv")
+    assert float(row["max_ns"]) == 90_000
+    assert float(row["median_ns"]) == pytest.approx(10_000, rel=0.001)

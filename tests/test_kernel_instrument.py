@@ -73,14 +73,16 @@ def test_instrument_and_board_count_the_same(measured: Measured, kernel: str, pr
 @pytest.mark.parametrize(("kernel", "implementation"), CELLS)
 def test_the_board_sees_no_more_of_a_response_than_the_instrument(measured: Measured, kernel: str,
                                                                   implementation: str) -> None:
-    """Its part of the way lies within the whole; the instrument has a series for each direction of the edge."""
+    """Its part of the way lies within the whole; the instrument has a series for each direction of the edge.
+
+    Of the median: the board reads its clock after the output has changed, and may be interrupted in between.
+    """
     outside, inside = measured.of(kernel, "response", implementation)
     whole = [outside.totals[series.id] for series in outside.series]
     part, (unit_ns, part_unit_ns) = inside.totals[inside.series[0].id], (outside.series[0].unit_ns,
                                                                          inside.series[0].unit_ns)
     assert 0 < part_unit_ns * part.value_at_rank(part.total // 2) <= max(
         unit_ns * each.value_at_rank(each.total // 2) for each in whole)
-    assert part_unit_ns * (part.maximum or 0) <= max(unit_ns * (each.maximum or 0) for each in whole)
 
 
 @pytest.mark.parametrize("probe", ["response", "periodic"])

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fastenough.recording import Histogram
 from fastenough.reference import Figure, find_reference
 from fastenough.report.context import Context, Group, Kind
 from fastenough.report.document import Folded, Part, Picture, Section, Table
@@ -43,10 +44,11 @@ class _Task:
 _OUTSIDE = {task.probe: task for task in (
     _Task("response", "Response: from an edge on one pin to its answer on another",
           "The instrument changes the board's input after a random wait and measures until the board's output follows, "
-          "from falling edge to falling edge.",
+          "for falling and for rising edges. All figures are of both together; the paper's are of falling edges.",
           "response time", "latency", ("high", "low"), published="tables 4, 5 and 8"),
     _Task("periodic", "Periodic: how evenly a pin is toggled",
-          "The instrument measures from one falling edge to the next; shown is the deviation from the expected period. "
+          "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from the "
+          "expected period. Rising edges are not in it: the board's own times have each toggle. "
           "One late toggle gives two of them: a period that is too long, and one that is too short.",
           "jitter", "jitter", ("high", "low"), ": median signed, 95 % and 100 % absolute", "tables 6, 7 and 9"),
 )}
@@ -74,11 +76,23 @@ class _Case:
     figure: Figure
 
 
+def _both_edges(group: Group) -> tuple[Kind, ...]:
+    """What an instrument measured for each direction of the edge, as one kind; else the first kind of the act."""
+    kinds = tuple(kind for kind in group.judged_kinds if kind.all_cpus.n)
+    if len(kinds) < 2 or not group.recordings[0].head.instrument:
+        return kinds[:1]
+    held = [kind.all_cpus for kind in kinds]
+    k = min(values.histogram.k for values in held)
+    together = replace(held[0], name="latency", histogram=Histogram.merged(
+        (values.histogram.folded(k) for values in held), k), lost=sum(values.lost for values in held),
+        missed=sum(values.missed for values in held), parts=tuple(part for values in held for part in values.parts))
+    return (replace(kinds[0], name="latency, both edges", all_cpus=together, per_cpu=(together,)),)
+
+
 def _measured(context: Context, probe: str) -> tuple[_Task | None, list[_Case]]:
-    """By an instrument, all there is; without one, what was measured in several ways.  Of what was seen of an act only
-    the first kind, which is the falling edge, as in the paper."""
+    """By an instrument, all there is; without one, what was measured in several ways."""
     held = [(group, kind) for group in context.groups if group.recordings[0].head.probe == probe
-            for kind in group.judged_kinds[:1] if kind.all_cpus.n]
+            for kind in _both_edges(group)]
     outside = [(group, kind) for group, kind in held if group.recordings[0].head.instrument]
     cases = [_Case(group, kind, figure)
              for (group, kind), figure in zip(outside or held, _told_apart(outside or held), strict=True)]
