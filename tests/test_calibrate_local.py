@@ -21,9 +21,11 @@ from fastenough.analysis.injections import (
     injections,
     too_late,
 )
-from fastenough.board import Booted
+from fastenough.board import AS_BOOTED, Booted, open_board
+from fastenough.implementations import IMPLEMENTATIONS
+from fastenough.implementations.core_user import CoreUser
 from fastenough.implementations.task import Probing
-from fastenough.jobs.calibrate import Calibration, timer_finds
+from fastenough.jobs.calibrate import Calibration, calibrate, timer_finds
 from fastenough.jobs.injectors import Hog, Plan
 from fastenough.link import LocalLink
 from fastenough.model import BadInput, Configuration, FastenoughError
@@ -60,6 +62,27 @@ def test_a_delay_of_another_cpu_is_not_found(probe_binary: str) -> None:
         if any(row.injected for row in missed.rows):
             break
     assert sum(row.found for row in missed.rows) < sum(row.injected for row in missed.rows)
+
+
+@needs_root("real-time priorities")
+def test_tasks_of_a_core_are_delayed_by_the_cores_own_program(
+        probe_binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, acts, plan = tmp_path / "fastenough-probe-made-up", tmp_path / "acts", Plan((2_000_000,), 3)
+    program.write_text(f'#!/bin/sh\necho "$1" >> {acts}\nexec {probe_binary} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    made_up = CoreUser("made-up-user", core="/proc/version", without="no core", platform="made-up")
+    monkeypatch.setitem(IMPLEMENTATIONS, made_up.name, made_up)  # type: ignore[arg-type]
+    first, *others = calibrate(open_board("local"), AS_BOOTED, plan, implementation=made_up.name)
+    assert sum(row.injected for row in first.rows) > 0 and not first.missed
+    assert len(others) == 2 and not any(other.applicable for other in others)
+    assert sorted(acts.read_text().split()) == ["hog", "timer"]
+
+
+@pytest.mark.parametrize(("implementation", "status"), [
+    ("xenomai-user", 5), ("evl-user", 5), ("linux-kernel", 2), ("evl-kernel", 2), ("unknown", 2)])
+def test_a_board_without_the_core_is_not_applicable(implementation: str, status: int) -> None:
+    assert command_line("calibrate", "--implementation", implementation).returncode == status
 
 
 def test_the_hog_counts_what_it_was_too_late_for(probe_binary: str) -> None:

@@ -17,6 +17,7 @@ from fastenough.cli.calibrate_monitor import calibrate_stations, station_plan
 from fastenough.cli.live import Work
 from fastenough.cli.output import micros, print_json, print_table
 from fastenough.cli.parameters import json_option
+from fastenough.implementations import DEFAULT
 from fastenough.jobs.calibrate import Calibration, Output, calibrate
 from fastenough.jobs.injectors import Plan
 from fastenough.model import BadInput, ExitStatus
@@ -102,15 +103,20 @@ def _to_boot(board: Board, emulated: bool) -> str:
 @click.option("--each", type=click.IntRange(1, 1000), help=f"How often each of them [default: {_EACH}; with "
               "--monitor 200, on a virtual board 20].")
 @click.option("--cpu", type=click.IntRange(0), default=0, show_default=True, help="On which CPU.")
+@click.option("--implementation", default=DEFAULT, show_default=True, help="Where the delayed task runs: linux-user, "
+              "xenomai-user or evl-user.")
 @click.option("--monitor", "stations", is_flag=True, help="Delay wake-ups within each station, and see whether the "
               "monitor finds them there.")
 @click.option("--figure", type=click.Path(dir_okay=False, path_type=Path), help="With --monitor: draw what was found "
               "into this file, .svg or .png.")
 @json_option
 def command(*, name: str, configuration: str | None, gauge: str | None, pin: str | None, sizes: str | None,
-            each: int | None, cpu: int, stations: bool, figure: Path | None, as_json: bool) -> ExitStatus:
+            each: int | None, cpu: int, implementation: str, stations: bool, figure: Path | None,
+            as_json: bool) -> ExitStatus:
     """Inject known latencies and show that they are found: sizes in order, none missed (else status 4)."""
     board, output, emulated = open_board(name), _output(pin), name.partition(":")[0] == "virtual"
+    if stations and implementation != DEFAULT:
+        raise BadInput("--monitor observes wake-ups by Linux; leave out --implementation")
     if stations:
         given = None if sizes is None else _sizes(sizes)
         return calibrate_stations(board, configuration or _to_boot(board, emulated),
@@ -120,7 +126,8 @@ def command(*, name: str, configuration: str | None, gauge: str | None, pin: str
     each = each or _EACH
     plan = (Plan(_sizes(sizes or _EMULATED_SIZES), each, cpu, _EMULATED_PERIOD_NS, _EMULATED_LEAD_NS) if emulated else
             Plan(_sizes(sizes or _LOCAL_SIZES), each, cpu))
-    trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output)
+    trials = calibrate(board, configuration or _to_boot(board, emulated), plan, gauge, output,
+                       implementation=implementation)
     done = []
     for calibration in _watched(trials, plan):
         done.append(calibration)

@@ -40,6 +40,9 @@ class CoreUser(LinuxUser):
     def program(self) -> str:
         return f"fastenough-probe-{self.platform}"
 
+    def program_on(self, booted: Booted) -> str:
+        return self.program
+
     def check(self, probe: str, parameters: Mapping[str, Iterable[Value]], known: Mapping[str, ProbeEntry]) -> None:
         if probe not in PROBES:
             raise BadInput(f"{self.name} has no probe '{probe}'; use one of {', '.join(PROBES)}, or leave {self.name} "

@@ -51,6 +51,10 @@ class LinuxUser:
         if known:
             check_parameters(probe, parameters, known)
 
+    def program_on(self, booted: Booted) -> str:
+        """The probe that does these acts on the board."""
+        return booted.probe
+
     def needs(self, booted: Booted) -> None:
         if booted.link.which(booted.probe) is None:
             raise BadInput(f"{booted.probe}: no such program on the board; name the probe that was built for it")

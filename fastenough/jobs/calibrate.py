@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fastenough.analysis.injections import Found, found_by_due, found_by_edges, found_by_interval, in_order
@@ -17,7 +17,8 @@ from fastenough.gauge.ports import find_port
 from fastenough.gauge.run import STREAMED_PERIOD_NS
 from fastenough.gauge.session import Gauge
 from fastenough.gauge.stream import Frame, deviations
-from fastenough.implementations import Act, linux_kernel
+from fastenough.implementations import DEFAULT, IMPLEMENTATIONS, Act, find_implementation, linux_kernel
+from fastenough.implementations.linux_user import LinuxUser
 from fastenough.implementations.task import Probing
 from fastenough.jobs.injectors import MARGIN_S, REPORT, Hog, Injector, Interrupt, Plan, in_user_space
 from fastenough.model import EMULATED, BadInput, NotApplicable
@@ -184,14 +185,22 @@ def _a_due_time(task: Probing) -> int:
 
 
 def calibrate(board: Board, configuration: str, plan: Plan, port: str | None = None,
-              output: Output | None = None) -> Iterator[Calibration]:
+              output: Output | None = None, *, implementation: str = DEFAULT) -> Iterator[Calibration]:
     """Every witness of a board, with every injector that may be used there.
 
-    Interrupts are kept off only on a board that one can lose: a guest.  ``port``: the gauge's port or serial number,
-    None for the simulated one of a guest that is booted for the purpose; ``output``: what it watches, None where the
-    board knows it.  Raises BadInput where that is not known.
+    Interrupts are kept off only on a board that one can lose: a guest.  Tasks of a real-time core (``implementation``)
+    are delayed by a task of that core, and by nothing of Linux, which the core does not wait for.
+
+    ``port``: the gauge's port or serial number, None for the simulated one of a guest that is booted for the purpose;
+    ``output``: what it watches, None where the board knows it.  Raises BadInput where that is not known, NotApplicable
+    where the board has no such core.
     """
+    user = _in_user_space_by(implementation)
     with board.boot(configuration) as booted:
+        user.needs(booted)
+        if implementation != DEFAULT:
+            yield from _core_finds(replace(booted, probe=user.program_on(booted)), plan)
+            return
         gauge = _gauge_of(booted, port, output)
         yield timer_finds(booted, plan, Hog(booted, plan))
         yield gauge_finds(gauge, Hog(booted, plan.toggled), "user space", partial(in_user_space, booted))
@@ -204,6 +213,24 @@ def calibrate(board: Board, configuration: str, plan: Plan, port: str | None = N
             yield handler_finds(booted, settings, plan)
             yield gauge_finds(gauge, Interrupt(booted, settings, plan.toggled), "the kernel",
                               partial(_in_kernel, booted, settings))
+
+
+def _in_user_space_by(implementation: str) -> LinuxUser:
+    """Raises BadInput for tasks in a kernel: what delays them is not a task in user space."""
+    found = find_implementation(implementation)
+    if not isinstance(found, LinuxUser):
+        known = [name for name, user in IMPLEMENTATIONS.items() if isinstance(user, LinuxUser)]
+        raise BadInput(f"{implementation} is not calibrated by itself: use one of {', '.join(known)}; linux-user "
+                       "includes the timer handler in the kernel on virtual boards")
+    return found
+
+
+def _core_finds(booted: Booted, plan: Plan) -> Iterator[Calibration]:
+    """By the core's own program; what delays tasks of Linux is named, with the reason why it is left out."""
+    yield timer_finds(booted, plan, Hog(booted, plan))
+    yield Calibration(Interrupt.name, SELF_MEASURED, reason="the module disables interrupts of Linux, which does not "
+                      "delay tasks of a real-time core")
+    yield Calibration(Hog.name, "gauge", reason="a gauge is tried with linux-user only")
 
 
 def _gauge_of(booted: Booted, port: str | None, output: Output | None) -> Wired | NotApplicable:
