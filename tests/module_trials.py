@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 from virtual_boards import RESPONSE, insert, parsed, quiet, reading, since_load, unload_module
 
-from fastenough.recording import Recording
+from fastenough.recording import Histogram, Recording
 from fastenough.virtual.board import VirtualBoard
 from fastenough.virtual.module import build_module
 from fastenough.virtual.pins import INPUT_LINE, OUTPUT_LINE
@@ -53,16 +54,27 @@ def every_edge_is_answered(board: VirtualBoard, edges: int, place: Path, *option
     return recording
 
 
-def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -> None:
-    """Acts and missed periods make up the time that it took; each period is charged in the view that owes.
+def missed_by(histogram: Histogram, period_ns: int) -> tuple[int, int]:
+    """How many periods acts with such delays have missed: at least, and at most, for a bucket is some values wide."""
+    lowest, highest, count = histogram.lowest(), histogram.highest(), histogram.count
+    least, most = (np.maximum(edge, 0).astype(np.int64) // period_ns for edge in (lowest, highest))
+    return int((least * count).sum()), int((most * count).sum())
 
-    The time itself is not what was asked for where the machine was busy, and an act may be late at its end.
+
+def assert_every_period_is_accounted_for(recording: Recording, period_ns: int) -> None:
+    """Each act has missed as many periods as it was late, and each of them is charged in the view that owes.
+
+    Every due time from begin to end is an act or missed: only those that the first act was late by lie before,
+    and those that the next act is late by are still to come; that one may be late as none before.
     """
     assert recording.end is not None
     wakeup, corrected = recording.end.series.values()
     assert wakeup.taken + wakeup.missed == corrected.taken
-    late_ns = recording.totals[0].maximum or 0
-    assert abs(corrected.taken * period_ns - recording.duration_ns) <= recording.duration_ns / 5 + 2 * late_ns
+    least, most = missed_by(recording.totals[0], period_ns)
+    assert least <= wakeup.missed <= most
+    late_ns = max(recording.totals[0].maximum or 0, 0)
+    off_ns = corrected.taken * period_ns - recording.duration_ns
+    assert -2 * late_ns - period_ns <= off_ns <= late_ns + period_ns
 
 
 def overruns_that_were_made_are_found(board: VirtualBoard, place: Path, *, core_counts: bool) -> None:

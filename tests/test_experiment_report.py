@@ -42,7 +42,8 @@ def cell(folder: Path, probe: str, implementation: str, configuration: str, coun
     return recording(folder, Plan(
         [[(shape * scale_us * 1000).astype(np.int64)]], run_id=f"{probe}-{implementation}-{configuration}",
         begin_ns=zlib.crc32(f"{probe} {implementation} {configuration}".encode()) * 10**9,
-        interval_ns=SAMPLES * series.get("period_ns", 1_000_000), views=(name,), series=series, counters=counters, marks=("emulated",),
+        interval_ns=SAMPLES * series.get("period_ns", 1_000_000), views=(name,), series=series, counters=counters,
+        marks=("emulated",),
         head={"probe": probe, "implementation": implementation, "instrument": INSTRUMENT,
               "configuration": f"{configuration} 6.1.0-56-arm64"}))
 

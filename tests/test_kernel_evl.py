@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,7 +105,11 @@ def test_a_core_of_another_abi_is_refused_with_both_numbers(board: VirtualBoard)
     if board.link.which(OTHER_ABI) is None:
         pytest.skip(f"no {OTHER_ABI}: the root of this kernel has no program of another ABI")
     done = board.link.run([OTHER_ABI, "timer", "--duration=1s", "--quiet"])
-    assert (done.status, b"the core has ABI" in done.stderr) == (5, True), done.stderr
+    found = re.search(rb"the core has ABI (\d+) to (\d+), the library wants (\d+)", done.stderr)
+    assert done.status == 5 and found is not None, done.stderr
+    oldest, newest, wanted = map(int, found.groups())
+    assert newest == int(board.link.read("/sys/devices/virtual/evl/control/abi"))
+    assert oldest <= newest and not oldest <= wanted <= newest
 
 
 @pytest.mark.usefixtures("lines")
