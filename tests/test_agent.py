@@ -10,6 +10,7 @@ import secrets
 import signal
 import struct
 import subprocess
+import sys
 import time
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from processes import eventually, living_with, with_words
 from tools import program
 
 from fastenough.link import BoardGone, Link, LocalLink, Stalled, find_probe
-from fastenough.link.agent_frames import FRAME, FRAME_MOST, NUMBER, Kind
+from fastenough.link.agent_frames import FRAME, FRAME_MOST, GREETING, NONCE_SIZE, NUMBER, VERSION, Kind
 from fastenough.link.agent_process import AgentProcess
 from fastenough.link.base import Flood
 from fastenough.model import FastenoughError
@@ -350,3 +351,29 @@ def test_output_that_nobody_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(FastenoughError, match="more than 1 MB that nobody read"):
             list(process.lines(5))
         assert link.run(["true"]).status == 0
+
+
+_DEAF = f"""
+import os, sys, time
+nonce = os.read(0, 4096)[{FRAME.size + NUMBER.size}:][:{NONCE_SIZE}]
+sys.stdout.buffer.write({_frame(0, Kind.RESET)[:FRAME.size - NUMBER.size]!r}
+                        + {NUMBER.pack(NONCE_SIZE + GREETING.size)!r} + nonce + {GREETING.pack(VERSION, 1, 0)!r})
+while True:
+    sys.stdout.buffer.write({_frame(0, Kind.PING)!r})
+    sys.stdout.flush()
+    time.sleep(0.05)
+    os.read(0, 16) if {{reads}} else None
+"""
+"""A board that greets, says that it is there, and reads nothing, or little, of what it is sent."""
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_board_that_does_not_listen_holds_nobody(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastenough.link.agent._SEND_S", 1.0)
+    with closing(link_to(sys.executable, "-c", _DEAF.format(reads=reads), pace=QUICK)) as link:
+        begun_s = time.monotonic()
+        with pytest.raises(BoardGone, match="has not taken a frame"):
+            link.run(["cat"], input=b"x" * 1_000_000)
+        assert time.monotonic() - begun_s < 30
+        with pytest.raises(BoardGone):
+            link.run(["true"])

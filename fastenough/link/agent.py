@@ -9,6 +9,7 @@ import os
 import secrets
 import select
 import threading
+import time
 from collections.abc import Sequence
 from itertools import count
 
@@ -38,6 +39,11 @@ from fastenough.link.base import (
 from fastenough.model import FastenoughError
 
 _CHUNK = 65536
+_AT_ONCE = select.PIPE_BUF
+"""Bytes that a pipe which takes any takes at once."""
+_SEND_S = 20.0
+_SEND_BYTES_PER_S = 20_000
+"""How long a board may take for a frame: so long, and at this pace."""
 _NO_COMMAND = 127
 _WHICH = ('case "$1" in */*) [ -x "$1" ] && echo "$1"; exit;; esac; IFS=:; '
           'for place in $PATH; do [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && exit; done')
@@ -135,16 +141,27 @@ class AgentLink:
             self._receiver.join(GRACE_S)
 
     def send(self, number: int, kind: int, content: bytes = b"") -> None:
-        """One frame to the agent; raises BoardGone when it cannot be reached."""
+        """One frame to the agent; raises BoardGone when it cannot be reached, or takes in too little in its time."""
         left = memoryview(FRAME.pack(number, kind, len(content)) + content)
         with self._sending:
+            limit_s = _SEND_S + len(left) / _SEND_BYTES_PER_S
+            deadline = time.monotonic() + limit_s
             try:
                 while left:
                     if self._closing.is_set():
                         raise BoardGone(self.gone)
-                    left = left[os.write(self._stream.writer, left):]
+                    if not self._has_room(deadline - time.monotonic()):
+                        raise BoardGone(self._end(f"{self.name} is gone: it has not taken a frame of {len(content)} "
+                                                  f"bytes within {limit_s:.0f} s"))
+                    left = left[os.write(self._stream.writer, left[:_AT_ONCE]):]
             except OSError as error:
                 raise BoardGone(self._end("")) from error
+
+    def _has_room(self, left_s: float) -> bool:
+        """Whether the transport takes something, or has ended, within a time."""
+        poller = select.poll()
+        poller.register(self._stream.writer, select.POLLOUT)
+        return bool(poller.poll(max(0.0, left_s) * 1000))
 
     def _end(self, why: str) -> str:
         """End the transport, once; the reason is kept."""
