@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -14,9 +15,10 @@ import pytest
 from cli_calls import command_line
 from test_bound_composed import Kernel
 
+from fastenough.jobs import bound
 from fastenough.jobs.bound import EVENTS, TRACEFS, bounds_of, require_events, trace_cmd_lines
 from fastenough.link import LocalLink
-from fastenough.model import BadInput, NotApplicable
+from fastenough.model import BadInput, FastenoughError, NotApplicable
 
 
 @pytest.fixture
@@ -133,3 +135,16 @@ def test_a_kernel_without_the_events_is_not_applicable(tmp_path: Path) -> None:
         require_events(LocalLink())
     done = command_line("bound", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
+
+
+def test_a_trace_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However quickly its lines come, and however slowly."""
+    taken = bound._bounded("board", (b"x" * 100 for _ in range(20)), 60.0)
+    assert len(list(taken)) == 20
+    monkeypatch.setattr(bound, "_MOST_BYTES", 1000)
+    with pytest.raises(FastenoughError, match="wrote more than"):
+        list(bound._bounded("board", itertools.repeat(b"x" * 100), 60.0))
+    now_s = itertools.count(0.0, 5.0)
+    monkeypatch.setattr("fastenough.jobs.bound.time.monotonic", lambda: next(now_s))
+    with pytest.raises(FastenoughError, match="has not finished its trace"):
+        list(bound._bounded("board", itertools.repeat(b"\n"), 60.0))

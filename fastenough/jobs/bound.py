@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,10 @@ _PATIENCE_S = 60.0
 _TRACE_DAT = b"\x17\x08\x44tracing"
 """How each file of trace-cmd begins (trace-cmd.dat.v7(5))."""
 _MOST_LINE = 1 << 16
+_MOST_BYTES = 8 << 30
+"""Of the text of a recorded trace."""
+_BYTES_PER_S = 100_000
+"""How slowly that text may come."""
 _RECORD = """
 instance=$1 kib=$2 seconds=$3; shift 3
 mkdir "$instance" || exit
@@ -127,13 +132,28 @@ def recorded(link: Link, duration_s: float) -> Iterator[str]:
     process = link.start(["sh", "-c", _RECORD, "sh", INSTANCE, str(_buffer_kib(link)), f"{duration_s:g}", *events])
     with tempfile.TemporaryFile() as kept:
         try:
-            kept.writelines(process.lines(duration_s + _PATIENCE_S))
+            kept.writelines(_bounded(link.name, process.lines(duration_s + _PATIENCE_S), duration_s + _PATIENCE_S))
             status = process.wait(_PATIENCE_S)
         finally:
             process.stop()
         _require_whole(link, process, status)
         kept.seek(0)
         yield from (line.decode(errors="replace") for line in kept)
+
+
+def _bounded(board: str, lines: Iterable[bytes], patience_s: float) -> Iterator[bytes]:
+    """The lines of a trace; raises FastenoughError where they do not end, or come too slowly: each line alone is
+    bounded already."""
+    begun_s, taken = time.monotonic(), 0
+    for line in lines:
+        taken += len(line)
+        if taken > _MOST_BYTES:
+            raise FastenoughError(f"{board} wrote more than {_MOST_BYTES >> 30} GiB of trace; record for a shorter "
+                                  "--duration")
+        if time.monotonic() - begun_s > patience_s + taken / _BYTES_PER_S:
+            raise FastenoughError(f"{board} has not finished its trace: {taken} bytes came within "
+                                  f"{time.monotonic() - begun_s:.0f} s")
+        yield line
 
 
 def _require_whole(link: Link, process: Process, status: int) -> None:
