@@ -22,6 +22,7 @@ from fastenough.model import FastenoughError
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
+_ACCESS_LIST = "system.posix_acl_access"
 
 
 class Untrusted(FastenoughError):
@@ -34,9 +35,22 @@ def _require_owner(path: Path, owner: int) -> None:
                         "name another place, or run this as its owner")
 
 
-def others_may_write(found: os.stat_result) -> bool:
-    """Whether the mode of a file or folder lets any user but this one and root write: also as a member of its group."""
-    return bool(found.st_mode & stat.S_IWOTH) or bool(found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid))
+def others_may_write(path: Path, found: os.stat_result) -> bool:
+    """Whether a file or folder lets any user but this one and root write: by its mode, as a member of its group, or
+    by an access control list.
+    """
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and (_has_access_list(path) or not _is_own_group(found.st_gid))
+
+
+def _has_access_list(path: Path) -> bool:
+    """Whether a file has a list of further users (acl(5)): the group's bits of its mode bound what they may do."""
+    try:
+        os.getxattr(path, _ACCESS_LIST, follow_symlinks=False)
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
 
 
 def _is_own_group(gid: int) -> bool:
@@ -87,7 +101,7 @@ def changeable_by_others(path: Path, trusted: int | None = None) -> Path | None:
         if found.st_uid not in (0, os.geteuid(), trusted):
             return place
         sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-        if not stat.S_ISLNK(found.st_mode) and not sticky and others_may_write(found):
+        if not stat.S_ISLNK(found.st_mode) and not sticky and others_may_write(place, found):
             return place
     return None
 

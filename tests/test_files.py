@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,3 +155,19 @@ def test_links_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="Too many levels"):
         changeable_by_others(tmp_path / "a")
+
+
+@as_root
+def test_a_list_of_further_users_is_no_protection(reachable: Path) -> None:
+    """acl(5): the mode of the file below says no more than that its group, root's, may write."""
+    program, entry = reachable / "program", struct.Struct("<HHI")
+    program.touch(mode=0o644)
+    names = {"owner": 0x01, "user": 0x02, "group": 0x04, "mask": 0x10, "others": 0x20}
+    for mask, place in ((4, None), (6, program)):
+        rights = [("owner", 6, -1), ("user", 6, NOBODY), ("group", 4, -1), ("mask", mask, -1), ("others", 4, -1)]
+        try:
+            os.setxattr(program, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(
+                entry.pack(names[who], may, number & 0xFFFFFFFF) for who, may, number in rights))
+        except OSError as error:
+            pytest.skip(f"this file system has no such lists: {error.strerror}")
+        assert changeable_by_others(program) == place

@@ -80,7 +80,7 @@ def _is_private(path: Path) -> bool:
 
     SQLite opens files by name, follows links and trusts a journal it finds, so it may be let in nowhere else.
     """
-    return changeable_by_others(path) is None and not others_may_write(path.stat())
+    return changeable_by_others(path) is None and not others_may_write(path.resolve(), path.stat())
 
 
 class Store:
