@@ -131,6 +131,16 @@ def test_a_history_that_is_a_link_is_not_opened(secret: Path, tmp_path: Path) ->
     assert unharmed(secret)
 
 
+@pytest.mark.parametrize("name", ["history.sqlite", "history.sqlite-wal"])
+def test_a_database_that_another_user_put_there_is_not_opened(theirs: Path, secret: Path, name: str) -> None:
+    """Wherever it is and however it is named: SQLite follows links."""
+    (theirs / name).symlink_to(secret)
+    for url in (f"sqlite:///{theirs}/history.sqlite", f"sqlite:///{theirs}/../theirs/history.sqlite"):
+        with pytest.raises(BadInput, match="can be changed by other users"):
+            History.at(url)
+    assert unharmed(secret) and [one.name for one in theirs.iterdir()] == [name]
+
+
 def test_in_a_store_of_another_user_no_history_is_kept(theirs: Path, tmp_path: Path) -> None:
     """Root serves it all the same, with a history of its own that is gone afterwards."""
     keep(Store(theirs / "store"), 0)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from fastenough.files import Untrusted
+from fastenough.files import Untrusted, changeable_by_others
 from fastenough.history.migrate import VERSION, migrate, version_of
 from fastenough.model import BadInput, Unavailable
 from fastenough.store import Store
@@ -58,7 +59,7 @@ class History:
     def later(cls, url: str | URL, archive: Path | None = None) -> History:
         """The same, brought to the form of today when it is first asked: its database may be away until then.
 
-        Raises BadInput for what is no such URL.
+        Raises BadInput for what is no such URL, and for a file that other users could have put there.
         """
         try:
             engine = create_engine(make_url(url))
@@ -66,6 +67,8 @@ class History:
             raise BadInput("the history is no database URL (it is not shown: it may hold a password); give one such as "
                            "sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME") from None
         if engine.dialect.name == "sqlite":
+            if engine.url.database:
+                _require_trusted(Path(engine.url.database))
             _as_file(engine)
         return cls(engine, archive)
 
@@ -141,6 +144,23 @@ def _require_own(store: Store) -> None:
         store.require_own(_FILE)
     except Untrusted as error:
         raise BadInput(str(error)) from error
+
+
+def _require_trusted(database: Path) -> None:
+    """Raises BadInput for an SQLite file that another user could have led elsewhere.
+
+    SQLite follows links and trusts the journals that it finds.  Who is not root trusts the owner of the file as well.
+    """
+    owner = None
+    with suppress(OSError, ValueError):
+        owner = database.stat().st_uid if os.geteuid() else None
+    for ending in ("", "-wal", "-shm", "-journal"):
+        place = None
+        with suppress(OSError, ValueError):  # SQLite says why it cannot be opened
+            place = changeable_by_others(Path(f"{database}{ending}"), owner)
+        if place is not None:
+            raise BadInput(f"{place} can be changed by other users, so {database} is not used; name a database in a "
+                           "folder that only you can write (chmod go-w), or run this as its owner")
 
 
 def _as_file(engine: Engine) -> None:
