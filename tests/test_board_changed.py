@@ -16,8 +16,10 @@ from privileges import own_mounts
 from ssh_boards import NAME, ssh_server
 
 from fastenough.board import open_board
-from fastenough.board.changed import Change, ChangedBoard
+from fastenough.board.changed import _BOOT_ID, Change, ChangedBoard, _boot_id
+from fastenough.facts import collect
 from fastenough.link import BoardGone
+from fastenough.link.fake import FakeLink
 from fastenough.link.ssh import CONFIG_SETTING
 from fastenough.model import FastenoughError
 
@@ -90,3 +92,13 @@ def test_a_command_that_fails_is_told_and_nothing_is_rebooted(tmp_path: Path, mo
         with pytest.raises(FastenoughError, match="failed: no such entry"), board.boot("rt"):
             pass
         assert (tmp_path / "boot_id").read_text() == "first\n"
+
+
+def test_a_boot_id_of_no_characters_is_one_all_the_same() -> None:
+    link = FakeLink({})
+    ids = []
+    for content in (b"\xff\xfe\x80\n", b"\xff\xfeother\n"):
+        link.write(_BOOT_ID, content)
+        ids.append(_boot_id(link))
+        assert collect(link, ("boot_id",))["boot_id"] == ids[-1]
+    assert len({*ids}) == 2

@@ -17,7 +17,9 @@ from fastenough.analysis.station_delays import STATIONS, Placed
 from fastenough.board import AS_BOOTED, open_board
 from fastenough.jobs.calibrate_monitor import StationTrial, trial_of
 from fastenough.jobs.injectors import Plan
-from fastenough.jobs.watched_task import Watching
+from fastenough.jobs.watched_task import Watching, _process_of
+from fastenough.link.fake import FakeLink
+from fastenough.model import FastenoughError
 
 EACH = 10
 SIZES_NS = [300_000, 1_000_000]
@@ -118,3 +120,12 @@ def test_what_is_missed_is_told_from_what_is_not_shown() -> None:
 
 def test_a_wake_up_without_a_reason_is_unexplained() -> None:
     assert Agreement(100, 90, 4, (0, 1, 2, 3), (("monitor_suppressed", 5),)).unexplained == 1
+
+
+def test_a_board_that_names_no_processes_is_told() -> None:
+    link = FakeLink({"/proc/7/task/7/children": "8 9", "/proc/8/task/8/children": ""})
+    assert _process_of(link, 7) == 8
+    for children in (b"\xff\xfe", b"7", b"9" * 5000, b"-1"):
+        link.write("/proc/8/task/8/children", children)
+        with pytest.raises(FastenoughError, match="names no process"):
+            _process_of(link, 7)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -32,6 +33,9 @@ _MODULES_STATION = "expiry-to-interrupt"
 _TASK_PRIORITY = 90
 _INJECTOR_PRIORITY = 50
 """Below the task's: without preemption it needs none, and else it shall not disturb."""
+_PID = re.compile("[0-9]{1,10}")
+_MOST_ABOVE = 16
+"""Processes of a link above the task."""
 _SETTLE_S = (3.0, 10.0, 30.0, 90.0)
 """From the task's begin until the first injection: until injector and monitor are attached, and a while longer, so that
 usual values are known.  A busy machine, or an emulated one, is given more when it takes longer."""
@@ -179,8 +183,14 @@ def _other_cpu(link: Link, cpu: int) -> int:
 
 def _process_of(link: Link, root: int) -> int:
     """The task itself: a link may start it below a process of its own."""
-    children = link.raised.read(f"/proc/{root}/task/{root}/children").decode().split()
-    return _process_of(link, int(children[0])) if children else root
+    for _ in range(_MOST_ABOVE):
+        children = link.raised.read(f"/proc/{root}/task/{root}/children").decode(errors="replace").split()
+        if not children:
+            return root
+        if _PID.fullmatch(children[0]) is None:
+            break
+        root = int(children[0])
+    raise FastenoughError(f"{link.name}: /proc/{root}/task/{root}/children names no process of the task")
 
 
 @contextmanager
