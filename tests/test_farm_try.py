@@ -112,6 +112,17 @@ def test_guests_are_as_many_as_there_is_room_for_and_the_reason_is_said(monkeypa
     assert trial.guests_here(1) == ([], "no guests: qemu-system-aarch64 is missing (apt-get install qemu-system-arm)")
 
 
+def test_where_there_is_no_network_of_its_own_a_trial_says_who_can_disturb_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def unshare(self, flags: int) -> int:
+            return -1
+
+    monkeypatch.setattr(trial.ctypes, "CDLL", lambda *_, **__: Refusing())
+    said: list[str] = []
+    trial._leave_network(said.append)
+    assert len(said) == 1 and "other local users can reach labgrid" in said[0]
+
+
 @needs_root("a trial of root's")
 def test_nobody_else_reaches_the_labgrid_of_a_trial_of_roots() -> None:
     """labgrid's coordinator, the power switch and the consoles let everybody in who can connect to them."""

@@ -143,14 +143,19 @@ async def _tell_pages(folder: Path, pages: subprocess.Popen[bytes], address: str
     say(f"the website: {address}")
 
 
-def _leave_network() -> None:
+def _leave_network(say: Say) -> None:
     """From now on this process and what it starts have a loopback of their own: labgrid asks nobody who they are, so
     that any local user could switch the boards of root's trial.  What was started before, the website, is still seen.
+
+    Where the kernel permits no network of its own, such as in a container, ``say`` is given what follows from that.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) == 0:
         with socket.socket() as own:
             fcntl.ioctl(own, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+        return
+    say(f"no network namespace ({os.strerror(ctypes.get_errno())}): other local users can reach labgrid and disturb "
+        "this trial")
 
 
 def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
@@ -166,7 +171,7 @@ def trial(folder: Path, boards: int, guests: int, port: int, say: Say) -> None:
     outside = ThreadPoolExecutor(1)
     outside.submit(int).result()  # its thread is there from now on, and stays in this network
     if os.geteuid() == 0:
-        _leave_network()
+        _leave_network(say)
     lab = Lab(folder, [f"board-{number:02}" for number in range(1, boards + 1)], Pace())
     lab.start()
     say(f"labgrid's coordinator at {lab.coordinator}; {boards} simulated boards have places")
