@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,17 @@ def test_answers_are_the_same_out_of_the_archive(history: History, tmp_path: Pat
     table = pyarrow.parquet.read_table(tmp_path / "archive" / written[0])
     assert table.num_rows == rows
     assert set(table["run"].to_pylist()) == {"run-1"}
+
+
+def test_the_path_of_an_archive_is_no_pattern(tmp_path: Path) -> None:
+    """Not even where what it would match as a pattern is there as well."""
+    for folder in ("month[s]", "m*"):
+        history = History.at(f"sqlite:///{tmp_path}/{len(folder)}.sqlite", archive=tmp_path / folder)
+        with closing(history):
+            take_from(history, "run-1", io.BytesIO(recorded(tmp_path, "run-1", 1)))
+            before = answers(history)
+            assert close_months(history, BEGIN_S + 120 * 86400)
+            assert answers(history) == before
 
 
 def test_rows_around_a_new_maximum_stay(history: History) -> None:

@@ -7,12 +7,16 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from monitored import sleeper, stored, watching
-from privileges import own_mounts
+from privileges import needs_root, own_mounts
+from processes import eventually, rights
 from tools import ROOT, build, configure, require
+
+from fastenough.model import Outcome
 
 MONITOR = ROOT / "target" / "monitor"
 CRASHES = "sched_set_need_resched_tp"
@@ -126,3 +130,14 @@ def test_a_station_is_one_file_and_one_line_and_no_event_off_the_list(copy: Path
     done = subprocess.run([program, "-D", "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert done.stderr.count("\n") == 1 and CRASHES in done.stderr and "not on the list" in done.stderr
+
+
+@needs_root("BPF")
+def test_a_monitor_that_watches_keeps_what_reading_its_maps_takes(monitor_binary: Path, tmp_path: Path) -> None:
+    """CAP_BPF and CAP_PERFMON of all that root has, and no way to others."""
+    kept = 1 << 38 | 1 << 39
+    with watching(monitor_binary, tmp_path / "record", "--report=200ms") as watch:
+        assert eventually(lambda: {(kept, kept, 1)} == {*rights(watch.process.pid)}, 10)
+        time.sleep(0.5)
+    recording = watch.recording()
+    assert recording.outcome is Outcome.COMPLETED and len(recording.intervals) > 1

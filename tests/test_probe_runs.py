@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from privileges import needs_root
-from processes import eventually, recorded
+from processes import eventually, recorded, rights
 
 from fastenough.model import BadInput, Outcome
 from fastenough.recording import Recording, read_recording
@@ -274,21 +274,13 @@ def test_a_pipe_that_does_not_block_loses_nothing(probe_binary: str, tmp_path: P
     assert read_recording(tmp_path / "r").outcome is Outcome.COMPLETED
 
 
-def _rights(pid: int) -> list[tuple[int, int, int]]:
-    """Of each thread: the capabilities that it may use, those it has in effect, and whether it can get no others."""
-    fields = ("CapPrm", "CapEff", "NoNewPrivs")
-    said = [dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
-            for task in Path(f"/proc/{pid}/task").iterdir()]
-    return [(int(one[fields[0]], 16), int(one[fields[1]], 16), int(one[fields[2]])) for one in said]
-
-
 @needs_root("capabilities to give up")
 @pytest.mark.parametrize("act", [("timer",), ("mutex",), ("condvar",)])
 def test_a_probe_that_measures_has_no_capability_left(probe_binary: str, tmp_path: Path, act: tuple[str, ...]) -> None:
     """And yet its threads are real-time ones, and its run completes with the settings that it began with."""
     with subprocess.Popen([probe_binary, *act, "-i", "1ms", "-D", "1500ms", "--record", str(tmp_path / "r"), "--quiet"],
                           stdout=subprocess.DEVNULL) as probe:
-        assert eventually(lambda: {(0, 0, 1)} == {*_rights(probe.pid)} and len(_rights(probe.pid)) > 1, 10)
+        assert eventually(lambda: {(0, 0, 1)} == {*rights(probe.pid)} and len(rights(probe.pid)) > 1, 10)
         assert probe.wait(60) == 0
     recording = read_recording(tmp_path / "r")
     assert recording.outcome is Outcome.COMPLETED and "not-real-time" not in recording.head.marks
