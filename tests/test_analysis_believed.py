@@ -13,6 +13,7 @@ import pytest
 from recordings import COUNTERS, PROFILE, RAN, SETTINGS, Plan, latencies, recording, write
 
 from fastenough.analysis import Assessment, judge
+from fastenough.analysis.checks import findings_of
 from fastenough.model import Requirement, Verdict
 from fastenough.recording import Recording, read_recording
 
@@ -321,6 +322,36 @@ def test_runs_of_one_cpu_that_overlap_are_no_two_measurements(tmp_path: Path, be
     assessment = judge([one, other], LIMIT)
     assert (assessment.verdict is not Verdict.BROKEN) == believed
     assert ("at the same time as run one" in _text(assessment)) is not believed
+
+
+@pytest.mark.parametrize(("marks", "wall_ns", "believed"), [
+    (("imported",), 0, True), (("imported",), 10**18, False), ((), 0, False)])
+def test_imports_without_a_time_do_not_overlap(tmp_path: Path, marks: tuple[str, ...], wall_ns: int,
+                                               believed: bool) -> None:
+    """Where a file does not state its begin, 0 is stored for it: the same for all of them."""
+    head = {"begin": {"mono_ns": 0, "wall_ns": wall_ns}}
+    one, other = (_at(tmp_path, run_id, 0, changed=run_id == "other", marks=marks, head=head)
+                  for run_id in ("one", "other"))
+    assert ("at the same time as run one" in _text(judge([one, other], LIMIT))) is not believed
+    copy = judge([one, _at(tmp_path, "copy", 0, marks=marks, head=head)], LIMIT)
+    assert copy.verdict is Verdict.BROKEN, "a copy is one, whatever is known of its time"
+
+
+@pytest.mark.parametrize(("marks", "counted", "made", "verdict"), [
+    (("emulated",), {"edges_answered": 320, "edges_returned": 320}, 320, Verdict.INCONCLUSIVE),
+    (("emulated",), {"edges_answered": 376, "edges_returned": 320}, 320, Verdict.BROKEN),
+    (("emulated",), {"edges_answered": None, "edges_returned": 320}, 320, Verdict.BROKEN),
+    (("emulated",), {}, 320, Verdict.BROKEN),
+    ((), {"edges_answered": 320, "edges_returned": 320}, 320, Verdict.BROKEN),
+])
+def test_a_slow_guest_is_no_loss_and_an_edge_that_is_not_counted_is_one(
+        tmp_path: Path, marks: tuple[str, ...], counted: dict[str, Any], made: int, verdict: Verdict) -> None:
+    """Of 376 periods the board made 320: its task began late, or ended early."""
+    run = _run(tmp_path, values=[[np.zeros(made, dtype=np.int64)]], views=("period-jitter",), load="none",
+               period_ns=7_071_000, interval_ns=376 * 7_071_000, marks=marks, counters=COUNTERS | counted,
+               head={"probe": "periodic", "instrument": {"name": "fastenough gauge"}, "parameters": {}})
+    found = [finding for finding in findings_of(run) if "due periods" in finding.text]
+    assert [finding.verdict for finding in found] == [verdict]
 
 
 def test_boards_and_probes_measure_at_the_same_time(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastenough.analysis.differences import Values, difference, series_values
 from fastenough.analysis.keys import FOR_MERGING, SERIES_KEYS
+from fastenough.model import IMPORTED
 from fastenough.recording import Histogram, Recording, unbelievable
 
 _Data = tuple[object, ...]
@@ -54,12 +55,18 @@ def distinct(recordings: Iterable[Recording]) -> tuple[list[Recording], tuple[st
         else:
             by_id.setdefault(recording.run_id, data)
             single.append((recording, data))
-    why = _made_together([recording for recording, data in single if data is not None]) | _copies(single)
+    timed = [recording for recording, data in single if data is not None and _begin_known(recording)]
+    why = _made_together(timed) | _copies(single)
     why = {id(recording): reason for recording, _ in single
            if (reason := why.get(id(recording)) or _doubled(recording) or _contradicting(recording))}
     kept = [unbelievable(why[id(recording)], recording.head) if id(recording) in why else recording
             for recording, _ in single]
     return kept, tuple(again)
+
+
+def _begin_known(recording: Recording) -> bool:
+    """False for an import whose file does not state when it was measured: its begin is stored as 0."""
+    return IMPORTED not in recording.head.marks or recording.head.begin.wall_ns != 0
 
 
 def _copies(recordings: Sequence[tuple[Recording, _Data | None]]) -> dict[int, str]:
