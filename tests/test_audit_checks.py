@@ -123,6 +123,8 @@ _COALESCING = "Coalesce parameters for {}:\nAdaptive RX: {}  TX: off\nrx-usecs:\
 @pytest.mark.parametrize(("name", "harmful", "harmless"), [
     ("frequency-cap", {_CPU0 + "scaling_max_freq": "800000", _CPU0 + "cpuinfo_max_freq": "3600000"},
      {_CPU0 + "scaling_max_freq": "3600000", _CPU0 + "cpuinfo_max_freq": "3600000"}),
+    ("frequency-cap", {_CPU0 + "scaling_max_freq": "3600000", _CPU0 + "cpuinfo_max_freq": "3600000",
+                       "/sys/devices/system/cpu/intel_pstate/max_perf_pct": "40"}, None),
     ("power-cap", {_CAP + "name": "package-0", _CAP + "constraint_0_power_limit_uw": "9000000",
                    _CAP + "constraint_0_max_power_uw": "15000000"},
      {_CAP + "name": "package-0", _CAP + "enabled": "0", _CAP + "constraint_0_power_limit_uw": "9000000",
@@ -135,13 +137,19 @@ _COALESCING = "Coalesce parameters for {}:\nAdaptive RX: {}  TX: off\nrx-usecs:\
       "/sys/class/thermal/cooling_device4/cur_state": "0"}),
     ("link-power", {"/sys/module/pcie_aspm/parameters/policy": "default performance [powersave] powersupersave"},
      {"/sys/module/pcie_aspm/parameters/policy": "default [performance] powersave powersupersave"}),
+    ("link-power", {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "quiet"},
+     {"/sys/module/pcie_aspm/parameters/policy": "[default] performance", "/proc/cmdline": "pcie_aspm=off"}),
     ("isolation-agreement", {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=3 rcu_nocbs=2-3"},
      {"/proc/cmdline": "isolcpus=managed_irq,domain,2-3 nohz_full=2,3 rcu_nocbs=2-3"}),
+    ("isolation-agreement", {"/proc/cmdline": "isolcpus=2-N nohz_full=1-N"},
+     {"/proc/cmdline": "isolcpus=2-N nohz_full=2-3 rcu_nocbs=2,3"}),
     ("fair-server", {_DEBUG + f"fair_server/cpu{cpu}/runtime": "50000000" for cpu in range(4)},
      {_DEBUG + f"fair_server/cpu{cpu}/runtime": "0" for cpu in range(4)}),
     ("migration-batch", {_DEBUG + "nr_migrate": "32"}, {_DEBUG + "nr_migrate": "8"}),
     ("soft-interrupt-threads", {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 60, 1)},
      {"/proc/15/task/15/stat": STAT.format(15, "ksoftirqd/0", 0, 0)}),
+    ("soft-interrupt-threads", {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 50, 1)},
+     {"/proc/16/task/16/stat": STAT.format(16, "rcuc/1", 1, 1)}),
     ("preemption-argument", {"/proc/cmdline": "preempt=full", "/boot/config-6.12.1": "CONFIG_INIT_ENV_ARG_LIMIT=32\n"},
      {"/proc/cmdline": "preempt=full"}),
     ("preemption-argument", {"/proc/cmdline": "preempt=full quiet preempt=none"}, {"/proc/cmdline": "quiet"}),
@@ -152,9 +160,12 @@ _COALESCING = "Coalesce parameters for {}:\nAdaptive RX: {}  TX: off\nrx-usecs:\
     ("rcu-expedited", {"/sys/kernel/rcu_normal": "0", "/sys/kernel/rcu_expedited": "0"},
      {"/sys/kernel/rcu_normal": "1"}),
     ("boot-debugging", {"/proc/cmdline": "quiet slab_debug=FZPU"}, {"/proc/cmdline": "quiet slub_debug=off"}),
+    ("boot-debugging", {"/proc/cmdline": "quiet tp_printk"}, {"/proc/cmdline": "quiet slab_debug=-"}),
     ("boot-debugging", {"/proc/cmdline": "initcall_debug ignore_loglevel"}, None),
     ("trace-events", {"/sys/kernel/tracing/set_event": "sched:sched_switch\n"}, None),
     ("trace-events", {"/sys/kernel/tracing/kprobe_events": "p:kprobes/mine do_sys_open\n"}, None),
+    ("trace-events", {"/sys/kernel/tracing/set_event": "",
+                      "/sys/kernel/tracing/instances/rasdaemon/set_event": "ras:mc_event\n"}, None),
     ("accounting", {"/proc/sys/kernel/sched_schedstats": "1", "/proc/version": "Linux"},
      {"/proc/sys/kernel/sched_schedstats": "0", "/proc/version": "Linux"}),
     ("accounting", {"/proc/pressure/cpu": "some avg10=0.00", "/proc/version": "Linux"}, None),
@@ -177,6 +188,28 @@ def test_a_planted_misconfiguration_is_found(name: str, harmful: dict[str, str],
     assert finding.changes
     if harmless is not None:
         assert found(made("laptop", **harmless))[name].standing is FINE
+
+
+def test_a_power_limit_beside_no_greatest_power_is_unknown() -> None:
+    assert found(made("laptop", **{_CAP + "name": "package-0", _CAP + "enabled": "1",
+                                   _CAP + "constraint_0_power_limit_uw": "9000000"}))["power-cap"].standing is UNKNOWN
+
+
+@pytest.mark.parametrize(("release", "flags", "nodes", "standing"), [
+    ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 1, FINE), ("6.12.1", "constant_tsc nonstop_tsc", 1, COSTS),
+    ("5.10.1", "constant_tsc nonstop_tsc tsc_adjust", 1, COSTS),
+    ("6.12.1", "constant_tsc nonstop_tsc tsc_adjust", 8, COSTS),
+])
+def test_the_kernel_watches_the_tsc_of_older_machines(release: str, flags: str, nodes: int, standing: Standing) -> None:
+    files = {"/proc/sys/kernel/osrelease": release, "/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n",
+             "/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"}
+    files |= {f"/sys/devices/system/node/node{node}/cpulist": "0" for node in range(nodes)}
+    assert found(made("laptop", **files))["clock-watchdog"].standing is standing
+
+
+def test_a_form_of_cpu_list_that_is_not_known_is_not_called_fine() -> None:
+    cmdline = {"/proc/cmdline": "isolcpus=0-3:1/2 nohz_full=0-3:1/2"}
+    assert found(made("laptop", **cmdline))["isolation-agreement"].standing is UNKNOWN
 
 
 def test_swap_and_the_fair_server_are_of_high_severity() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from fastenough.facts.fact import Absent, Fact, Inputs
 
 _EVENTS = "/sys/kernel/tracing/set_event"
+_INSTANCES = "/sys/kernel/tracing/instances/*/set_event"
 _KPROBES = "/sys/kernel/tracing/kprobe_events"
 _BPF = "bpftool -j prog show"
 _PRESSURE = "/proc/pressure/cpu"
@@ -32,10 +33,11 @@ def bpf_programs(text: str) -> dict[str, int]:
 
 
 def _tracing(inputs: Inputs) -> dict[str, Any]:
-    """Enabled events and kprobes by name, BPF programs by kind; each None where it cannot be read."""
+    """Enabled events, those of instances too, kprobes by name, BPF programs by kind; None for what cannot be read."""
     events, kprobes, programs = inputs.get(_EVENTS), inputs.get(_KPROBES), inputs.outputs.get(_BPF)
     if events is None and kprobes is None and programs is None:
         raise Absent("neither tracefs nor bpftool can be used here")
+    events = None if events is None else "\n".join([events, *(text for _, text in inputs.matching(_INSTANCES))])
     return {"events": _lines(events), "kprobes": _lines(kprobes),
             "bpf_programs": None if programs is None else bpf_programs(programs)}
 
@@ -48,6 +50,6 @@ def _pressure(inputs: Inputs) -> bool:
 
 
 FACTS = (
-    Fact("tracing", _tracing, files=(_EVENTS, _KPROBES), commands=(_BPF,), volatile=True),
+    Fact("tracing", _tracing, files=(_EVENTS, _INSTANCES, _KPROBES), commands=(_BPF,), volatile=True),
     Fact("pressure_statistics", _pressure, files=(_PRESSURE, "/proc/version")),
 )

@@ -16,8 +16,8 @@ _VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/*"
 _MODEL_KEYS = ("model name", "cpu model", "uarch", "Processor", "cpu", "isa")
 _FLAG_KEYS = ("flags", "Features", "features", "ASEs implemented", "isa")
 _OF_INTEREST = {
-    "aperfmperf", "arat", "constant_tsc", "ht", "hypervisor", "nonstop_tsc", "rdtscp", "tsc", "tsc_deadline_timer",
-    "tsc_known_freq", "tsc_reliable", "evtstrm", "lpae", "ecv", "sstc", "nopl", "rtm", "hle",
+    "aperfmperf", "arat", "constant_tsc", "ht", "hypervisor", "nonstop_tsc", "rdtscp", "tsc", "tsc_adjust",
+    "tsc_deadline_timer", "tsc_known_freq", "tsc_reliable", "evtstrm", "lpae", "ecv", "sstc", "nopl", "rtm", "hle",
 }
 _ARM_PARTS = {
     0x926: "ARM926", 0xb76: "ARM1176", 0xc05: "Cortex-A5", 0xc07: "Cortex-A7", 0xc08: "Cortex-A8",

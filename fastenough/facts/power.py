@@ -14,6 +14,7 @@ _IDLE = "/sys/devices/system/cpu/cpu*/cpuidle/state*/"
 _IDLE_NAMES = ("name", "latency", "residency", "disable")
 _BOOST = "/sys/devices/system/cpu/cpufreq/boost"
 _NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
+_MAX_PERF = "/sys/devices/system/cpu/intel_pstate/max_perf_pct"
 _IDLE_DRIVER = "/sys/devices/system/cpu/cpuidle/current_driver"
 _IDLE_GOVERNOR = "/sys/devices/system/cpu/cpuidle/current_governor"
 _CAP = "/sys/class/powercap/*/{}"
@@ -34,7 +35,8 @@ def _frequency(inputs: Inputs) -> dict[str, Any]:
             cpus.setdefault(cpu, {})[name] = _number(content)
     if not cpus:
         raise Absent("the kernel scales no frequencies here (no cpufreq driver)")
-    return {"cpus": cpus, "boost": inputs.number(_BOOST), "no_turbo": inputs.number(_NO_TURBO)}
+    return {"cpus": cpus, "boost": inputs.number(_BOOST), "no_turbo": inputs.number(_NO_TURBO),
+            "max_perf_pct": inputs.number(_MAX_PERF)}
 
 
 def _idle(inputs: Inputs) -> dict[str, Any]:
@@ -83,6 +85,7 @@ FACTS = (
     Fact("platform_profile", _profile, files=(_PROFILE,)),
     Fact("idle_injection", _idle_injection, volatile=True, files=(_COOLING.format("type"),
                                                                   _COOLING.format("cur_state"))),
-    Fact("frequency", _frequency, files=(*(_FREQ + name for name in _FREQ_NAMES), _BOOST, _NO_TURBO)),
+    Fact("frequency", _frequency, files=(*(_FREQ + name for name in _FREQ_NAMES), _BOOST, _NO_TURBO,
+                                       _MAX_PERF)),
     Fact("idle", _idle, files=(*(_IDLE + name for name in _IDLE_NAMES), _IDLE_DRIVER, _IDLE_GOVERNOR)),
 )

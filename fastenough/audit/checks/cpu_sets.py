@@ -6,20 +6,26 @@ from __future__ import annotations
 import re
 
 from fastenough.audit.check import Check
-from fastenough.audit.facts import Facts, as_cpus
+from fastenough.audit.facts import Facts, Unknown, as_cpus
 from fastenough.audit.finding import Group, Seen, Severity, boot, costs, fine
 from fastenough.facts.cpu import list_form
 
+_LIST = re.compile(r"\d[\d,-]*")
 _TOGETHER = ("isolcpus", "nohz_full", "rcu_nocbs")
 
 
 def _named(facts: Facts, argument: str) -> set[int] | None:
-    """The online CPUs that an argument names, None where it is not given."""
+    """The online CPUs that an argument names, None where it is not given; raises Unknown for a form not known here."""
     value = facts.arguments.get(argument)
     if value is None:
         return None
     numbers = re.sub(r"^(?:[a-z_]+,)+", "", value)
-    return set(facts.online) if numbers in ("all", "") else as_cpus(numbers) & facts.online
+    if numbers in ("all", ""):
+        return set(facts.online)
+    numbers = numbers.replace("N", str(max(facts.online)))
+    if not _LIST.fullmatch(numbers):
+        raise Unknown(f"{argument}={value} is not understood here")
+    return as_cpus(numbers) & facts.online
 
 
 def _agreement(facts: Facts) -> Seen:

@@ -9,9 +9,12 @@ from fastenough.audit.finding import Change, Group, Seen, Severity, boot, costs,
 
 _DEBUGGING = ("slab_debug", "slub_debug", "debug_pagealloc", "page_owner", "kmemleak", "initcall_debug", "ftrace",
               "trace_event", "ftrace_filter", "kprobe_event", "debug", "ignore_loglevel", "earlyprintk",
-              "keep_bootcon", "lockdep", "kasan", "stacktrace", "debug_objects", "slab_nomerge", "kgdboc")
+              "keep_bootcon", "lockdep", "kasan", "stacktrace", "debug_objects", "slab_nomerge", "kgdboc",
+              "tp_printk", "dyndbg", "failslab", "fail_page_alloc")
 """Arguments of the boot line that check, record or print."""
-_OFF = ("off", "0", "n", "no")
+_HEAVY = ("slab_debug", "slub_debug", "debug_pagealloc", "kasan", "ftrace", "tp_printk")
+"""Those of them that cost time at each call, allocation or event."""
+_OFF = ("off", "0", "n", "no", "-")
 
 
 def _boot_debugging(facts: Facts) -> Seen:
@@ -19,7 +22,7 @@ def _boot_debugging(facts: Facts) -> Seen:
                    if name in _DEBUGGING and value not in _OFF)
     if not found:
         return fine("the boot line switches no checks or traces on")
-    heavy = any(each.startswith(("slab_debug", "slub_debug", "debug_pagealloc", "kasan", "ftrace")) for each in found)
+    heavy = any(each.startswith(_HEAVY) for each in found)
     return costs(f"the boot line has {' '.join(found)}", done(f"remove from the boot line: {' '.join(found)}"),
                  severity=None if heavy else Severity.LOW)
 

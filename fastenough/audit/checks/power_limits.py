@@ -24,6 +24,10 @@ def _frequency(facts: Facts) -> Seen:
     policies = facts.get("frequency", "cpus") or {}
     if not policies:
         return unknown(facts.reason("frequency") or "the kernel scales no frequencies here, others may")
+    share = facts.get("frequency", "max_perf_pct")
+    if isinstance(share, int) and share < _NEARLY_ALL * 100:
+        return costs(f"intel_pstate lets all CPUs reach {share} % of their performance",
+                     written("/sys/devices/system/cpu/intel_pstate/max_perf_pct", 100))
     low = {cpu: policy for cpu, policy in policies.items() if _capped(policy)}
     if not low:
         if all(policy.get("cpuinfo_max_freq") is None for policy in policies.values()):
@@ -36,11 +40,19 @@ def _frequency(facts: Facts) -> Seen:
                  done(f"cpupower frequency-set -u {slowest['cpuinfo_max_freq']}kHz"))
 
 
+def _greatest_known(zone: dict[str, Any]) -> bool:
+    return isinstance(zone.get("max_uw"), int) and zone["max_uw"] > 0
+
+
 def _power(facts: Facts) -> Seen:
     zones = facts.need("power_caps")
     low = sorted(str(zone.get("name")) for zone in zones.values()
                  if zone.get("enabled") != 0 and isinstance(zone.get("limit_uw"), int)
-                 and isinstance(zone.get("max_uw"), int) and 0 < zone["limit_uw"] < zone["max_uw"])
+                 and _greatest_known(zone) and 0 < zone["limit_uw"] < zone["max_uw"])
+    if not low and not any(_greatest_known(zone) for zone in zones.values() if zone.get("enabled") != 0):
+        if all(zone.get("enabled") == 0 for zone in zones.values()):
+            return fine("no power limit is enabled")
+        return unknown("the greatest power of the package is not known, so that its limits say nothing")
     if not low:
         return fine("no power limit is below what the package may take")
     return costs(f"limited below the greatest power: {', '.join(low)}",
@@ -64,6 +76,8 @@ def _injection(facts: Facts) -> Seen:
 
 def _links(facts: Facts) -> Seen:
     policy = str(facts.need("pcie_link_power"))
+    if facts.arguments.get("pcie_aspm") == "off":
+        return fine("the kernel lets no link of PCI Express sleep (pcie_aspm=off)")
     if policy == "performance":
         return fine("links of PCI Express stay awake")
     return costs(f"links of PCI Express may sleep (policy {policy})",

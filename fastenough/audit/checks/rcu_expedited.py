@@ -14,8 +14,6 @@ def _look(facts: Facts) -> Seen:
     if int(facts.need("tunables", "rcu_expedited")):
         return costs("every grace period is an expedited one", written("/sys/kernel/rcu_expedited", 0),
                      boot("rcupdate.rcu_normal_after_boot=1"))
-    if facts.real_time_kernel:
-        return fine("only where the kernel asks for one itself")
     return costs("the kernel may ask for one itself", boot("rcupdate.rcu_normal_after_boot=1"),
                  written("/sys/kernel/rcu_normal", 1), severity=Severity.LOW)
 
