@@ -72,14 +72,15 @@ def _free_port() -> int:
 
 @contextmanager
 def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequence[str] = (),
-               path: str = _PATH) -> Iterator[Server]:
+               path: str = _PATH, port: int = 0) -> Iterator[Server]:
     """A server that lets one user in by one key; ``prefix`` is put before it, as for a namespace or another user.
 
-    The user's home there is empty: what the login scripts of the machine's own user wait for would decide the test.
+    It listens at a free port unless ``port`` names one.  The user's home there is empty: what the login scripts of the
+    machine's own user wait for would decide the test.
     """
     require_root("a server that is a board")
     place = Path(tempfile.mkdtemp(prefix="fastenough-test-", dir="/var/lib"))  # /tmp may be the board's own
-    port = _free_port()
+    port = port or _free_port()
     for key in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / key)], check=True)
     words = {"address": address, "port": port, "place": place, "user": user, "path": path}
@@ -87,7 +88,7 @@ def ssh_server(*, user: str = "root", address: str = "127.0.0.1", prefix: Sequen
     (place / "config").write_text(_CLIENT_CONFIG.format(**words))
     shutil.copy(place / "user.pub", place / "authorized")
     public = (place / "host.pub").read_text().split()
-    (place / "known").write_text(f"[{address}]:{port} {public[0]} {public[1]}\n")
+    (place / "known").write_text(f"{address if port == 22 else f'[{address}]:{port}'} {public[0]} {public[1]}\n")
     place.chmod(0o755)
     (place / "home").mkdir()
     if user != "root":
