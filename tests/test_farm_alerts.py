@@ -26,7 +26,7 @@ from test_history_tail import cycles, give_cycles
 from fastenough.cli.farm_alert import command
 from fastenough.farm.alerts import Alerting, Receiver
 from fastenough.farm.alerts_kept import ALERT, prepare
-from fastenough.history import History, catch_up, declare
+from fastenough.history import History, catch_up, declare, note_refused
 from fastenough.model import BadInput, ExitStatus
 
 
@@ -148,6 +148,18 @@ def test_what_lasts_is_told_when_it_begins_and_when_it_ends(farm: tuple[FarmData
     Alerting(history, [receiver]).look(END_S + 240)
     assert kinds(history)[data.changed, "fail"] == 2, "what comes again is another alert"
     assert kinds(history)[data.injected.board, "fail"] == 1, "above a limit that must never be exceeded, judged or not"
+
+
+def test_a_refused_recording_is_told_for_a_day(farm: tuple[FarmData, History], listener: Listener) -> None:
+    data, history = farm
+    receiver = Receiver(listener.url, True)
+    history.wall_s = lambda: END_S
+    note_refused(history, data.changed, [("ring-1.jsonl", "refused", "a line has no end")])
+    for after_s in (60, 120, 86400, 86460):
+        Alerting(history, [receiver]).look(END_S + after_s)
+    told = [alert for alert in listener.told() if alert["labels"]["alertname"] == "FastenoughRecordingRefused"]
+    assert [alert["labels"]["board"] for alert in told] == [data.changed] * 2, "when it begins, and when it ends"
+    assert "ring-1.jsonl" in told[0]["annotations"]["summary"]
 
 
 @pytest.mark.parametrize("answer", [500, 0, 302])

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,12 @@ from test_farm_judging import keep
 from fastenough.campaign.shipped import shipped
 from fastenough.cli.farm_board import command as board_command
 from fastenough.cli.farm_rebuild import command as rebuild_command
+from fastenough.cli.farm_status import command as status_command
 from fastenough.farm.config import Farm, read_farm
 from fastenough.farm.kept import Beat, Kept, seen
 from fastenough.farm.machine import Act, BoardState, Phase
+from fastenough.farm.nursery import Answer
+from fastenough.farm.run import _ended
 from fastenough.history import OWNER, PUBLIC, History, Standing, State, Viewer, standing
 from fastenough.model import BadInput, Requirement
 from fastenough.store import Store
@@ -223,6 +228,18 @@ def test_rebuild_makes_what_store_and_file_say(farm: Path) -> None:
         shutil.rmtree(run)
     made_again(farm)
     assert set(boards(farm, OWNER)) == {"third", "fourth"}
+
+
+def test_status_names_what_the_last_pull_refused(farm: Path) -> None:
+    with closing(Kept(farm.parent / "state")) as kept:
+        refused = [["ring-1.jsonl", "a line has no end"], ["ring-2.jsonl", "line 7 is no JSON"]]
+        ended = _ended(Act.PULL, Answer({"refused": refused}))
+        kept.put("testboard", replace(BoardState(phase=Phase.MEASURING), refused=ended.refused))
+        kept.beat(Beat(1, 1.0, ""))
+    said = json.loads(CliRunner().invoke(status_command, [str(farm), "--json"], catch_exceptions=False).output)
+    (board,) = (one for one in said["boards"] if one["board"] == "testboard")
+    assert board["refused"].startswith("2 recordings") and "ring-2.jsonl" in board["refused"]
+    assert "ring-2.jsonl" in CliRunner().invoke(status_command, [str(farm)], catch_exceptions=False).output
 
 
 def test_boards_are_not_changed_while_the_farm_is_at_work(farm: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,10 +15,11 @@ import pytest
 from farm_data import END_S, INJECTED_NS, LIMIT_NS, FarmData, make_store
 from tools import require
 
-from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, declare
+from fastenough.history import OWNER, PUBLIC, History, UnknownBoard, catch_up, declare, note_refused
 from fastenough.model import FastenoughError
 from fastenough.store.conclusions import conclusions
 from fastenough.web.pages import PAGES
+from fastenough.web.pages import board as board_page
 from fastenough.web.pages.badge import badge, junit, markdown
 from fastenough.web.pages.metrics import FAMILIES, metrics
 from fastenough.web.site import Nowhere, Site
@@ -70,6 +72,25 @@ def test_metrics_say_how_each_board_stands(farm: tuple[FarmData, History]) -> No
     assert states[data.injected.board] == "FAIL"
     assert states[data.silent] == "silent"
     assert set(states) == public
+
+
+def test_recordings_that_were_not_taken_are_counted_and_on_the_page(tmp_path: Path) -> None:
+    data = make_store(tmp_path / "store", boards=4, days=1)
+    with closing(History.at(f"sqlite:///{tmp_path}/history.sqlite")) as history:
+        catch_up(history, data.store)
+        data.declare(history)
+        declare(history, "new", public=True)
+        history.wall_s = lambda: END_S
+        rows = [("ring-1.jsonl", "refused", "a line has <b>no</b> end"), ("run-2", "damaged", "line 7 is no JSON")]
+        for name in (data.boards[0], "new"):
+            note_refused(history, name, rows)
+        found = site((data, history))
+        counts = of(metrics(found), "fastenough_board_refused_recordings")
+        assert {name: count for name, count in counts.items() if count} == {data.boards[0]: 2, "new": 2}
+        for name in (data.boards[0], "new"):
+            shown = board_page.view(found, name)
+            assert {(one.name, one.kind, one.reason) for one in shown.refused} == set(rows)
+        assert "ring-1.jsonl" in shown.standing.reason or "run-2" in shown.standing.reason
 
 
 def test_metrics_are_openmetrics_that_prometheus_reads(farm: tuple[FarmData, History]) -> None:
