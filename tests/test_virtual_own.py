@@ -97,6 +97,33 @@ def test_who_looks_while_it_is_named_again_finds_one_or_the_other(image: Path, t
     assert looks > 30 and NAME in own_names()
 
 
+def _age(path: Path, days: float) -> None:
+    then = path.lstat().st_mtime - days * 86_400
+    os.utime(path, (then, then), follow_symlinks=False)
+
+
+def test_a_tree_stays_for_a_day_after_it_was_replaced(image: Path) -> None:
+    keep_own(NAME, OwnFiles(image))
+    first = find_kernel(NAME)
+    _age(first.image.parents[1], 3)
+    keep_own(NAME, OwnFiles(image))
+    keep_own(NAME, OwnFiles(image))
+    assert first.image.is_file()
+    _age(first.image.parents[1], 3)
+    keep_own(NAME, OwnFiles(image))
+    assert not first.image.exists()
+
+
+def test_a_naming_that_was_killed_hinders_no_later_one(image: Path) -> None:
+    keep_own(NAME, OwnFiles(image))
+    trees = cache_dir() / "own"
+    left = trees / f".{NAME}:killed.link"
+    left.symlink_to(f".{NAME}:killed")
+    _age(left, 3)
+    keep_own(NAME, OwnFiles(image))
+    assert not left.is_symlink() and find_kernel(NAME).image.is_file()
+
+
 def test_it_is_what_lies_there_now(image: Path, tmp_path: Path) -> None:
     keep_own(NAME, OwnFiles(image))
     assert NAME in own_names()

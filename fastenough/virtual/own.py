@@ -8,6 +8,7 @@ what is built there again is what boots next.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 import tempfile
@@ -119,7 +120,11 @@ def _new_tree(trees: Path, name: str) -> Path:
     trees.mkdir(parents=True, exist_ok=True)
     current = (trees / name).resolve()
     for tree in trees.glob(f".{name}:*"):
-        if tree != current and time.time() - tree.stat().st_mtime > _REPLACED_S:
+        if tree == current or time.time() - tree.lstat().st_mtime <= _REPLACED_S:
+            continue
+        if tree.is_symlink():  # of a naming that was killed
+            tree.unlink()
+        else:
             shutil.rmtree(tree, ignore_errors=True)
     tree = Path(tempfile.mkdtemp(dir=trees, prefix=f".{name}:"))
     tree.chmod(0o755)
@@ -130,7 +135,9 @@ def _replace(place: Path, tree: Path) -> None:
     """Names a whole tree in one step: who looks meanwhile finds the one before or this one."""
     link = tree.with_name(f"{tree.name}.link")
     link.symlink_to(tree.name)
-    if place.is_dir() and not place.is_symlink():  # of a version that kept no trees beside each other
+    if place.is_symlink() and place.is_dir():
+        os.utime(place)  # from now on it is one that was replaced
+    elif place.is_dir():  # of a version that kept no trees beside each other
         place.rename(tree.with_name(f"{tree.name}.before"))
     link.replace(place)
 
