@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +68,16 @@ def _ns(ticks: float | None, tick_ns: float) -> float | None:
     return None if ticks is None else ticks * tick_ns
 
 
+def figures(row: Mapping[str, Any]) -> str:
+    """Of a summary's row in µs, to whole ns: a tick is 62.5 ns, and no maximum may look smaller than it is."""
+    rounded = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
+    return ", ".join(f"{name} {whole(row[name + '_ns']) / 1000:.3f}" for name, whole in rounded.items())
+
+
 def _print_summary(rows: list[dict[str, Any]], reasons: list[str], where: str) -> None:
     for row in rows:
         if row["count"]:
-            figures = ", ".join(f"{name} {row[name + '_ns'] / 1000:.3f}" for name in ("min", "mean", "p99", "max"))
-            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures}")
+            print(f"{row['series']}: {row['count']} samples, {row['lost']} lost; µs: {figures(row)}")
         else:
             print(f"{row['series']}: no samples, {row['lost']} lost")
     for reason in reasons:
