@@ -220,7 +220,7 @@ def test_a_damaged_run_stops_no_other(tmp_path: Path, history: History) -> None:
     ids = []
     for seed in range(2):
         writer = store.begin()
-        plan = long_plan(run_id=writer.id, values=latencies(seed, intervals=2))
+        plan = long_plan(run_id=writer.id, values=latencies(seed, intervals=2), begin_ns=seed * 3600 * 10**9)
         for line in recorded(tmp_path, plan).splitlines(keepends=True):
             writer.line(line)
         writer.end()

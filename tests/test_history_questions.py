@@ -122,7 +122,7 @@ def test_one_injected_latency_is_the_same_number_everywhere(farm: FarmData, hist
 def test_the_newest_events_are_the_newest_and_the_greatest_are_the_greatest(farm: FarmData, history: History) -> None:
     asked = history, OWNER, farm.injected.board, farm.begin_s, farm.end_s
     every = events(*asked, most=10**6)
-    assert len(every) > 20
+    assert len(every) > 3 and [one.at_s for one in every] != sorted((one.at_s for one in every), reverse=True)
     for most in (1, 3, 10**6):
         newest = newest_events(*asked, most=most)
         assert [one.at_s for one in newest] == sorted((one.at_s for one in every), reverse=True)[:most]
