@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def _ns(ticks: float | None, tick_ns: float) -> float | None:
 
 def figures(row: Mapping[str, Any]) -> str:
     """Of a summary's row in µs, to whole ns: a tick is 62.5 ns, and no maximum may look smaller than it is."""
-    rounded = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
+    rounded: dict[str, Callable[[float], int]] = {"min": math.floor, "mean": round, "p99": math.ceil, "max": math.ceil}
     return ", ".join(f"{name} {whole(row[name + '_ns']) / 1000:.3f}" for name, whole in rounded.items())
 
 
