@@ -7,7 +7,7 @@ import pytest
 
 from fastenough.campaign.acts import board_parameters, instrument_request, parameters_of_board
 from fastenough.campaign.expand import RunSpec
-from fastenough.implementations import Act, find_implementation, linux_kernel, linux_user, vocabulary
+from fastenough.implementations import Act, Value, find_implementation, linux_kernel, linux_user, vocabulary
 from fastenough.model import BadInput
 
 RESPONSE = Act("response", {"chip": "gpio", "in": 1, "out": 2, "affinity": 3, "report": "500ms"})
@@ -50,6 +50,23 @@ def test_spin_in_the_kernel_has_no_priority() -> None:
     kernel.check("spin", {"width": ("5ms",), "report": ("1s",)}, {})
     with pytest.raises(BadInput, match="no parameter 'priority' for probe spin; use affinity, width, window, report"):
         kernel.check("spin", {"priority": (98,)}, {})
+
+
+@pytest.mark.parametrize("name", ["linux-kernel", "xenomai-kernel", "evl-kernel"])
+@pytest.mark.parametrize(("parameter", "values"), [
+    ("priority", (98, 100)), ("priority", (0,)), ("priority", ("high",)), ("interval", ("1ms", "1us")),
+    ("interval", ("2s",)), ("interval", ("200",)), ("affinity", ("x",)), ("affinity", (True,))])
+def test_a_module_is_asked_for_nothing_that_it_refuses(name: str, parameter: str, values: tuple[Value, ...]) -> None:
+    kernel = find_implementation(name)
+    kernel.check("timer", {"priority": (1, 99), "interval": ("20us", "1s"), "affinity": (3,)}, {})
+    with pytest.raises(BadInput, match=f"{parameter}(=|:)"):
+        kernel.check("timer", {parameter: values}, {})
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("width", "999us"), ("width", "1s"), ("window", "2s")])
+def test_spin_in_the_kernel_has_its_widths(parameter: str, value: str) -> None:
+    with pytest.raises(BadInput, match=f"{parameter}={value} is out of range"):
+        find_implementation("linux-kernel").check("spin", {parameter: (value,)}, {})
 
 
 def test_the_warm_up_is_part_of_the_time_that_a_run_takes() -> None:

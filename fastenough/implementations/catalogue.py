@@ -111,10 +111,11 @@ def check_parameters(name_of_probe: str, parameters: Mapping[str, Iterable[Value
         if parameter is None:
             raise BadInput(f"probe {probe.name} has no parameter '{name}'; see fastenough list-probes {probe.name}")
         for value in values:
-            _check_value(parameter, value)
+            check_value(parameter, value)
 
 
-def _check_value(parameter: Parameter, value: Value) -> None:
+def check_value(parameter: Parameter, value: Value) -> None:
+    """Raises BadInput for a value of another kind, or out of range."""
     name = parameter.name
     if parameter.kind == "flag":
         if not isinstance(value, bool):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fastenough.board.base import Booted
 from fastenough.implementations.base import Act, Counted, Tally
-from fastenough.implementations.catalogue import ProbeEntry, Value
+from fastenough.implementations.catalogue import Parameter, ProbeEntry, Value, check_value
 from fastenough.implementations.linux_user import how_long
 from fastenough.implementations.task import Task
 from fastenough.model import BadInput, FastenoughError
@@ -28,6 +28,10 @@ _SPIN = ("affinity", "width", "window")
 """What the probe ``spin`` takes: its thread has no priority, for nothing interrupts it while it reads the clock."""
 _REPORT = "report"
 """Of the parameters, what is the reading probe's."""
+_OWN = tuple(Parameter(name, kind, "", (), low, high) for name, kind, low, high in (
+    ("affinity", "integer", -1, None), ("priority", "integer", 1, 99), ("interval", "duration", 20_000, 10**9),
+    ("width", "duration", 10**6, 10**8), ("window", "duration", 2 * 10**6, 10**9)))
+"""The values that the module takes, as in target/module/main.c and spin.c."""
 _TIMEOUT_S = 20.0
 
 
@@ -62,6 +66,16 @@ def inserted(booted: Booted, settings: Settings, name: str, said: str) -> Iterat
         raise FastenoughError(f"the module could not be taken out: {why}")
 
 
+def _check_values(parameters: Mapping[str, Iterable[Value]], read_by: ProbeEntry | None) -> None:
+    """Raises BadInput for a value that the module refuses, or the probe that reads it (None: it is not known)."""
+    report = None if read_by is None else read_by.find(_REPORT)
+    for parameter in (*_OWN, *((report,) if report else ())):
+        for value in parameters.get(parameter.name, ()):
+            if isinstance(value, bool):
+                raise BadInput(f"{parameter.name}: a value is missing")
+            check_value(parameter, value)
+
+
 @dataclass(frozen=True)
 class LinuxKernel:
     name: str = "linux-kernel"
@@ -82,6 +96,7 @@ class LinuxKernel:
         unknown = next((name for name in parameters if name not in names), None)
         if unknown is not None:
             raise BadInput(f"{self.name} has no parameter '{unknown}' for probe {probe}; use {', '.join(names)}")
+        _check_values(parameters, known.get(probe))
 
     def needs(self, booted: Booted) -> None:
         booted.module(self.module)
