@@ -242,6 +242,14 @@ def test_a_suite_says_where_when_and_how_long(tmp_path: Path) -> None:
     assert suite.get("hostname") == runs[0].head.board
 
 
+def test_a_suite_of_an_import_without_a_time_does_not_say_1970(tmp_path: Path) -> None:
+    plan = Plan(quiet("one"), run_id="one", marks=("imported",), begin_ns=0,
+                head={"begin": {"mono_ns": 0, "wall_ns": 0}})
+    suite, = ElementTree.fromstring(export([recording(tmp_path, plan)], "junit"))
+    begun = datetime.fromisoformat(suite.get("timestamp") or "").replace(tzinfo=UTC)
+    assert abs((datetime.now(UTC) - begun).total_seconds()) < 3600
+
+
 @pytest.mark.parametrize(("old", "new"), [
     (b' tests="1"', b""), (b' tests="1"', b' tests="2"'), (b"testcase", b"case"), (b' name="load', b' label="load'),
     (b'time="', b'time="about '), (b"<system-out>", b"<failure /><error /><system-out>"),

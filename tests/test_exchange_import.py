@@ -430,6 +430,44 @@ def test_a_percentile_distribution_needs_its_unit(tmp_path: Path) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["runs"][0]["series"][0]["max"] == 1234 * US
 
 
+@pytest.mark.parametrize(("value", "sub_buckets", "mean", "accepted"), [
+    (1000447, 2048, 1000191.5, True), (1000447, 2048, 998000.0, False), (1015807, 256, 1011711.5, True),
+    (1000447, 2048, 1002000.0, False)])
+def test_a_mean_within_the_bucket_of_its_values_is_taken(value: int, sub_buckets: int, mean: float,
+                                                         accepted: bool) -> None:
+    """HdrHistogram prints the upper edge of a bucket, and adds up the middles."""
+    text = (f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"
+            f"{value:12.3f} 0.000000000000 {100:10d} {1:14.2f}\n{value:12.3f} 1.000000000000 {100:10d}\n"
+            f"#[Mean    = {mean:12.3f}, StdDeviation   = {0:12.3f}]\n#[Max     = {value:12.3f}, "
+            f"Total count    = {100:12d}]\n#[Buckets = {11:12d}, SubBuckets     = {sub_buckets:12d}]\n").encode()
+    if accepted:
+        assert found_in(Source("file", text, 1)).series[0].maximum == value
+        return
+    with pytest.raises(BadInput, match="mean"):
+        found_in(Source("file", text, 1))
+
+
+def test_pairs_that_are_not_yet_ready_become_so() -> None:
+    live = text_of("sigwaittest-2.4-live.txt")
+    begin = live.index("#1 -> #0")
+    early = live[:begin] + "#1 -> #0 (not yet ready)\n#3 -> #2 (not yet ready)\n"
+    assert of_bytes((early + "\x1b[4A" + live).encode()).series == of_bytes(live.encode()).series
+    with pytest.raises(BadInput, match="not whole"):
+        of_bytes(early.encode())
+
+
+def test_hwlatdetect_with_the_time_since_the_last_gap() -> None:
+    """As rt-tests prints it after 2.10."""
+    old = text_of("hwlatdetect-2.4.txt")
+    places = iter(("nan", "10.125724", "10.215292"))
+    new = re.sub(r"(ts: [\d.]+), (inner:\d+, outer:\d+)",
+                 lambda found: f"{found[1]}, delta:{next(places)}, {found[2]}, cpu:0, count:1", old)
+    assert new != old
+    [before], [after] = of_bytes(old.encode()).series, of_bytes(new.encode()).series
+    assert (after.count, after.minimum, after.maximum, after.buckets) == (
+        before.count, before.minimum, before.maximum, before.buckets) and after.cpu == 0
+
+
 def test_rteval_without_numbers_and_with_entities_is_refused() -> None:
     whole = text_of("rteval-cyclictest.xml")
     dropped = re.sub(r"<(core|system).*</\1>", "", whole, flags=re.DOTALL)

@@ -17,7 +17,9 @@ _TITLE = re.compile(r"\s*Value\s+Percentile\s+TotalCount\s+1/\(1-Percentile\)\s*
 _ROW = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s+([01]\.\d{1,16})\s+(\d{1,18})(?:\s+(\d{1,18}\.\d+|inf|Infinity))?\s*")
 _MEAN = re.compile(r"#\[Mean\s*=\s*(\d{1,15}(?:\.\d+)?), StdDeviation\s*=\s*(\d{1,15}(?:\.\d+)?)\]\s*")
 _MAX = re.compile(r"#\[Max\s*=\s*(\d{1,15}(?:\.\d+)?), Total count\s*=\s*(\d{1,18})\]\s*")
-_BUCKETS = re.compile(r"#\[Buckets\s*=\s*\d+, SubBuckets\s*=\s*\d+\]\s*")
+_BUCKETS = re.compile(r"#\[Buckets\s*=\s*\d+, SubBuckets\s*=\s*(\d{1,9})\]\s*")
+_FEWEST_SUB_BUCKETS = 32
+"""Those of one significant digit."""
 
 
 class _Hgrm:
@@ -31,11 +33,12 @@ class _Hgrm:
         if source.unit_ns is None:
             source.refuse("it does not state the unit of its values; name it: --unit ns, us, ms or s")
         rows, mean, most = _parts(Reading(source), source.unit_ns)
+        first_width_ns = 2 * rows[0][0] // _sub_buckets(source) if rows else 0
         series = FoundSeries(
             "latency", "not stated", "not stated", 1, rows[-1][1] if rows else 0, rows[0][0] if rows else None,
             most if rows else None,
-            mean if rows else None, Decimal(2 * source.unit_ns), overflow=0, overflow_from=most + 1,
-            buckets=tuple(_buckets(rows)))
+            mean if rows else None, Decimal(2 * source.unit_ns + first_width_ns), overflow=0,
+            overflow_from=most + 1, buckets=tuple(_buckets(rows)))
         return Found("hdrhistogram", None, "unknown", (series,), probe="hgrm",
                      facts={"unit": f"{source.unit_ns} ns, as stated at the import"})
 
@@ -64,6 +67,12 @@ def _parts(reading: Reading, unit_ns: int) -> tuple[list[tuple[int, int]], Decim
     if (rows[-1] if rows else (0, 0)) != end:
         reading.refuse("its last row is not its maximum and total count: it was cut or changed")
     return rows, mean, end[0]
+
+
+def _sub_buckets(source: Source) -> int:
+    """A bucket is at most 2/N of its value wide; its mean is taken at the middle, below the first row's upper edge."""
+    found = [int(match[1]) for line in source.lines if (match := _BUCKETS.fullmatch(line))]
+    return max(_FEWEST_SUB_BUCKETS, *found) if found else _FEWEST_SUB_BUCKETS
 
 
 def _buckets(rows: list[tuple[int, int]]) -> Iterator[Bucket]:

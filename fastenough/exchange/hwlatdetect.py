@@ -16,7 +16,8 @@ from fastenough.recording import Event, Instant
 _TITLE = re.compile(r"hwlatdetect:\s+test duration (\d+) seconds\s*")
 _OPTION = re.compile(r"\s+(detector|CPU list|Latency threshold|Sample window|Sample width|Non-sampling period|"
                      r"Output File|parameters):\s*(.*)")
-_SAMPLE = re.compile(r"ts: (\d+)\.(\d{9}), inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?(?:, count:(\d+))?\s*")
+_SAMPLE = re.compile(r"ts: (\d+)\.(\d{9})(?:, delta:(?:nan|-?\d+\.\d{6}))?, inner:(\d+), outer:(\d+)(?:, cpu:(\d+))?"
+                     r"(?:, count:(\d+))?\s*")
 _ENDING = re.compile(r"(Max Latency|Samples recorded|Samples exceeding threshold|SMIs during run|MTBF): (.+)")
 _NEEDED = ("Max Latency", "Samples recorded", "Samples exceeding threshold")
 _INTERRUPTED = "interrupted"

@@ -39,7 +39,7 @@ class Case:
 @dataclass(frozen=True)
 class Place:
     """Where and when the cases of a suite were measured: ``hosts``: the boards' names; ``begun_s``: begin of the first
-    run, in seconds of the wall clock, None where nothing was measured."""
+    run, in seconds of the wall clock, None where no run states it."""
 
     hosts: Sequence[str]
     begun_s: float | None
@@ -48,7 +48,8 @@ class Place:
     def of(cls, recordings: Sequence[Recording]) -> Place:
         hosts = dict.fromkeys(recording.head.board or "" for recording in recordings)
         return cls(list(filter(None, hosts)),
-                   min((recording.head.begin.wall_ns / 1e9 for recording in recordings), default=None))
+                   min((recording.head.begin.wall_ns / 1e9 for recording in recordings
+                        if recording.head.begin.wall_ns), default=None))
 
 
 def _text(text: str) -> str:

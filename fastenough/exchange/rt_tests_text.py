@@ -24,6 +24,8 @@ _SENDER = re.compile(r"#(\d+): ID\d+, P(\d+), CPU(\d+), I(\d+); #(\d+): ID\d+, P
 _RECEIVER = re.compile(r"#(\d+) -> #(\d+), Min\s+(\d+), Cur\s+(\d+), Avg\s+(\d+), Max\s+(\d+)\s*")
 _THREAD = re.compile(r"T:\s*(\d+) \(\s*\d+\) (?:P:\s*(?P<priority>\d+)|I:\s*(?P<interval>\d+)) C:\s*(\d+) Min:\s*(\d+) "
                      r"Act:\s*(\d+) Avg:\s*(\d+) Max:\s*(\d+)\s*")
+_NOT_READY = re.compile(r"#\d+ -> #\d+ \(not yet ready\)\s*")
+"""A pair without a value yet, in the first pictures of svsematest and sigwaittest."""
 _SAID_BEFORE = 200
 """Lines in which the first number is looked for."""
 
@@ -102,7 +104,7 @@ def _last_pairs(reading: Reading) -> list[_Pair]:
             pictures[-1].append(_Pair(match))
         elif match := _RECEIVER.fullmatch(plain):
             _join(reading, pictures[-1], match)
-        elif plain.strip() and pictures[-1]:
+        elif plain.strip() and pictures[-1] and not _NOT_READY.fullmatch(plain):
             reading.refuse(f"no line of these tests: {plain[:60]!r}")
     last = pictures[-1]
     if not last or any(pair.receiver is None for pair in last) or len(last) < max(map(len, pictures)):
