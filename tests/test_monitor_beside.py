@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from recordings import quiet, recording
 
 from fastenough.analysis import judge
 from fastenough.campaign import Campaign, Entry, Plan, monitoring, read_plan, run_campaign
+from fastenough.campaign.monitoring import PROBES_NAME
 from fastenough.cli.report import _probe_of
 from fastenough.implementations import Act
 from fastenough.model import Outcome, Requirement, Verdict
@@ -52,6 +55,29 @@ def test_each_run_has_the_monitors_behind_it(tmp_path: Path, monkeypatch: pytest
         totals = [store.load(run.id).totals[series.id] for series in store.load(run.id).named("expiry-to-return")]
         assert run.worst_ns == max(total.maximum or 0 for total in totals)
         assert run.samples == sum(total.total for total in totals)
+
+
+def test_the_threads_of_a_run_are_watched_and_no_other_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                              probe_binary: Path, monitor_binary: Path) -> None:
+    """Another probe of the usual name and the same policy acts ten times as often."""
+    if subprocess.run([monitor_binary, "-q", "--comm=none", "-D", "10ms"], capture_output=True, check=False).returncode:
+        pytest.skip("no monitor can run here")
+    other = subprocess.Popen([probe_binary, "timer", "-i", "100us", "--policy=other", "--latency=off",
+                              "--until-interrupt", "--record", tmp_path / "other"], stdout=subprocess.DEVNULL)
+    try:
+        store, campaign = _measured(tmp_path, monkeypatch, _plan(), monitor_binary, [])
+        others = {int(folder.name) for folder in Path(f"/proc/{other.pid}/task").iterdir()}
+    finally:
+        other.send_signal(signal.SIGINT)
+        assert other.wait(20) == 0
+    kept = [store.load(run) for run in campaign.runs]
+    for run, beside in zip(kept[::2], kept[1::2], strict=True):
+        wakeups = sum(beside.totals[series.id].total for series in beside.named("expiry-to-return"))
+        acts = sum(run.totals[series.id].total for series in run.named("wakeup"))
+        assert 0.5 * acts <= wakeups <= 1.5 * acts
+        assert beside.head.parameters["comm"] == PROBES_NAME
+        pids = {event.culprit["task_pid"] for event in beside.events if event.culprit and "task_pid" in event.culprit}
+        assert pids and len(others) > 1 and not pids & others
 
 
 @pytest.mark.parametrize(("how", "outcome", "said"), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +166,23 @@ def test_a_control_group_is_joined_and_read_back(probe_binary: str, tmp_path: Pa
                                            ('a"b', "plain letters"), ("x" * 70, "plain letters")])
 def test_what_is_no_control_group(probe_binary: str, name: str, why: str) -> None:
     assert why in _refused(probe_binary, "timer", "--cgroup", name, *ORDINARY)
+
+
+def test_all_threads_have_the_name_that_is_asked_for(probe_binary: str, tmp_path: Path) -> None:
+    words = [probe_binary, "timer", *ORDINARY, "--thread-name=mine-7", "--until-interrupt", "--record", tmp_path / "r"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as probe:
+        tasks = Path(f"/proc/{probe.pid}/task")
+        try:
+            assert eventually(lambda: len(list(tasks.iterdir())) > len(CPUS))
+            assert {task.joinpath("comm").read_text() for task in tasks.iterdir()} == {"mine-7\n"}
+        finally:
+            probe.send_signal(signal.SIGINT)
+    assert probe.returncode == 0
+
+
+@pytest.mark.parametrize(("name", "why"), [("a b", "letters, digits"), ("x" * 16, "longer than 15")])
+def test_what_is_no_name_of_a_thread(probe_binary: str, name: str, why: str) -> None:
+    assert why in _refused(probe_binary, "timer", "--thread-name", name, *ORDINARY)
 
 
 def test_the_deepest_idle_state_is_held_or_cannot_be(probe_binary: str, tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ from fastenough.campaign.acts import board_act, instrument_request, of_the_bench
 from fastenough.campaign.expand import MONITORED, OWN, WHOLE, RunSpec
 from fastenough.campaign.instrument import INTERVAL_NS, Beside, OpenInstrument
 from fastenough.campaign.loading import Loaded, loaded
-from fastenough.campaign.monitoring import monitor_beside
+from fastenough.campaign.monitoring import monitor_beside, own_thread_name
 from fastenough.campaign.plan import DEFAULT_BOARD, Plan
 from fastenough.campaign.stopping import Stopping
 from fastenough.campaign.tracing import in_kernel, keep_trace, traced
 from fastenough.campaign.transcript import Keeper, NotKept, Transcript, Writer, no_proof
 from fastenough.facts import collect, profile_sha256
 from fastenough.gauge.session import GaugeLost
-from fastenough.implementations import Act, Counted, find_implementation
+from fastenough.implementations import DEFAULT, Act, Counted, find_implementation
 from fastenough.implementations.task import EndedBySignal, Task
 from fastenough.link import BoardGone, Link
 from fastenough.model import BadInput, FastenoughError, NotApplicable, Outcome
@@ -91,7 +91,9 @@ def measure(site: Site, spec: RunSpec, context: Context) -> Transcript:
             load = stack.enter_context(loaded(site.booted.link, site.plan.load(spec.load), spec, added.profile or {}))
             added = replace(added, load=load.stated, settings=(*added.settings, *entries))
             if site.plan.monitor:
-                stack.enter_context(monitored(site, spec, context, added, load))
+                act = replace(act, thread_name=own_thread_name() if spec.implementation == DEFAULT else "")
+                stack.enter_context(monitored(site, spec, context, added, load,
+                                              thread_name=act.thread_name))
             made = _Run(site, spec, context, act, settings, added, load).whole()
     except (BadInput, GaugeLost, NotKept):
         raise
@@ -152,12 +154,13 @@ def described(board: str, booted: Booted, settings: Sequence[Setting]) -> Added:
                  tuple(settings), tuple(dict.fromkeys((*booted.marks, *marks_in(profile)))))
 
 
-def monitored(site: Site, spec: RunSpec, context: Context, added: Added,
-              load: Loaded) -> AbstractContextManager[None]:
+def monitored(site: Site, spec: RunSpec, context: Context, added: Added, load: Loaded, *,
+              thread_name: str) -> AbstractContextManager[None]:
     """While inside, the monitor watches the run; it is loaded before the warm-up, since that disturbs."""
     transcript = Transcript(partial(context.begin, MONITORED), replace(added, requirement=None), load.proof,
                             load.follow())
-    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell)
+    return monitor_beside(site.booted, spec, transcript, context.keeper, context.tell,
+                          thread_name=thread_name)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ TYPES = "/sys/kernel/btf/vmlinux"
 histograms stand in where they can."""
 PROBES_NAME = "fastenough-prob"
 """Of the probe's threads, as the kernel cuts it."""
+_OWN_NAME = "fastenough-{}"
+"""Of the threads of one run: as long as the usual name, and no other run's."""
 _ENOUGH = ((21,), (38, 39))
 """Capabilities of <linux/capability.h>: CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF."""
 _GRACE_S = 120.0
@@ -42,21 +45,31 @@ def find_monitor(link: Link) -> str:
     return find_program(PROGRAM, link)
 
 
+def own_thread_name() -> str:
+    """A name for the threads of one run, by which a monitor knows them from those of every other probe."""
+    return _OWN_NAME.format(secrets.token_hex(2))
+
+
 @contextmanager
-def monitoring(booted: Booted, act: Act, transcript: Transcript) -> Iterator[Task]:
+def monitoring(booted: Booted, act: Act, transcript: Transcript, thread_name: str = "") -> Iterator[Task]:
     """While inside, the monitor records into the transcript; ended by a signal, it has done what it was to do.
 
-    Raises NotApplicable, with the reason, where it cannot run, Refused for what it does not take.
+    ``thread_name``: the name of one run's threads, for which the recording has their usual one, so that recordings of
+    several runs agree.  Raises NotApplicable, with the reason, where it cannot run, Refused for what it does not take.
     """
     transcript.revise = _as_completed
+
+    def take(raw: bytes) -> str | None:
+        return transcript.take(raw.replace(thread_name.encode(), PROBES_NAME.encode()) if thread_name else raw)
+
     if not booted.link.exists(TYPES):
         with by_histograms(booted, act) as own, \
                 Task(booted.link, [booted.probe, *words(own)], act.limit_s, _silence_s(act)) as task:
-            task.follow(lambda raw: transcript.take(as_monitor(raw)))
+            task.follow(lambda raw: take(as_monitor(raw)))
             yield task
         return
     with _started(booted.link, find_monitor(booted.link), act) as task:
-        task.follow(transcript.take)
+        task.follow(take)
         yield task
 
 
@@ -88,19 +101,19 @@ def _as_completed(end: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper: Keeper,
-                   tell: Callable[[str], None]) -> Iterator[None]:
-    """While inside, the monitor watches the tasks of a run.
+                   tell: Callable[[str], None], *, thread_name: str) -> Iterator[None]:
+    """While inside, the monitor watches the tasks of a run, whose threads have that name.
 
     Its own fault is told in a line and kept in its own recording: the run beside it goes on, and is what it is.  Raises
     NotKept when the store takes no more.
     """
-    own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec), requirement=None)
+    own = replace(spec, probe=MONITOR, implementation=DEFAULT, parameters=_watched(spec, thread_name), requirement=None)
     act = Act(MONITOR, own.parameters, None, spec.whole_s + _GRACE_S)
     try:
         with ExitStack() as stack:
             task: Task | None = None
             try:
-                task = stack.enter_context(monitoring(booted, act, transcript))
+                task = stack.enter_context(monitoring(booted, act, transcript, thread_name))
             except NotKept:
                 raise
             except FastenoughError as error:
@@ -112,15 +125,15 @@ def monitor_beside(booted: Booted, spec: RunSpec, transcript: Transcript, keeper
         transcript.seal()
 
 
-def _watched(spec: RunSpec) -> Mapping[str, Value]:
-    """Whose wake-ups: those of the probe's threads, by their name; of tasks in the kernel nobody knows it."""
+def _watched(spec: RunSpec, thread_name: str) -> Mapping[str, Value]:
+    """Whose wake-ups: those of the run's own threads, by their name; of tasks in the kernel it is not known."""
     said = {name: spec.parameters[name] for name in ("report", "policy", "priority") if name in spec.parameters}
     if spec.implementation != DEFAULT:
         return said
     said.pop("priority", None)
     if said.get("policy") in _REAL_TIME:
         del said["policy"]
-    return said | {"comm": PROBES_NAME}
+    return said | {"comm": thread_name}
 
 
 def _interrupt(task: Task | None, transcript: Transcript, own: RunSpec, keeper: Keeper,

@@ -24,6 +24,7 @@ class Act:
 
     ``parameters``: the probe's options without dashes.  ``duration_s``: None where the bench ends it.  ``limit_s``:
     when it is ended whatever happens, 0 for never.  ``judged_ns``: the limit its values are judged by, where they are.
+    ``thread_name``: how its threads are called, empty for their usual name.
     """
 
     probe: str
@@ -31,6 +32,7 @@ class Act:
     duration_s: float | None = None
     limit_s: float = 0.0
     judged_ns: int | None = None
+    thread_name: str = ""
 
     @property
     def silence_s(self) -> float | None:

@@ -35,6 +35,7 @@ BENCH_OWN = {
     "nsecs": "the bench prints nothing of the probe's",
     "mainaffinity": "write housekeeping",
     "quiet": "the bench prints nothing of the probe's",
+    "thread-name": "a monitor beside the run has the threads named",
     "trace-switch": "--break keeps a trace, see docs/trace.md",
 }
 """Options of the probe that the bench gives itself, or has no use for, and what to do instead."""

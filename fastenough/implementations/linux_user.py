@@ -17,7 +17,7 @@ from fastenough.settings import Settings
 
 def words(act: Act) -> list[str]:
     """The probe's command line after its own name."""
-    return [act.probe, *options(act)]
+    return [act.probe, *options(act), *([f"--thread-name={act.thread_name}"] if act.thread_name else [])]
 
 
 def options(act: Act) -> list[str]:

@@ -53,6 +53,8 @@ static const struct option_spec common_options[] = {
 	{"mainaffinity", 0, OPTION_CPUS, &parsed.housekeeping, .help = "as --housekeeping"},
 	{"cgroup", 0, OPTION_TEXT, &parsed.cgroup, .acts = true,
 	 .help = "join this control group first: its folder, or its path below /sys/fs/cgroup"},
+	{"thread-name", 0, OPTION_TEXT, &parsed.thread_name, .acts = true,
+	 .help = "name of all threads, as ps -L -o comm shows it (fastenough-prob)"},
 	{"threads", 't', OPTION_INTEGER, &parsed.threads, .low = 1, .high = 4 * MAX_CPUS, .optional = "0",
 	 .acts = true, .help = "threads, dealt out over the CPUs (one for each)"},
 	{"smp", 'S', OPTION_FLAG, &ignored, .acts = true, .help = "one thread on every CPU at the same priority (is the default)"},

@@ -59,6 +59,7 @@ struct settings {
 	struct cpu_list cpus;
 	struct cpu_list housekeeping; /* where the reporter runs; none: wherever it likes */
 	const char *cgroup;     /* that this process joins, NULL for none */
+	const char *thread_name; /* NULL: that of the program */
 	int64_t threads;        /* 0: one per chosen CPU */
 	int64_t runtime_ns, deadline_ns; /* --policy deadline; 0: from the interval */
 	int64_t threshold_ns;   /* 0: none */

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "frame.h"
@@ -13,6 +14,7 @@
 #define DEFAULT_PRIORITY 98
 #define CPU_FOLDER "/sys/devices/system/cpu"
 #define LONGEST_CGROUP 60
+#define LONGEST_THREAD_NAME 15 /* the kernel cuts longer ones */
 
 /* Those this process may use; to watch, all. */
 static struct cpu_list usable_cpus(const struct probe *probe)
@@ -82,6 +84,19 @@ static void settle_cgroup(const char *cgroup)
 			  strerror(error));
 }
 
+/* Threads that are created later inherit it. */
+static void settle_thread_name(const char *name)
+{
+	if (!name)
+		return;
+	for (const char *letter = name; *letter; letter++)
+		if (!isalnum((unsigned char)*letter) && *letter != '-' && *letter != '_')
+			bad_input("--thread-name %s: use letters, digits, - and _ only", name);
+	if (strlen(name) > LONGEST_THREAD_NAME)
+		bad_input("--thread-name %s is longer than %d letters", name, LONGEST_THREAD_NAME);
+	prctl(PR_SET_NAME, name);
+}
+
 static void settle_idle_state(struct settings *settings)
 {
 	if (settings->deepest_idle_state == IDLE_STATE_ANY)
@@ -119,6 +134,7 @@ void options_settle(const struct probe *probe, struct settings *settings)
 	check_outputs(settings);
 	check_warm_up(settings);
 	settle_cgroup(settings->cgroup);
+	settle_thread_name(settings->thread_name);
 	usable = usable_cpus(probe);
 	settle_cpus("affinity", &settings->cpus, &usable);
 	if (settings->housekeeping.count)
