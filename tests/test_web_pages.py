@@ -22,6 +22,7 @@ import pytest
 from farm_data import LIMIT_NS, FarmData
 from monitor_recordings import Watched, lines
 from sqlalchemy import event
+from test_history_tail import give_cycles
 from websites import Answer, Served, serving, site_of
 
 from fastenough.analysis import measure, merge_samples
@@ -403,6 +404,19 @@ def test_cycles_that_are_added_keep_every_sample(served: Served, data: FarmData)
     rows = served.get(f"/board/{data.injected.board}/ridge.json").json["rows"]
     plots = served.get(f"/board/{data.injected.board}/distribution-7d.json").json["cpus"].values()
     assert sum(sum(row["count"]) for row in rows) == sum(one["n"] for one in plots) > 0
+
+
+def test_a_ridge_of_many_cycles_has_few_plots_and_every_sample(data: FarmData, tmp_path: Path) -> None:
+    """500 plots in one figure cannot be told apart."""
+    site, name = site_of(data, tmp_path), data.injected.board
+    with serving(site, data) as found:
+        few = found.get(f"/board/{name}/ridge.json").json
+    give_cycles(site.history, name, [60_000] * 500)
+    with serving(site, data) as found:
+        many = found.get(f"/board/{name}/ridge.json").json
+    assert few["cycles"] == 1 and len(many["rows"]) <= 40
+    assert many["cycles"] * len(many["rows"]) >= 500
+    assert sum(sum(row["count"]) for row in many["rows"]) == 500 * sum(few["rows"][0]["count"])
 
 
 def test_the_style_sheet_has_the_colours_of_figures() -> None:
