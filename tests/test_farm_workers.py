@@ -8,6 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ import pytest
 from test_ring_pull import put
 
 from fastenough.farm import acts
+from fastenough.farm.config import read_farm
+from fastenough.farm.kept import Kept
+from fastenough.farm.machine import BoardState, Phase
 from fastenough.farm.nursery import Answer, Workers
+from fastenough.farm.run import FarmRun
 from fastenough.folder import Folder
 
 
@@ -44,6 +49,20 @@ def test_few_processes_do_many_acts() -> None:
     answers = asyncio.run(all_of(Workers(2), 8, for_s=0.05))
     assert [answer.fault for answer in answers] == [""] * 8
     assert len({answer.said["pid"] for answer in answers}) == 2
+
+
+def test_pulls_that_are_due_at_once_are_spread_over_their_period(tmp_path: Path) -> None:
+    """As after a start, when every board is due."""
+    names = [f"b{number}" for number in range(10)]
+    (tmp_path / "farm.toml").write_text("".join(
+        f'[[board]]\nname = "{name}"\nlink = "local"\nring = "/{name}"\npull = "100s"\n' for name in names))
+    farm = read_farm(tmp_path / "farm.toml")
+    with closing(Kept(farm.state)) as kept:
+        for name in names:
+            kept.put(name, BoardState(phase=Phase.MEASURING))
+    states = FarmRun(farm, print).states.values()
+    due_s = sorted(state.pull_s for state in states)
+    assert [round(at_s - due_s[0]) for at_s in due_s] == [10 * place for place in range(10)]
 
 
 def test_a_worker_that_hangs_or_dies_is_replaced_and_one_that_waits_can_be_stopped() -> None:
