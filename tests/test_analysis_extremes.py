@@ -90,6 +90,25 @@ def test_a_short_last_interval_counts(tmp_path: Path) -> None:
     assert (found.values_ns.size, found.values_ns.max()) == (29, 900_000.0)
 
 
+@pytest.mark.parametrize(("long_s", "stretch_s", "number"), [
+    (10, 10, 30 + 60), (1.5, 3, 100 + 30), (1.4, 2.8, 100 + 30)])
+def test_runs_of_other_intervals_are_gathered_to_equal_stretches(tmp_path: Path, long_s: float, stretch_s: float,
+                                                                 number: int) -> None:
+    """Maxima of 1 s beside those of 10 s would show a change of the tail where there is none."""
+    runs = []
+    for place, (interval_s, intervals) in enumerate(((1.0, 300), (long_s, 60))):
+        random = np.random.default_rng(place)
+        values = [[np.floor(random.gumbel(20_000, 2_000, round(20 * interval_s))).astype(np.int64)
+                   for _ in range(intervals)]]
+        runs.append(recording(tmp_path, Plan(values, run_id=f"run-{place}", interval_ns=round(interval_s * 1e9),
+                                             period_ns=50_000_000, begin_ns=place * 10**12)))
+    found = maxima_of([(run, run.named("wakeup_corrected")[0]) for run in runs])
+    assert found.values_ns.size == number and found.stretch_ns == pytest.approx(stretch_s * 1e9)
+    assert found.values_ns.max() == max(int(run.totals[series.id].maximum or 0) for run in runs
+                                        for series in run.named("wakeup_corrected"))
+    assert not change_points(found)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("exceedances", [None, 80])
 def test_intervals_of_return_levels_cover_the_truth(shape: float, exceedances: int | None) -> None:

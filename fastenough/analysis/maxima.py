@@ -18,6 +18,11 @@ from fastenough.recording import Recording
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_NEARLY = 0.1
+"""Stretches whose lengths differ by no more than this share count as equal."""
+_MOST_TIMES = 5
+"""With so many of the longest interval in a stretch, any other interval fits in that well."""
+
 
 @dataclass(frozen=True, eq=False)
 class Maxima:
@@ -52,24 +57,40 @@ class Maxima:
 def maxima_of(parts: Sequence[tuple[Recording, Series]]) -> Maxima:
     """Of series of one CPU, from one or several runs: their intervals, in the order of time.
 
-    An interval shorter than half the usual belongs to the one before it, or at the begin of a run to the one after it.
+    An interval shorter than half the run's usual one belongs to the one before it, or at the begin of a run to the one
+    after it.  Where the intervals of runs differ in length, those of each run are gathered to stretches of one length:
+    in a longer stretch the maximum is greater.
     """
     found = [_of_run(run, series) for run, series in sorted(parts, key=lambda part: part[0].head.begin.wall_ns)]
-    lengths = np.concatenate([each for _, _, each in found])
-    usual_ns = float(np.median(lengths)) if lengths.size else 1.0
-    joined = [_joined(values, begins, length > usual_ns / 2) for values, begins, length in found if values.size]
+    there = [each for each in found if each[0].size]
+    usual_ns = [float(np.median(lengths)) for _, _, lengths in there]
+    stretch_ns = _common(usual_ns)
+    joined = [_joined(*each, usual, max(1, round(stretch_ns / usual)) if usual else 1)
+              for each, usual in zip(there, usual_ns, strict=True)]
     if not joined:
-        return Maxima(np.empty(0), np.empty(0, dtype=np.int64), 1.0, usual_ns)
+        return Maxima(np.empty(0), np.empty(0, dtype=np.int64), 1.0, stretch_ns)
     values, begins = (np.concatenate(each) for each in zip(*joined, strict=True))
     unit_ns = max(series.unit_ns for _, series in parts)
     step = int(np.gcd.reduce(values))
-    return Maxima(values * unit_ns, begins, max(step, 1) * unit_ns, usual_ns)
+    return Maxima(values * unit_ns, begins, max(step, 1) * unit_ns, stretch_ns)
 
 
-def _joined(values: IntArray, begins: IntArray, whole: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-    """Maxima and begins of stretches of a run that hold one whole interval each, or all of it where none is whole."""
-    first = np.flatnonzero(whole)
+def _common(usual_ns: Sequence[float]) -> float:
+    """The least multiple of the longest interval that is nearly a whole number of intervals of each run."""
+    longest_ns = max(usual_ns, default=1.0)
+    stretches = (times * longest_ns for times in range(1, _MOST_TIMES))
+    return next((stretch for stretch in stretches if all(
+        abs(round(stretch / usual) * usual - stretch) <= _NEARLY * stretch for usual in usual_ns if usual)),
+        _MOST_TIMES * longest_ns)
+
+
+def _joined(values: IntArray, begins: IntArray, lengths: IntArray, usual_ns: float,
+            per_stretch: int) -> tuple[IntArray, IntArray]:
+    """Maxima and begins of stretches of a run that hold so many whole intervals, or all of it where it has fewer; what
+    is left over at the end belongs to the last one."""
+    first = np.flatnonzero(lengths > usual_ns / 2)
     first = np.concatenate([[0], first[1:]]) if first.size else np.zeros(1, dtype=np.int64)
+    first = first[np.arange(max(1, first.size // per_stretch)) * per_stretch]
     return np.maximum.reduceat(values, first), begins[first]
 
 
