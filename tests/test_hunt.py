@@ -13,16 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_calls import command_line, environment
 from processes import eventually, living_with
 
+from fastenough.campaign import Entry, Plan
 from fastenough.campaign.written import read_load
+from fastenough.cli.hunt import progress_note
+from fastenough.hunt.asking import Ask, Phase
 from fastenough.hunt.recipes import IN_PHASES, IN_TURNS, as_file, described, load_of, turn_of
 from fastenough.hunt.space import Part, Recipe, Space
 from fastenough.hunt.stressors import PHASES, STRESSORS, space_of
-from fastenough.jobs.hunt import KEPT_FILE
+from fastenough.jobs import hunt as hunting
+from fastenough.jobs.hunt import KEPT_FILE, Ground, Hunt, make_hunt
+from fastenough.jobs.one_campaign import OneCampaign
+from fastenough.model import Outcome
 from fastenough.store import Store
 
 FEW = 'stressors = ["cpu", "switch", "fork"]\nfixed = ["none", "cpu"]\n'
@@ -166,6 +173,39 @@ def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: 
     spent = [each["spent_s"] for each in kept]
     assert spent == sorted(spent) and kept[0]["ground"] == kept[-1]["ground"]
     assert set(kept[0]["ground"]["present"]) <= {"cpu", "switch", "fork"}
+
+
+def test_a_trial_is_told_with_the_stressors_in_it() -> None:
+    turns = ((Part("vm", (0,)), Part("fork", (1,))), (Part("vm", (1,)),))
+    assert progress_note(Ask(turns, Phase.GROUPS)) == f"{Phase.GROUPS}: fork, vm"
+    assert progress_note(Ask("full", Phase.FIXED)) == f"{Phase.FIXED}"
+
+
+@pytest.mark.parametrize("between_s", [0.0, 2.0])
+def test_a_hunt_keeps_to_its_budget_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  between_s: float) -> None:
+    """What passes before the first trial and between trials counts, and the time of the monitor is kept back."""
+    clock = SimpleNamespace(now_s=1000.0, monotonic=lambda: clock.now_s)
+
+    def pass_time(seconds: float, result: object) -> object:
+        clock.now_s += seconds
+        return result
+
+    monkeypatch.setattr(hunting, "time", clock)
+    monkeypatch.setattr(hunting, "look_at",
+                        lambda board, only: pass_time(45.0, Ground(2, tuple(STRESSORS)[:12], 8 << 30)))
+    monkeypatch.setattr(hunting, "run_campaign",
+                        lambda *args, **more: pass_time(11.0, SimpleNamespace(stopped=False, runs=("run",))))
+    monkeypatch.setattr(hunting, "block_maxima",
+                        lambda recording, turns: pass_time(between_s, [100_000 + turn for turn in range(8 * turns)]))
+    monkeypatch.setattr(OneCampaign, "load",
+                        lambda self, run: SimpleNamespace(outcome=Outcome.COMPLETED, run_id=run, reasons=()))
+    plan = Plan("hunt", (Entry("timer", ("none",), 4.0, {"interval": ("1ms",)}),), boards=("local",))
+    hunt = Hunt(plan, 600.0, fixed=("none", "cpu"))
+    hunted = make_hunt(hunt, Store(tmp_path / "store"), lambda progress, ask: None, opened=lambda name: None)
+    took_s = clock.now_s - 1000.0
+    assert 0.7 * hunt.budget_s <= took_s <= hunt.budget_s - hunting.AFTER_S
+    assert took_s == pytest.approx(45.0 + len(hunted.made) * (11.0 + between_s), abs=0.1)
 
 
 def test_bounds_are_of_the_space() -> None:

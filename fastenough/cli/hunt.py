@@ -33,7 +33,7 @@ from fastenough.store import Store
 _REPORT = "report"
 
 
-def _note(ask: Ask) -> str:
+def progress_note(ask: Ask) -> str:
     """What the trial under way is for, with the stressors in it."""
     names = [] if isinstance(ask.subject, str) else sorted({part.stressor for recipe in ask.subject for part in recipe})
     best = f", found so far: typically {readable(ask.found_ns)}" if ask.found_ns else ""
@@ -155,7 +155,7 @@ def command(*, probe: str, parameters: tuple[str, ...], budget_ns: int, load_spa
         opened, granted = boards_for(plan, as_granted, display.tell)
         hunt, store = Hunt(granted, sketch.budget_s, only, fixed), Store(store_path)
         try:
-            hunted = make_hunt(hunt, store, lambda progress, ask: display(progress, _note(ask)), opened=opened,
+            hunted = make_hunt(hunt, store, lambda progress, ask: display(progress, progress_note(ask)), opened=opened,
                                resume=resume, tell=display.tell)
         except Refused as error:
             raise BadInput(in_parameters(str(error))) from error

@@ -232,7 +232,7 @@ class _Trials(OneCampaign):
 
 @dataclass
 class _Hunting:
-    """One hunt on its way."""
+    """One hunt on its way; ``counted_s``: until when the time is in ``trials.spent_s``."""
 
     hunt: Hunt
     trials: _Trials
@@ -241,11 +241,10 @@ class _Hunting:
     opened: Callable[[str], Board]
     on_progress: Callable[[Progress, Ask], None]
     tell: Callable[[str], None] | None
+    counted_s: float
     stopping: Stopping = field(default_factory=Stopping)
     failed: int = 0
     made: list[Made] = field(default_factory=list)
-    counted_s: float = field(default_factory=time.monotonic)
-    """Until when the time is in ``trials.spent_s``."""
 
     def whole(self) -> int:
         """Until the search is over, or somebody stops it; the number of the signal that did, or 0."""
@@ -341,7 +340,7 @@ def make_hunt(hunt: Hunt, store: Store, on_progress: Callable[[Progress, Ask], N
         trials.spent_s = trials.before_s = time.monotonic() - begun_s
     seed = random.Random(trials.campaign)
     search = Search(ground.space(hunt.only), hunt.fixed, hunt.turns, seed)
-    hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell)
+    hunting = _Hunting(hunt, trials, ground, search, opened, on_progress, tell, time.monotonic())
     with listening(hunting.stopping):
         signal = hunting.whole()
     if trials.made and hunting.failed == trials.position:
