@@ -118,6 +118,24 @@ def test_a_trace_dat_that_lost_events_is_refused(trace_dat: Callable[[bool], Pat
     assert "has lost events" in done.stderr
 
 
+@pytest.mark.parametrize(("more", "status"), [("", 0), ("CPU:7 [204600 EVENTS DROPPED]", 2)])
+def test_what_trace_cmd_reports_of_a_trace_dat_is_read(trace: Path, tmp_path: Path, more: str, status: int) -> None:
+    """A stand-in for trace-cmd that answers its report alone."""
+    (tmp_path / "trace.dat").write_bytes(b"\x17\x08\x44tracing7\0")
+    (tmp_path / "trace-cmd").write_text(f"""#!/bin/sh
+[ "$*" = "report -N -t -l -i {tmp_path}/trace.dat" ] || exit 1
+/bin/cat {trace}; echo '{more}'
+""")
+    (tmp_path / "trace-cmd").chmod(0o755)
+    before = ["env", f"PATH={tmp_path}:{os.environ['PATH']}"]
+    done = command_line("bound", "--json", str(tmp_path / "trace.dat"), before=before)
+    assert done.returncode == status, done.stderr
+    if status:
+        assert "has lost events" in done.stderr and done.stderr.count("\n") == 1
+    else:
+        assert json.loads(done.stdout) == json.loads(command_line("bound", "--json", str(trace)).stdout)
+
+
 def test_a_damaged_trace_dat_is_one_line(tmp_path: Path) -> None:
     damaged = tmp_path / "trace.dat"
     damaged.write_bytes(b"\x17\x08\x44tracing7\0" + bytes(100))
