@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from cli_calls import command_line, environment
 from privileges import needs_root
 from processes import eventually
 
-from fastenough.analysis.paired import drawn_order
+from fastenough.analysis.paired import Effect, Effects, TailRate, drawn_order
+from fastenough.cli.ab import conclusion
 from fastenough.store import Store
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -29,6 +31,17 @@ def other() -> str:
 
 def words(*more: str) -> list[str]:
     return ["ab", "--set", f"transparent-huge-pages={other()}", *more]
+
+
+def test_the_quantile_and_the_rate_each_have_their_own_finding() -> None:
+    """The quantile became greater and the rate smaller: both are said, each beside its own figures."""
+    greater = Effect(0.99, 5e3, 1.117e6, 1.112e6, 1.0e6, 1.2e6, 0.001, shown=True)
+    rarer = TailRate(2e6, 0.01, 0.001, -0.009, -0.012, -0.006, 0.001, shown=True)
+    both = Effects("wakeup", 12, (100, 100), (greater,), rarer, ((1.0,), (1.0,)), 0.95, (), ())
+    quantile, _, rate = conclusion(both, "X").partition("; ")
+    assert "greater" in quantile and "1,112" in quantile and "smaller" not in quantile
+    assert "less often" in rate and "1,112" not in rate
+    assert "; " not in conclusion(replace(both, tail=None), "X")
 
 
 @needs_root("it changes settings")
