@@ -70,6 +70,7 @@ def test_runs_take_turns_and_the_setting_is_put_back(tmp_path: Path, probe_binar
     assert marks[first].startswith(f"[{first + 1}/12] timer, load none, B: transparent-huge-pages=")
 
 
+@needs_root("it would measure")
 @pytest.mark.skipif(FREQUENCY.exists(), reason="this machine has governors")
 def test_what_this_machine_cannot_change_is_not_applicable(tmp_path: Path, probe_binary: Path) -> None:
     done = command_line("ab", "--set", "governor=performance", "--", "timer", cwd=tmp_path)

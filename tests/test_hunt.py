@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from cli_calls import command_line, environment
+from privileges import needs_root
 from processes import eventually, living_with
 
 from fastenough.campaign import Entry, Plan
@@ -76,8 +77,8 @@ def test_a_load_space_that_cannot_be_is_one_line(tmp_path: Path, wrong: str, sai
 
 @pytest.mark.parametrize(("more", "said"), [
     (("--budget", "1m"), "--budget"), (("--out", "worst.txt"), ".toml"), (("report=1s",), "report"),
-    (("--out", "nowhere/worst.toml"), "cannot be written there"),
-    (("--resume",), "--resume"),
+    pytest.param(("--out", "nowhere/worst.toml"), "cannot be written there", marks=needs_root("it would measure")),
+    pytest.param(("--resume",), "--resume", marks=needs_root("it would measure")),
 ])
 def test_what_cannot_be_hunted_is_one_line(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
     (tmp_path / "few.toml").write_text(FEW)
@@ -141,6 +142,7 @@ def test_a_turn_is_a_second_of_the_clock() -> None:
     assert [turn_of(second * 10**9 + 5, 4) for second in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
+@needs_root("it measures")
 def test_a_killed_hunt_goes_on_and_leaves_nothing(tmp_path: Path, probe_binary: Path) -> None:
     (tmp_path / "few.toml").write_text(FEW)
     mark = f"TMARK={tmp_path}"
