@@ -286,7 +286,8 @@ def simulated(repetitions: int) -> tuple[str, bool]:
     random = np.random.default_rng(SEED)
     fewer_repetitions, months = max(20, repetitions // 4), max(20, repetitions // 10)
     parts = [
-        (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) at 1 kHz:",
+        (f"Rate per activation, {repetitions:,} measurements each of 2 min (25 disturbances) or 10 min (80) "
+         "at 1 kHz:",
          (*ERRORS, "refused as not stationary", "false PASS, intervals only", "false FAIL, intervals only"),
          [*rates(repetitions, random, (SHORT, LONG)), *mixed(repetitions, SEED)]),
         (f"With the longest burst declared, {repetitions:,} measurements each:", ERRORS,
@@ -297,8 +298,8 @@ def simulated(repetitions: int) -> tuple[str, bool]:
           "PASS, nothing late seen", "PASS at half the rate"), list(dependent(fewer_repetitions, SEED))),
         (f"Eight CPUs judged together, {repetitions:,} measurements each:", ERRORS,
          list(several_cpus(repetitions, random))),
-        (f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the mean "
-         "of all runs that could be made is what is allowed:", (*ERRORS, "not merged"),
+        (f"{RUNS} runs of 2 min judged together, {fewer_repetitions:,} times each; where their rates differ, the "
+         "mean of all runs that could be made is what is allowed:", (*ERRORS, "not merged"),
          list(several_runs(fewer_repetitions, SEED))),
         (f"Looking again as advised, {fewer_repetitions:,} times each:", ERRORS,
          list(advised(fewer_repetitions, SEED))),

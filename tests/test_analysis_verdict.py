@@ -140,12 +140,13 @@ def _rate(late: Late, **change: Any) -> dict[str, Any]:
 RATE = Requirement(50_000, 0.001)
 RARE: list[tuple[str, dict[str, Any], Requirement, Verdict, str]] = [
     ("a rate within what is allowed", _rate(lambda second: 1 + second % 3), RATE, Verdict.FAIL,
-     "120 of 60,000 activations on CPU 0 (and 1 more) took longer than 50.0 µs; 1 in 1,000 is allowed, and it is more"),
+     "120 of 60,000 activations on CPU 0 (and 1 more) took longer than 50.0 µs; 1 in 1,000 is allowed, and it "
+     "is more"),
     ("a rate well within it", _rate(lambda second: int(second % 5 > 0)), RATE, Verdict.INCONCLUSIVE,
      "(95 %); 1 in 1,000 is allowed"),
     ("ten disturbances", _rate(lambda second: 20 * (second == 7)), RATE, Verdict.INCONCLUSIVE,
-     "1 disturbance in 60 s: no more than one disturbance above 50.0 µs in 12.6 s (95 %); 1 in 1,000 is allowed, and "
-     "no rate per activation follows from fewer than 10 disturbances"),
+     "1 disturbance in 60 s: no more than one disturbance above 50.0 µs in 12.6 s (95 %); 1 in 1,000 is allowed, "
+     "and no rate per activation follows from fewer than 10 disturbances"),
     ("disturbances apart", _rate(lambda second: 60 * (second == 7) + (second % 5 == 0)), RATE, Verdict.INCONCLUSIVE,
      "these come so close together that they count as 1; no rate per activation follows from fewer than 10"),
     ("the longest burst declared", _rate(lambda second: 20 * (second == 7)), replace(RATE, longest_burst=5),

@@ -209,9 +209,11 @@ def test_an_edge_beyond_all_numbers_is_refused(edge: bytes) -> None:
     (b'{"cpu": {"0": {"histogram": {"1": 1e400}, "count": 3}}}', ""),
     (b'{"cpu": {"0": {"histogram": {"1": 99999999999999999999999}, "count": 3}}}', "62 bits"),
     (b"# Histogram\n000001 " + b"9" * 30 + b"\n# Min Latencies: 00001\n", "no whole number"),
-    (b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, "min": 1, "max": 1, "avg": 1}}}',
+    (b'{"cpu": {"0": {"histogram": {"1": 9007199254740993}, "count": 9007199254740993, '
+     b'"min": 1, "max": 1, "avg": 1}}}',
      "more values than any machine"),
-    (b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, "max": 400000000000000, '
+    (b'{"cpu": {"0": {"histogram": {"400000000000000": 1}, "count": 1, "min": 400000000000000, '
+     b'"max": 400000000000000, '
      b'"avg": 4e14}}}', "longer than 10 years"),
     (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:    6 Max:       4\n", "above its maximum"),
     (b"T: 0 (    1) P: 0 I:1000 C:    200 Min:      5 Act:    6 Avg:   60 Max:       7\n", "mean 60"),

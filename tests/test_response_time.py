@@ -41,7 +41,7 @@ def _ordered(*tasks: Task) -> list[Task]:
 # --- examples with known answers
 
 @pytest.mark.parametrize(("tasks", "known"), [
-    # Burns and Wellings, Real-Time Systems and Programming Languages, task sets A, C and D of the chapter on scheduling
+    # Burns and Wellings, Real-Time Systems and Programming Languages, chapter on scheduling, task sets A, C and D
     ([_task(30, 10), _task(40, 10), _task(50, 12)], [10, 20, 52]),
     ([_task(20, 5), _task(40, 10), _task(80, 40)], [5, 15, 80]),
     ([_task(7, 3), _task(12, 3), _task(20, 5)], [3, 6, 20]),

@@ -100,8 +100,8 @@ def judged_without(assessment: Assessment, others: Sequence[LeftOut], selection:
     if selection is Selection.ONLY_THESE:
         exceed = f", {worse:,} of them above what is allowed" if worse else ""
         return replace(assessment, cautions=(*assessment.cautions, text), headline=(
-            f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same question "
-            f"left out{exceed})"))
+            f"{assessment.headline} (only these runs: {words.counted(len(others), 'other run')} of the same "
+            f"question left out{exceed})"))
     if assessment.verdict is not Verdict.PASS or not (worse or selection is Selection.CHOSEN):
         return replace(assessment, cautions=(*assessment.cautions, text))
     ids = " ".join(one.run_id for one in others)

@@ -49,7 +49,8 @@ def newest_events(  # noqa: PLR0917 - every question: who asks, of what, and whe
     return _events(history, viewer, name, (begin_s, end_s), (EVENT.c.at_s.desc(), EVENT.c.value_ns.desc()), most)
 
 
-def _events(history: History, viewer: Viewer, name: str, span: tuple[int, int],  # noqa: PLR0917 - as above
+def _events(  # noqa: PLR0917 - as above
+            history: History, viewer: Viewer, name: str, span: tuple[int, int],
             order: Sequence[ColumnElement[Any]], most: int) -> list[Happening]:
     with about(history, viewer, name) as (connection, board):
         rows = connection.execute(select(EVENT, RUN.c.name.label("run_name"), SERIES.c.name.label("series_name")).join(

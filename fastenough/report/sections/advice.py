@@ -124,8 +124,8 @@ def _table(advice: Advice) -> Table:
     return Table("advice-path", "The boxes that the path came to, in order", columns, rows, note=(
         f"Good: the limit of {words.latency(advice.requirement.limit_ns)} is kept. Marginal: it is not, and "
         f"{words.latency(advice.marginal_ns)} would be. Awful: not even that. Off the map: not even "
-        f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with its "
-        f"bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."))
+        f"{words.latency(round(advice.requirement.limit_ns * OFF_THE_MAP_TIMES))}. Each of these is a verdict with "
+        f"its bounds; what lies between them is undecided. {advice.basis[0].upper()}{advice.basis[1:]}."))
 
 
 def _aside(advice: Advice) -> list[Table]:

@@ -43,12 +43,13 @@ class _Task:
 
 _OUTSIDE = {task.probe: task for task in (
     _Task("response", "Response: from an edge on one pin to its answer on another",
-          "The instrument changes the board's input after a random wait and measures until the board's output follows, "
-          "for falling and for rising edges. All figures are of both together; the paper's are of falling edges.",
+          "The instrument changes the board's input after a random wait and measures until the board's output "
+          "follows, for falling and for rising edges. All figures are of both together; the paper's are of falling "
+          "edges.",
           "response time", "latency", ("high", "low"), published="tables 4, 5 and 8"),
     _Task("periodic", "Periodic: how evenly a pin is toggled",
-          "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from the "
-          "expected period. Rising edges are not in it: the board's own times have each toggle. "
+          "The instrument measures from one falling edge to the next, as in the paper; shown is the deviation from "
+          "the expected period. Rising edges are not in it: the board's own times have each toggle. "
           "One late toggle gives two of them: a period that is too long, and one that is too short.",
           "jitter", "jitter", ("high", "low"), ": median signed, 95 % and 100 % absolute", "tables 6, 7 and 9"),
 )}
@@ -58,8 +59,8 @@ _BY_ITSELF = {task.probe: task for task in (
           "called. From pin to pin they are longer, and the frequencies lower, by what happens before that.",
           "answering time", "it", ("to answer", "answered")),
     _Task("periodic", "Periodic, as the board itself saw it",
-          "No instrument was there: how late each toggle began by the board's own clock, missed periods charged. What "
-          "happens between the task and the pin is not in it.",
+          "No instrument was there: how late each toggle began by the board's own clock, missed periods charged. "
+          "What happens between the task and the pin is not in it.",
           "lateness", "it", ("to toggle", "toggled")),
     _Task("timer", "Wake-ups by implementation and kernel",
           "How late a sleeping task runs by the board's own clock, missed periods charged.",

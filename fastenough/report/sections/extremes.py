@@ -38,6 +38,10 @@ def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[A
             *(_level(by_mission.get(mission)) for mission in missions)]
 
 
+_CSV_HEADER = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit", "mission_ns",
+               "level_ns", "low_ns", "high_ns"]
+
+
 def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
     missions = [mission for mission in MISSIONS_NS if any(
         level.mission_ns == mission for _, found in rows for level in found.levels)]
@@ -46,13 +50,11 @@ def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
                Column("maxima"), Column("shape", lambda shape: f"{shape:.2f}"),
                Column("p of the fit", lambda p: f"{p:.2f}"),
                *(Column(f"one {MISSIONS_NS[mission]} above [µs]") for mission in missions))
-    header = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit",
-              "mission_ns", "level_ns", "low_ns", "high_ns"]
     csv = [[*names, found.method, found.maxima, found.shape, found.fit, level.mission_ns, level.level_ns, level.low_ns,
             level.high_ns] for names, found in rows for level in found.levels]
     return Table("extremes", "Estimated levels above which one disturbance comes in so long, on average; below each, "
                  "its 95 % interval (profile likelihood)", columns, [_row(*row, missions) for row in rows],
-                 csv=(header, csv))
+                 csv=(_CSV_HEADER, csv))
 
 
 def _changes(title: str, maxima: Maxima) -> list[str]:
