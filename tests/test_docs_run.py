@@ -26,7 +26,7 @@ NEEDS = (
     (r"^gauge |--plan FILE|campaign run (FILE|campaigns/brown-martin)", "an instrument: test_gauge_*.py simulate it"),
     (r"^farm (run|alert|status|rebuild$)|^web",
      "a farm that runs until it is ended: test_farm_*.py and test_web_command.py"),
-    (r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=",
+    (r"^hunt|^audit --measure|^calibrate|^campaign (run quick|resume)|^ab .*interval=|^assess --task",
      "many minutes: the command's own tests shorten it"),
     (r"^monitor|--monitor|--implementation linux-kernel|run timerlat", "BPF or a module: test_monitor_*.py, "
                                                                       "test_module_*.py"),
@@ -65,7 +65,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as it is after a first evening: runs of two probes, the newest of them a campaign."""
     require_root("it measures")
     folder = tmp_path_factory.mktemp("measured")
-    for words in ("run spin", *["run timer interval=1ms"] * 3, "run timer interval=1ms --loads none,cpu"):
+    for words in ("run spin", *["run timer interval=1ms"] * 2, *["run timer interval=1ms --loads none,cpu"] * 2):
         done = command_line(*words.split(), "--duration", "200ms", cwd=folder)
         assert done.returncode == ExitStatus.DONE, done.stderr
     for name in ("camera.toml", "worst.toml"):
@@ -84,8 +84,8 @@ def written(words: str, folder: Path) -> list[str]:
     runs = {load: sorted(run.id for run in store.runs() if run.probe == "timer" and run.load == load)
             for load in ("none", "cpu")}
     (folder / "baseline").mkdir()
-    for load, (*_, newest) in runs.items():
-        shutil.copy(store.path / "runs" / newest / "recording.jsonl.zst", folder / "baseline" / f"{load}.jsonl.zst")
+    for load, (*_, before, _) in runs.items():
+        shutil.copy(store.path / "runs" / before / "recording.jsonl.zst", folder / "baseline" / f"{load}.jsonl.zst")
     for pattern, shorter in SHORTER:
         words = re.sub(pattern, shorter, words)
     for command, shorter in ADDED.items():
