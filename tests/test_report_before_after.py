@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,8 @@ IDLE = {"name": "idle-latency", "requested": 0, "in_effect": 0}
 
 def _run(folder: Path, name: str, begin: int, *, scale_us: float = 4.0, load: str = "none", settings: Any = SETTINGS,
          **head: Any) -> Recording:
-    made = recording(folder, Plan(latencies(begin, intervals=4, scale_us=scale_us), run_id=name, load=load,
-                                  settings=settings, views=("wakeup",), head=head))
-    begun = replace(made.head.begin, wall_ns=made.head.begin.wall_ns + begin * 10**10)
-    return replace(made, head=replace(made.head, begin=begun))
+    return recording(folder, Plan(latencies(begin, intervals=4, scale_us=scale_us), run_id=name, load=load,
+                                  settings=settings, views=("wakeup",), head=head, begin_ns=begin * 10**10))
 
 
 def _pairs(*runs: Recording) -> list[before_after.Pair]:

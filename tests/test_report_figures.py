@@ -186,8 +186,8 @@ def test_a_figures_numbers_are_beside_it(tmp_path: Path) -> None:
 
 
 def test_the_first_table_counts_each_load_by_itself(tmp_path: Path) -> None:
-    plans = [Plan(latencies(seed, cpus=2, intervals=4, per_interval=500), run_id=f"run-{load}", load=load)
-             for seed, load in enumerate(("none", "cpu"))]
+    plans = [Plan(latencies(seed, cpus=2, intervals=4, per_interval=500), run_id=f"run-{load}", load=load,
+                  begin_ns=seed * 10**10) for seed, load in enumerate(("none", "cpu"))]
     context = _context(tmp_path, *plans, limit_ns=20_000)
     table = make_overview(context).table
     assert table is not None

@@ -28,7 +28,7 @@ def _run(folder: Path, name: str, maxima_us: list[list[int]], begin_wall_ns: int
          interval_ns: int = FIVE_MINUTES_NS) -> Recording:
     """Intervals of three values each, the greatest as given, by CPU; from any begin on the wall clock."""
     values = [[np.array([2_000, 3_000, us * 1000], dtype=np.int64) for us in cpu] for cpu in maxima_us]
-    made = recording(folder, Plan(values, run_id=name, interval_ns=interval_ns, views=("wakeup",)))
+    made = recording(folder, Plan(values, run_id=name, interval_ns=interval_ns, views=("wakeup",), begin_ns=0))
     timeline, shift = made.timeline, begin_wall_ns - WALL_NS
     np.add(timeline.begin_wall_ns, shift, out=timeline.begin_wall_ns)
     np.add(timeline.end_wall_ns, shift, out=timeline.end_wall_ns)

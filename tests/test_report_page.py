@@ -74,7 +74,8 @@ def _values() -> list[Any]:
 
 
 def _runs(folder: Path, loads: tuple[str, ...] = LOADS) -> list[Recording]:
-    return [recording(folder, Plan(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load))
+    return [recording(folder, Plan(latencies(seed, intervals=6, per_interval=500), run_id=f"run-{load}", load=load,
+                                   begin_ns=seed * 10**10))
             for seed, load in enumerate(loads)]
 
 

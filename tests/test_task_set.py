@@ -48,7 +48,7 @@ def _gaps(*cpus: Sequence[Sequence[int]], run_id: str = "spin") -> Plan:
     """A busy loop that spins half of each second: 5,000 readings 100 µs apart, and what took it in each interval."""
     turns: NDArray[np.int64] = np.zeros(5_000, dtype=np.int64)
     values = [[np.append(turns[len(some):], np.array(some, dtype=np.int64)) for some in cpu] for cpu in cpus]
-    return Plan(values, run_id=run_id, views=("gap",), interval_ns=10**9,
+    return Plan(values, run_id=run_id, views=("gap",), interval_ns=10**9, series={"period_ns": None},
                 head={"probe": "spin", "parameters": {"floor_ns": 100_000, "width_ns": 10**7, "window_ns": 2 * 10**7}})
 
 
