@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 PYTHON = .venv/bin/python
 
-.PHONY: assess check check-c check-kernels bench fresh lint lock man monitor package release setup setup-test site clean
+.PHONY: assess check check-c check-kernels bench docs fresh lint lock man monitor package release setup setup-test site clean
+
+# Where the project is hosted: the only place that names it. `make docs PROJECT_URL=https://...` writes it into the site.
+PROJECT_URL =
 
 # Status 0 once the report is made, whatever the verdict; an error where there is none.
 assess: setup
@@ -53,7 +56,7 @@ lint:
 	.venv/bin/mypy
 
 lock:
-	cd setup && for name in run test; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
+	cd setup && for name in run test docs; do ../.venv/bin/pip-compile -q --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --allow-unsafe --strip-extras --no-annotate --no-header \
 		-o $$name.lock $$name.in || exit; done
 	cd setup/npm && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
@@ -61,6 +64,11 @@ lock:
 # The website of a farm that is generated, as files in build/site: any web server shows it.
 site: setup-test
 	PYTHONPATH=.:tests $(PYTHON) tests/demo_site.py build/site
+
+# README, docs/ and the docstrings as one searchable site in build/docs.
+docs:
+	@setup/install docs
+	PROJECT_URL='$(PROJECT_URL)' DISABLE_MKDOCS_2_WARNING=true PYTHONPATH=. .venv/bin/mkdocs build --quiet --strict
 
 # Debian packages of the last commit, built in a bare Debian 12, tried in another, in build/package: needs root.
 package:
