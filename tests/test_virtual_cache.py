@@ -168,7 +168,7 @@ def test_checkouts_that_share_a_cache_get_their_own_programs(own_cache: Path, tm
         other.mkdir(exist_ok=True)
         copy(ROOT / name, other / name)
     build = other / "meson.build"
-    build.write_text(build.read_text().replace("version: '0.1.0'", "version: '9.9.9'"))
+    build.write_text(build.read_text().replace("version: '0.2.0'", "version: '9.9.9'"))
     code = ("import sys; sys.path.insert(0, sys.argv[1]); from fastenough.virtual.probe import build_probe; "
             "sys.stdout.buffer.write(build_probe())")
     probes = [subprocess.run([sys.executable, "-I", "-c", code, str(checkout)], capture_output=True, check=True).stdout

@@ -10,7 +10,7 @@
 # package/Config.in, and name where the archive lies:
 #   make FASTENOUGH_SITE=file:///where/it/lies
 
-FASTENOUGH_VERSION = 0.1.0
+FASTENOUGH_VERSION = 0.2.0
 FASTENOUGH_SOURCE = fastenough-$(FASTENOUGH_VERSION).tar.xz
 FASTENOUGH_SITE ?= file://$(TOPDIR)/..
 FASTENOUGH_LICENSE = GPL-2.0-or-later

@@ -24,7 +24,7 @@
 
 struct gpio_desc;
 
-#define FE_MODULE_VERSION "0.1.0"
+#define FE_MODULE_VERSION "0.2.0"
 
 /* What the module was requested to do; see main.c for each parameter. */
 struct fe_options {

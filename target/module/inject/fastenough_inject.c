@@ -209,5 +209,5 @@ static void __exit inject_exit(void)
 module_init(inject_init);
 module_exit(inject_exit);
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("0.2.0");
 MODULE_DESCRIPTION("Known latencies, injected with interrupts off");

@@ -25,7 +25,7 @@ static size_t lay_out(unsigned char *bytes)
 		.magic = FE_BANK_MAGIC, .version = FE_BANK_VERSION, .task = FE_BANK_TIMER_HANDLER, .series_count = 2,
 		.counters = 1 << FE_BANK_TOGGLED, .begin_ns = 1000, .end_ns = 2000, .period_ns = 1000000,
 		.counted = {[FE_BANK_TOGGLED] = 3}, .counted_since_load = {[FE_BANK_TOGGLED] = 9},
-		.in_line = -1, .out_line = -1, .chip = "a \"chip\" \\ of\n", .module_version = "0.1.0",
+		.in_line = -1, .out_line = -1, .chip = "a \"chip\" \\ of\n", .module_version = "0.2.0",
 		.implementation = "linux-kernel"};
 	for (int i = 0; i < 2; i++) {
 		struct fe_bank_series *series = &head->series[i];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Written by Yocto's manual and NOT YET BUILT by its authors, who have no bitbake where they test.  Put it into a layer of yours
-# as recipes-rt/fastenough/fastenough_0.1.0.bb, with the released archive beside it in files/.
+# as recipes-rt/fastenough/fastenough_0.2.0.bb, with the released archive beside it in files/.
 SUMMARY = "How late real-time tasks of this board are, and where in the kernel the time goes"
 LICENSE = "GPL-2.0-or-later"
 LIC_FILES_CHKSUM = "file://COPYING;md5=b234ee4d69f5fce4486a80fdaf4a4263"
