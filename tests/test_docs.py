@@ -38,7 +38,7 @@ def test_the_registry_is_as_the_probe_says(probe_binary: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_documented(name: str) -> None:
-    assert f"`fastenough {name}`" in PAGES["README.md"]
+    assert f"`fastenough {name}`" in PAGES["commands.md"]
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README.md"}))
