@@ -38,8 +38,8 @@ def _row(names: tuple[Any, ...], found: Estimate, missions: list[int]) -> list[A
             *(_level(by_mission.get(mission)) for mission in missions)]
 
 
-_CSV_HEADER = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit", "mission_ns",
-               "level_ns", "low_ns", "high_ns"]
+_CSV_HEADER = ["load", "series", "cpu", "greatest_seen_ns", "estimated_from", "maxima", "shape", "p_of_fit",
+               "mission_ns", "level_ns", "low_ns", "high_ns"]
 
 
 def _table(rows: list[tuple[tuple[Any, ...], Estimate]]) -> Table:
